@@ -1,0 +1,34 @@
+# Every target sets up what it needs: a virtual environment in .venv with the versions that constraints.txt pins.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test test-slow lint readme clean
+
+demo: $(READY)
+	$(BIN)/python examples/digits.py
+
+test: $(READY) lint
+	$(BIN)/python -m pytest -q
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Write the tables of the README anew from benchmarks/results.
+readme: $(READY)
+	$(BIN)/python benchmarks/report.py
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	# torch first and alone: a plain request for it could bring a build for GPUs of several gigabytes
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
+	touch $@
+
+clean:
+	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache

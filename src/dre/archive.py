@@ -1,0 +1,156 @@
+"""One safetensors file per model, with the configuration as JSON in its header. Nothing in it can run code."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from dre.augment import AUGMENTS, Augment
+from dre.batches import BATCHES, Batches
+from dre.encoder import ENCODERS, Encoder
+from dre.fitted import FittedMap
+from dre.optimiser import Optimiser
+from dre.recipe import Recipe
+from dre.rows import Scaling, model_shape
+from dre.schedule import Schedule
+
+FORMAT = 1
+HEADER = "dre"
+
+
+class ModelFileError(ValueError):
+    """A file that is no model of ours, or a damaged one."""
+
+
+def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, Any], *, stages: bool = True) -> None:
+    """Write a learned map, with what the caller wants to remember ``about`` it (JSON)."""
+    kept = fitted.stages if stages else []
+    tensors = {f"weights.{name}": value for name, value in fitted.encoder.state_dict().items()}
+    for i, weights in enumerate(kept):
+        tensors |= {f"stages.{i}.{name}": value for name, value in weights.items()}
+    tensors["scaling.mean"] = torch.from_numpy(fitted.scaling.mean)
+    configuration = {
+        "format": FORMAT,
+        "about": about,
+        "recipe": encode(fitted.recipe),
+        "scale": fitted.scaling.scale,
+        "n_components": int(about["n_components"]),
+        "n_stages": len(kept),
+        "history": fitted.history,
+    }
+    _write_whole(Path(path), tensors, json.dumps(configuration))
+
+
+def load_map(path: str | os.PathLike[str], device: torch.device, encoder: nn.Module | None = None) -> tuple[FittedMap, dict[str, Any]]:
+    """The learned map and what was remembered about it; ``encoder`` stands for a module of the user's own."""
+    tensors, configuration = _read(path)
+    recipe: Recipe = decode(configuration["recipe"], encoder)
+    scaling = Scaling(tensors["scaling.mean"].numpy(), configuration["scale"])
+    if isinstance(recipe.encoder, Encoder):
+        with torch.device("meta"):  # the shapes alone: the weights come from the file
+            network = recipe.encoder.build(model_shape(scaling.mean.shape), configuration["n_components"])
+    else:
+        network = copy.deepcopy(recipe.encoder)
+    try:
+        network.load_state_dict(_under("weights.", tensors), assign=True)
+    except RuntimeError as problem:
+        raise ModelFileError(f"the weights in {path} do not fit the encoder: {problem}") from problem
+    stages = [_under(f"stages.{i}.", tensors) for i in range(configuration["n_stages"])]
+    return FittedMap(network.to(device).eval(), recipe, scaling, stages, configuration["history"]), configuration["about"]
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _write_whole(path: Path, tensors: dict[str, Tensor], header: str) -> None:
+    """The whole file or none: it is completed beside its place and then moved there."""
+    partial = None
+    try:
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        # clones: safetensors refuses tensors that share memory, as tied weights do
+        save_file({name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, partial, {HEADER: header})
+        os.chmod(partial, 0o666 & ~_umask())
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as problem:
+        raise OSError(f"can't write the model to {path}: {problem}. Choose a folder that exists and can be written to.") from problem
+    finally:
+        if partial is not None and os.path.exists(partial):
+            os.unlink(partial)
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no model file at {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            configuration = json.loads((file.metadata() or {})[HEADER])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except KeyError as problem:
+        raise ModelFileError(f"{path} is a safetensors file, but not one that dre saved") from problem
+    except (SafetensorError, json.JSONDecodeError, OSError) as problem:
+        raise ModelFileError(f"{path} is not a model that dre saved, or it is damaged: {problem}") from problem
+    if configuration.get("format") != FORMAT:
+        raise ModelFileError(f"{path} has the format {configuration.get('format')}, this dre reads {FORMAT}: use a newer dre")
+    return tensors, configuration
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+# Objects as JSON: plain values as they are, the others as {"kind": text}.
+
+_TEXTS: dict[str, tuple[type, Callable[[str], Any]]] = {
+    "schedule": (Schedule, Schedule.parse),
+    "encoder": (Encoder, ENCODERS.parse),
+    "batches": (Batches, BATCHES.parse),
+    "augment": (Augment, AUGMENTS.parse),
+}
+
+
+def encode(value: Any) -> Any:
+    """JSON for a constructor argument or a recipe. What has no text of its own (a user's module) is only named."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, tuple):
+        return {"tuple": [encode(item) for item in value]}
+    for kind, (cls, _) in _TEXTS.items():
+        if isinstance(value, cls):
+            return {kind: str(value)}
+    if isinstance(value, (Recipe, Optimiser)):
+        return {type(value).__name__.lower(): {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
+    return {"module" if isinstance(value, nn.Module) else "unsaved": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def decode(value: Any, encoder: nn.Module | None = None) -> Any:
+    """The object again; ``encoder`` stands in for a user's module."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tuple":
+        return tuple(decode(item, encoder) for item in content)
+    if kind in _TEXTS:
+        return _TEXTS[kind][1](content)
+    if kind in ("recipe", "optimiser"):
+        made = {name: decode(item, encoder) for name, item in content.items()}
+        return Recipe(**made) if kind == "recipe" else Optimiser(**made)
+    if kind == "module":
+        if encoder is None:
+            raise ValueError(f"this model's encoder is a module of your own, {content}: pass it, DRE.load(path, encoder=...)")
+        return encoder
+    return None  # a random state, say: not needed to use the model

@@ -1,0 +1,182 @@
+"""Which rows meet in a step: fixed batches (the paper), redrawn ones, sampled edges, or seeds with their neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dre.notation import Family, write
+from dre.target import Graph, Pairs, Target
+
+BATCHES = Family("way of drawing batches", __name__)
+KEEP_BYTES = 4 * 2**30  # blocks of fixed batches are kept between epochs up to this size, and computed again beyond it
+
+
+class Batch(NamedTuple):
+    """What one step sees, whichever way it was drawn."""
+
+    ids: Tensor  # (b,) rows to encode
+    pairs: Pairs  # positions in ids that attract, and how strongly
+
+
+class Batches:
+    """A way of drawing; an object here is a plan, and ``epochs`` carries it out."""
+
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, *, name: str) -> None:
+        cls.name = name
+        BATCHES.add(name, cls)
+
+    def chosen_for(self, target: Target, n: int) -> Batches:
+        """The way that is really used for this target."""
+        return self
+
+    def steps(self, n: int) -> int:
+        """Steps in an epoch over n rows."""
+        raise NotImplementedError
+
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+        """One iterable of batches per epoch, for ever. ``seed`` is the run's: what follows from it stays the same in every stage."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return write(self, self.name)
+
+
+@dataclass(frozen=True)
+class Fixed(Batches, name="fixed"):
+    """Shuffled once and cut into batches that never change; a batch's target is computed once per stage (the paper)."""
+
+    size: int = 2500
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+
+    def steps(self, n: int) -> int:
+        return math.ceil(n / self.size)
+
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+        own = torch.Generator(generator.device).manual_seed(seed)
+        parts = _evenly(torch.randperm(n, generator=own, device=own.device), self.steps(n))
+        if 4 * n * self.size > KEEP_BYTES:
+            while True:
+                yield (Batch(ids, target.block(ids)) for ids in parts)
+        kept = [Batch(ids, target.block(ids)) for ids in parts]
+        while True:
+            yield kept
+
+
+@dataclass(frozen=True)
+class Redrawn(Batches, name="redrawn"):
+    """Shuffled anew every epoch: each row meets other rows each time."""
+
+    size: int = 2500
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+
+    def steps(self, n: int) -> int:
+        return math.ceil(n / self.size)
+
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+        while True:
+            order = torch.randperm(n, generator=generator, device=generator.device)
+            yield (Batch(ids, target.block(ids)) for ids in _evenly(order, self.steps(n)))
+
+
+@dataclass(frozen=True)
+class Edges(Batches, name="edges"):
+    """Pairs sampled in proportion to their weight: both ends are encoded, and all rows of the batch repel.
+
+    However large the data, every row of a batch meets a neighbour. An epoch draws as many edges as there are rows.
+    """
+
+    size: int = 1024
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+
+    def steps(self, n: int) -> int:
+        return math.ceil(n / self.size)
+
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+        graph = _graph_of(target, self)
+        upto = graph.weight.double().ravel().cumsum(0)
+        while True:
+            yield (self._draw(graph, upto, generator) for _ in range(self.steps(n)))
+
+    def _draw(self, graph: Graph, upto: Tensor, generator: torch.Generator) -> Batch:
+        u = torch.rand(self.size, generator=generator, device=upto.device, dtype=torch.double)
+        slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
+        heads, tails = slot // graph.indices.shape[1], graph.indices.ravel()[slot]
+        near = torch.arange(self.size, 2 * self.size, device=slot.device)
+        near = torch.cat([near, torch.zeros_like(near)])[:, None]  # a head is drawn to its tail, a tail to nothing
+        weight = torch.ones(2 * self.size, 1, device=slot.device)
+        weight[self.size :] = 0.0
+        return Batch(torch.cat([heads, tails]), Pairs(near, weight))
+
+
+@dataclass(frozen=True)
+class Seeds(Batches, name="seeds"):
+    """Random rows, each with some of its neighbours; the batch gets the sub-block of all of them."""
+
+    seeds: int = 250
+    neighbors: int = 9
+
+    def __post_init__(self) -> None:
+        _check_size(self.seeds * (1 + self.neighbors))
+
+    def steps(self, n: int) -> int:
+        return math.ceil(n / (self.seeds * (1 + self.neighbors)))
+
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+        graph = _graph_of(target, self)
+        while True:
+            yield (self._draw(graph, n, generator) for _ in range(self.steps(n)))
+
+    def _draw(self, graph: Graph, n: int, generator: torch.Generator) -> Batch:
+        device, k = generator.device, graph.indices.shape[1]
+        rows = torch.randint(n, (self.seeds,), generator=generator, device=device)
+        slots = torch.randint(k, (self.seeds, self.neighbors), generator=generator, device=device)
+        ids = torch.cat([rows, graph.indices[rows].gather(1, slots).ravel()]).unique()
+        return Batch(ids, graph.block(ids))
+
+
+@dataclass(frozen=True)
+class Auto(Batches, name="auto"):
+    """Redrawn batches while a row meets at least one of its neighbours in them (k·size/n ≥ 1), sampled edges beyond."""
+
+    size: int = 2500
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+
+    def chosen_for(self, target: Target, n: int) -> Batches:
+        if target.k is None or target.k * self.size >= n:
+            return Redrawn(self.size)
+        return Edges(max(2, self.size // 2))
+
+
+def _evenly(ids: Tensor, parts: int) -> tuple[Tensor, ...]:
+    """Parts whose sizes differ by one at the most: no batch is a leftover of one row."""
+    return torch.tensor_split(ids, parts)
+
+
+def _graph_of(target: Target, batches: Batches) -> Graph:
+    if not isinstance(target, Graph):
+        raise ValueError(
+            f"{batches} draws along the edges of a graph, but this stage's affinity is over the batch: "
+            "use over=graph, or fixed or redrawn batches"
+        )
+    return target
+
+
+def _check_size(size: int) -> None:
+    if size < 2:
+        raise ValueError(f"a batch of {size}: at least 2 rows must meet in a step")

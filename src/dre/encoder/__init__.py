@@ -1,0 +1,73 @@
+"""Networks from a row to its place in the map, as plans that are built when the shape of the data is known.
+
+To add one, write a file here with a frozen dataclass like those beside it. Any ``nn.Module`` works as an encoder too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from dre.notation import Family, write
+
+ENCODERS = Family("encoder", __name__)
+
+
+class Encoder:
+    """A plan of a network; ``build`` makes it for rows of a shape, (d,) or (channels, height, width).
+
+    The submodules ``h1``, ``h2``, ... are the sources that recursions read.
+    """
+
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, *, name: str) -> None:
+        cls.name = name
+        ENCODERS.add(name, cls)
+
+    def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return write(self, self.name)
+
+
+class Network(nn.Module):
+    """Features, then the dense blocks h1, h2, ... that recursions read, then the map."""
+
+    def __init__(self, features: nn.Module, blocks: Sequence[nn.Module], out: nn.Module) -> None:
+        super().__init__()
+        self.features = features
+        for i, block in enumerate(blocks, 1):
+            self.add_module(f"h{i}", block)
+        self.out = out
+        self._order = ["features", *(f"h{i}" for i in range(1, len(blocks) + 1)), "out"]
+
+    def forward(self, x: Tensor) -> Tensor:
+        for name in self._order:
+            x = self.get_submodule(name)(x)
+        return x
+
+
+def dense_blocks(widths: Sequence[int], *, norm: bool) -> list[nn.Module]:
+    """One block per step of ``widths``: dense, batch norm if asked for, ReLU."""
+    blocks: list[nn.Module] = []
+    for before, after in zip(widths, widths[1:], strict=False):
+        middle: list[nn.Module] = [nn.BatchNorm1d(after)] if norm else []
+        blocks.append(nn.Sequential(nn.Linear(before, after), *middle, nn.ReLU()))
+    return blocks
+
+
+def flat_size(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)
+
+
+def check_image(name: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 3:
+        raise ValueError(
+            f"{name} reads images, but the rows are vectors of {flat_size(shape)} values: "
+            "reshape X to (n, height, width), or use model-a or mlp"
+        )

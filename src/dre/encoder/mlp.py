@@ -1,0 +1,22 @@
+"""A small dense network: quick on a CPU, and enough for small data."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from torch import nn
+
+from dre.encoder import Encoder, Network, dense_blocks, flat_size
+
+
+@dataclass(frozen=True)
+class MLP(Encoder, name="mlp"):
+    """``depth`` dense blocks (h1, h2, ...) of equal width with batch norm and ReLU, then the map. Images are flattened."""
+
+    width: int = 256
+    _: KW_ONLY
+    depth: int = 3
+
+    def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
+        widths = [flat_size(shape), *[self.width] * self.depth]
+        return Network(nn.Flatten(), dense_blocks(widths, norm=True), nn.Linear(self.width, n_components))

@@ -1,0 +1,32 @@
+"""Model A of the paper: for vectors."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from torch import nn
+
+from dre.encoder import Encoder, Network, dense_blocks, flat_size
+
+
+@dataclass(frozen=True)
+class ModelA(Encoder, name="model-a"):
+    """Five dense layers, each followed by ReLU and batch norm, then dense 2000 (h1), 500 (h2), 100 (h3) and the map.
+
+    The paper does not give the width of the five; its authors' program uses 500. ``norm`` adds batch norm to h1, h2, h3.
+    """
+
+    _: KW_ONLY
+    width: int = 500
+    depth: int = 5
+    norm: bool = False
+
+    def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
+        layers: list[nn.Module] = [nn.Flatten()]
+        before = flat_size(shape)
+        for _ in range(self.depth):
+            layers += [nn.Linear(before, self.width), nn.ReLU(), nn.BatchNorm1d(self.width)]
+            before = self.width
+        return Network(
+            nn.Sequential(*layers), dense_blocks([before, 2000, 500, 100], norm=self.norm), nn.Linear(100, n_components)
+        )

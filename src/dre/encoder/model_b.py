@@ -1,0 +1,38 @@
+"""Model B of the paper: for images."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import torch
+from torch import nn
+
+from dre.encoder import Encoder, Network, check_image, dense_blocks
+
+
+@dataclass(frozen=True)
+class ModelB(Encoder, name="model-b"):
+    """Two convolutions of 16 filters, pooling, two of 32, pooling; then dense 2000 (h1), 500 (h2), 100 (h3) and the map.
+
+    ``norm`` adds batch norm before every ReLU; the paper has none here.
+    """
+
+    _: KW_ONLY
+    filters: tuple[int, ...] = (16, 32)
+    norm: bool = False
+
+    def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
+        check_image(self.name, shape)
+        layers: list[nn.Module] = []
+        before = shape[0]
+        for width in self.filters:
+            for _ in range(2):
+                layers += [nn.Conv2d(before, width, 3, padding=1), *([nn.BatchNorm2d(width)] if self.norm else []), nn.ReLU()]
+                before = width
+            layers.append(nn.MaxPool2d(2, ceil_mode=True))  # so that the smallest image keeps a pixel
+        features = nn.Sequential(*layers, nn.Flatten())
+        with torch.no_grad():
+            size = features.eval()(torch.zeros(1, *shape)).shape[1]
+        return Network(
+            features.train(), dense_blocks([size, 2000, 500, 100], norm=self.norm), nn.Linear(100, n_components)
+        )

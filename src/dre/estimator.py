@@ -1,0 +1,313 @@
+"""DRE, DeepTSNE, DeepUMAP: the method as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from dre.archive import decode, encode, load_map, save_map
+from dre.augment import AUGMENTS, Augment
+from dre.batches import BATCHES, Batches
+from dre.encoder import ENCODERS, Encoder
+from dre.fitted import Array, FittedMap, embed, prepared
+from dre.inputs import check_rows
+from dre.observe import Observer, watch
+from dre.observe.history import History
+from dre.observe.interrupt import Interrupt
+from dre.observe.narrate import Narrate
+from dre.observe.progress import Progress, someone_watches
+from dre.recipe import Facts, Overrides, Recipe, resolve
+from dre.rows import Scaling
+from dre.runtime import PrivateRandom, Runtime, pick_device
+from dre.schedule import Schedule
+from dre.train import Weights, train
+
+LARGEST_SEED = 2**31 - 1
+
+
+class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Deep Recursive Embedding: a network that learns the map.
+
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().images[:200]
+    >>> model = DRE("fast", random_state=0).fit(X)
+    >>> model.transform(X[:5]).shape
+    (5, 2)
+
+    Parameters
+    ----------
+    recipe : str or Recipe
+        ``"auto"``: the best map for these data on this device. ``"fast"``, ``"paper"``, ``"paper-tsne"``, ``"paper-umap"``,
+        ``"deep-tsne"``, ``"deep-umap"``; or a ``Recipe``. What is passed below takes the place of the recipe's own.
+    n_components : int
+        Dimensions of the map.
+    schedule : str or Schedule, optional
+        The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``.
+    encoder : str, Encoder or nn.Module, optional
+        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``, ``"strided"``; or a module of your own, which gets
+        vectors as (b, d) and images as (b, c, h, w), centred and scaled.
+    perplexity : float, optional
+        Of all Gaussian affinities.
+    umap : (n_neighbors, min_dist), optional
+        Of all fuzzy affinities and cross entropies; either may be None.
+    recursions : int, optional
+        How often the neighbourhoods are computed again from the network's hidden layers.
+    training : (batches, learning rate), optional
+        ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``; either may be None.
+    augment : str or Augment, optional
+        Random changes to the rows in training: ``"noise(0.5)"``.
+    device : str
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
+    random_state : int, RandomState or None
+        The same seed gives the same bits on the same CPU.
+    verbose : bool or None
+        None shows a progress bar where someone watches; True also says what was chosen.
+
+    Attributes
+    ----------
+    embedding_ : the map of the rows that were fitted, float32 (n, n_components)
+    history_ : one record per epoch, as plain dicts
+    encoder_ : the trained network
+    schedule_, recipe_ : what was carried out
+    stages_ : the weights at the end of each stage
+    """
+
+    def __init__(
+        self,
+        recipe: str | Recipe = "auto",
+        *,
+        n_components: int = 2,
+        schedule: str | Schedule | None = None,
+        encoder: str | Encoder | nn.Module | None = None,
+        perplexity: float | None = None,
+        umap: tuple[int | None, float | None] | None = None,
+        recursions: int | None = None,
+        training: tuple[int | str | Batches | None, float | None] | None = None,
+        augment: str | Augment | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.recipe = recipe
+        self.n_components = n_components
+        self.schedule = schedule
+        self.encoder = encoder
+        self.perplexity = perplexity
+        self.umap = umap
+        self.recursions = recursions
+        self.training = training
+        self.augment = augment
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, observers: Iterable[Observer] = ()) -> Self:
+        """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w). ``observers`` see every event of the run."""
+        X = check_rows(self, X, fitting=True)
+        if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
+        device = pick_device(self.device)
+        recipe, said = self._said()
+        scaling = Scaling.of(X)
+        rows = prepared(X, scaling, device)
+        recipe = resolve(recipe, Facts(rows.shape[0], rows.shape[1:], device.type), said)
+        runtime = Runtime.on(device, recipe.precision)
+        seed = _seed(self.random_state)
+        encoder = runtime.place(self._built(recipe, rows.shape[1:], PrivateRandom(seed, device)))
+        history = History()
+        events = train(encoder, rows, recipe, n_components=int(self.n_components), runtime=runtime, seed=seed)
+        watch(events, [history, Interrupt(), *self._shown(), *observers])
+        self._map = FittedMap(encoder.eval(), recipe, scaling, history.stages, history.records)
+        self.embedding_ = embed(encoder, rows)
+        return self
+
+    def transform(self, X: Any, *, stage: int | None = None) -> Array:
+        """The place of each row in the map, float32; ``stage`` gives the map as it was after that stage."""
+        check_is_fitted(self)
+        return self._map.embed(check_rows(self, X, fitting=False), stage)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """``fit(X).transform(X)``, with the parameters of ``fit``."""
+        return self.fit(X, y, **fit_params).embedding_
+
+    def save(self, path: str | os.PathLike[str], *, stages: bool = True) -> None:
+        """Write one safetensors file: weights and configuration, no training data and no embedding.
+
+        ``stages=False`` leaves out the weights at the end of each stage but the last.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        about = {
+            "class": type(self).__name__,
+            "parameters": {name: encode(value) for name, value in self.get_params(deep=False).items()},
+            "n_components": int(self.n_components),
+            "n_features_in": int(self.n_features_in_),
+            "feature_names_in": None if names is None else list(names),
+        }
+        save_map(path, self._map, about, stages=stages)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
+        """Read a model that ``save`` wrote; one with a module of your own needs that module again, ``encoder=MyModule()``."""
+        fitted, about = load_map(path, pick_device(device or "auto"), encoder)
+        parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
+        kinds = {kind.__name__: kind for kind in (DRE, DeepTSNE, DeepUMAP)}
+        model: DRE = kinds.get(about["class"], cls)(**parameters)
+        model.set_params(device=device or "auto")
+        model._map = fitted
+        model.n_features_in_ = about["n_features_in"]
+        if about["feature_names_in"] is not None:
+            model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+        return model
+
+    @property
+    def encoder_(self) -> nn.Module:
+        return self._fitted().encoder
+
+    @property
+    def recipe_(self) -> Recipe:
+        return self._fitted().recipe
+
+    @property
+    def schedule_(self) -> Schedule:
+        return self._fitted().recipe.schedule
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        return self._fitted().history
+
+    @property
+    def stages_(self) -> list[Weights]:
+        return self._fitted().stages
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components)
+
+    def _fitted(self) -> FittedMap:
+        if "_map" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} has not been fitted yet: call fit(X) first")
+        return self._map
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_map" in vars(self)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def _said(self) -> tuple[str | Recipe, Overrides]:
+        """The recipe, and what the user wants in place of its own."""
+        n_neighbors, min_dist = _two(self.umap, "umap=(n_neighbors, min_dist)")
+        schedule = Schedule.parse(self.schedule) if isinstance(self.schedule, str) else self.schedule
+        return self.recipe, replace(
+            self._said_of_training(),
+            schedule=schedule,
+            perplexity=self.perplexity,
+            n_neighbors=n_neighbors,
+            min_dist=min_dist,
+            recursions=self.recursions,
+        )
+
+    def _said_of_training(self) -> Overrides:
+        batches, learning_rate = _two(self.training, "training=(batches, learning rate)")
+        return Overrides(
+            encoder=ENCODERS.parse(self.encoder) if isinstance(self.encoder, str) else self.encoder,
+            batches=BATCHES.parse(batches) if isinstance(batches, str) else batches,
+            learning_rate=learning_rate,
+            augment=AUGMENTS.parse(self.augment) if isinstance(self.augment, str) else self.augment,
+        )
+
+    def _built(self, recipe: Recipe, shape: tuple[int, ...], random: PrivateRandom) -> nn.Module:
+        if not isinstance(recipe.encoder, Encoder):
+            return copy.deepcopy(recipe.encoder)  # the user's module is a parameter: fitting must not change it
+        with random():
+            return recipe.encoder.build(shape, int(self.n_components))
+
+    def _shown(self) -> list[Observer]:
+        bar = self.verbose or (self.verbose is None and someone_watches())
+        return [*([Narrate()] if self.verbose else []), *([Progress()] if bar else [])]
+
+
+class DeepTSNE(DRE):
+    """Deep t-SNE: the network without recursion, under t-SNE's loss. The parameters are those of ``DRE``."""
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2,
+        perplexity: float = 30,
+        encoder: str | Encoder | nn.Module | None = None,
+        training: tuple[int | str | Batches | None, float | None] | None = None,
+        augment: str | Augment | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.encoder = encoder
+        self.training = training
+        self.augment = augment
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _said(self) -> tuple[str | Recipe, Overrides]:
+        return "deep-tsne", replace(self._said_of_training(), perplexity=self.perplexity)
+
+
+class DeepUMAP(DRE):
+    """Deep UMAP: the network without recursion, under UMAP's loss. The parameters are those of ``DRE`` and of UMAP."""
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2,
+        n_neighbors: int = 15,
+        min_dist: float = 0.1,
+        encoder: str | Encoder | nn.Module | None = None,
+        training: tuple[int | str | Batches | None, float | None] | None = None,
+        augment: str | Augment | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.min_dist = min_dist
+        self.encoder = encoder
+        self.training = training
+        self.augment = augment
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _said(self) -> tuple[str | Recipe, Overrides]:
+        return "deep-umap", replace(self._said_of_training(), n_neighbors=self.n_neighbors, min_dist=self.min_dist)
+
+
+def _two(pair: Any, form: str) -> tuple[Any, Any]:
+    if pair is None:
+        return None, None
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ValueError(f"expected {form}, either of which may be None, not {pair!r}")
+    return pair[0], pair[1]
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:  # fresh entropy: scikit-learn's own reading would advance numpy's global state
+        return int(np.random.default_rng().integers(LARGEST_SEED))
+    return int(check_random_state(random_state).randint(LARGEST_SEED))

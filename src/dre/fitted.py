@@ -1,0 +1,59 @@
+"""A learned map: all that it takes to embed new rows, and all that is saved."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from dre.forward import outputs
+from dre.recipe import Recipe
+from dre.rows import ArrayRows, Scaling, channels_first, image_layout
+from dre.train import Weights
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class FittedMap:
+    encoder: nn.Module
+    recipe: Recipe
+    scaling: Scaling
+    stages: list[Weights] = field(default_factory=list)  # the weights at the end of each stage
+    history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one row, as it was handed in."""
+        return tuple(self.scaling.mean.shape)
+
+    def embed(self, X: Any, stage: int | None = None) -> Array:
+        """The map of the rows of X, now or as it was after a stage."""
+        if tuple(X.shape[1:]) != self.shape:
+            raise ValueError(f"X has rows of the shape {tuple(X.shape[1:])}, but the model was fitted on {self.shape}")
+        encoder = self.encoder if stage is None else self._after(stage)
+        device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+        return embed(encoder, prepared(X, self.scaling, device))
+
+    def _after(self, stage: int) -> nn.Module:
+        if not -len(self.stages) <= stage < len(self.stages):
+            raise ValueError(f"stage={stage}: this model keeps the maps of {len(self.stages)} stage(s), counted from 0")
+        encoder = copy.deepcopy(self.encoder)
+        encoder.load_state_dict(self.stages[stage])
+        return encoder
+
+
+def prepared(X: Any, scaling: Scaling, device: torch.device) -> ArrayRows:
+    """Rows as the encoder reads them: centred and scaled, images with their channels first."""
+    x = scaling.apply(X)
+    layout = image_layout(tuple(x.shape[1:]))
+    return ArrayRows(channels_first(x, layout), device)
+
+
+def embed(encoder: nn.Module, rows: ArrayRows) -> Array:
+    y: Array = outputs(encoder, rows).cpu().numpy()
+    return y

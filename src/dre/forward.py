@@ -1,0 +1,82 @@
+"""Rows through the network as it stands: in eval mode, without gradients, in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from dre.notation import unknown
+from dre.rows import Rows
+
+CHUNK = 8192
+INPUT = "x"
+
+
+def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit: int | None = None) -> Tensor:
+    """What the encoder, or the submodule of it that ``source`` names, gives for the rows: (n, d), float32, on their device.
+
+    ``source="x"`` is the input itself, flattened. ``limit`` stops after so many rows.
+    """
+    n = rows.shape[0] if limit is None else min(limit, rows.shape[0])
+    parts = []
+    with evaluating(encoder), torch.no_grad():
+        for start in range(0, n, CHUNK):
+            x = rows.read(start, min(n, start + CHUNK))
+            y = x if source == INPUT else _one_chunk(encoder, x, source)
+            parts.append(y.flatten(1).float())
+    return torch.cat(parts)
+
+
+def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
+    if source is None:
+        y = encoder(x)
+        if not isinstance(y, Tensor) or y.ndim != 2 or len(y) != len(x):
+            raise TypeError(f"the encoder must give a tensor (rows, components), not {_describe(y)} for {len(x)} rows")
+        return y
+    seen: list[object] = []
+    hook = submodule(encoder, source).register_forward_hook(lambda module, args, output: seen.append(output))
+    try:
+        encoder(x)
+    finally:
+        hook.remove()
+    if not seen:
+        raise ValueError(f"source {source!r}: the encoder's forward pass never calls this submodule")
+    y = seen[-1]
+    if not isinstance(y, Tensor) or len(y) != len(x):
+        raise TypeError(f"source {source!r}: its output must be a tensor with one entry per row, not {_describe(y)}")
+    return y
+
+
+def submodule(encoder: nn.Module, source: str) -> nn.Module:
+    known = dict(encoder.named_modules())
+    if source not in known or source == "":
+        raise ValueError(unknown("source", source, [INPUT, *(name for name in known if name)]))
+    return known[source]
+
+
+def check_sources(encoder: nn.Module, sources: list[str], rows: Rows, n_components: int) -> None:
+    """Try every source on two rows, so that a wrong name costs a moment and not the stages before it."""
+    y = outputs(encoder, rows, limit=2)
+    if y.shape[1] != n_components:
+        raise ValueError(f"the encoder gives {y.shape[1]} components, but n_components={n_components}")
+    for source in sources:
+        outputs(encoder, rows, source, limit=2)
+
+
+@contextmanager
+def evaluating(encoder: nn.Module) -> Iterator[None]:
+    """Eval mode inside; outside every submodule is in the mode it was in (a frozen batch norm stays frozen)."""
+    modes = [(module, module.training) for module in encoder.modules()]
+    encoder.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _describe(y: object) -> str:
+    return f"a tensor of the shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__

@@ -1,0 +1,72 @@
+"""What users hand in, checked: arrays of any kind in, a dense or CSR array of numbers out, or one clear error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+
+def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
+    """X as an array (n, d) or (n, ...) of numbers; its values and its order are never changed."""
+    if isinstance(X, torch.Tensor):
+        X = X.detach().cpu().numpy()
+    X = validate_data(
+        estimator,
+        X,
+        reset=fitting,
+        accept_sparse="csr",
+        dtype="numeric",
+        allow_nd=True,
+        ensure_all_finite=False,
+        ensure_min_samples=2 if fitting else 1,
+    )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X holds {X.dtype}, not real numbers: convert or encode it first")
+    _check_finite(X)
+    if fitting:
+        _check_memory(X)
+    return X
+
+
+def _check_finite(X: Any) -> None:
+    sparse = scipy.sparse.issparse(X)
+    values = X.data if sparse else X
+    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)) or bool(np.isfinite(values).all()):
+        return
+    bad = ~np.isfinite(values)
+    first = int(np.flatnonzero(bad.ravel())[0])
+    if sparse:
+        where = (int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first]))
+    else:
+        where = tuple(int(i) for i in np.unravel_index(first, X.shape))
+    kind = "NaN" if np.isnan(values.ravel()[first]) else "infinity"
+    raise ValueError(
+        f"Input X contains {kind}: {int(bad.sum())} value(s) are NaN or inf, the first in row {where[0]} at {list(where[1:])}. "
+        "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
+    )
+
+
+def _check_memory(X: Any) -> None:
+    """Sparse rows are trained on as dense float32; say so before the machine runs out of memory."""
+    if not scipy.sparse.issparse(X):
+        return
+    needed = 4 * X.shape[0] * X.shape[1]
+    available = _available_bytes()
+    if available is not None and needed > available / 2:
+        raise ValueError(
+            f"the sparse X would need {needed / 2**30:.1f} GiB as dense float32, more than half of the {available / 2**30:.1f} GiB "
+            "available. Reduce it first, for instance with sklearn.decomposition.TruncatedSVD(100)."
+        )
+
+
+def _available_bytes() -> int | None:
+    try:
+        with open("/proc/meminfo") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None  # not Linux: the allocation itself will tell

@@ -1,0 +1,52 @@
+"""UMAP's loss: the fuzzy cross entropy between the memberships of the target and those of the map, over all pairs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+
+from torch import Tensor
+
+from dre.loss import Loss
+from dre.loss.kernel import curve, off_diagonal, squared_distances
+from dre.target import Pairs
+
+# Below a distance of 0.01 the repulsion, whose derivative is 2b/d, grows no more: two far points that land on each other
+# must not throw the network.
+SMALLEST_SQUARE = 1e-4
+
+
+@dataclass(frozen=True)
+class CE(Loss, name="ce"):
+    """CE(V‖W) = Σi≠j vij log(vij / wij) + (1 - vij) log((1 - vij) / (1 - wij)), divided by the rows of the batch.
+
+    wij = 1 / (1 + a·|yi - yj|^2b), with a and b from ``min_dist`` and ``spread`` as in UMAP. This is the definition, over
+    all pairs. UMAP itself samples: ``negatives`` repulsive terms per attractive one, whatever the number of rows. With
+    ``negatives`` given the repulsion is weighted to that ratio; ``None`` is the exact cross entropy.
+    """
+
+    _: KW_ONLY
+    min_dist: float = 0.1
+    spread: float = 1.0
+    negatives: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_dist <= self.spread:
+            raise ValueError(f"min_dist={self.min_dist} must lie between 0 and spread={self.spread}")
+        if self.negatives is not None and self.negatives <= 0:
+            raise ValueError(f"negatives={self.negatives}: must be positive, or None for the exact cross entropy")
+
+    def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
+        a, b = curve(self.min_dist, self.spread)
+        rows, v = len(y), pairs.weight
+        # log((1 - w) / w) = log a + 2b log d, and log(1 - w) follows from it without cancellation
+        odds = math.log(a) + b * squared_distances(y).clamp_min(SMALLEST_SQUARE).log()
+        repulsion = off_diagonal((-odds).exp().log1p(), 0.0).sum()  # Σ -log(1 - w) over i ≠ j
+        entropy = v.xlogy(v) + (1 - v).xlogy(1 - v)
+        at = pairs.at(odds)
+        if self.negatives is None:
+            # Σ -v log w - (1 - v) log(1 - w) = Σ v·odds - Σ log(1 - w)
+            return (2 * (entropy + v * at).sum() + repulsion) / rows
+        attraction = 2 * (v * at.exp().log1p()).sum()
+        share = self.negatives * 2 * v.sum() / (rows * (rows - 1))
+        return (attraction + share * repulsion) / rows

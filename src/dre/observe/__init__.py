@@ -1,0 +1,27 @@
+"""Consumers of the loop's events: they read the running state, and may ask the run to end. The loop knows none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Protocol
+
+from dre.train import Event
+
+
+class Observer(Protocol):
+    """Anything that can be called with an event; one that is a context manager too is entered before the run and left after it."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+def watch(events: Iterable[Event], observers: Iterable[Observer]) -> None:
+    """Carry a run through, showing every event to every observer."""
+    observers = list(observers)
+    with ExitStack() as stack:
+        for observer in observers:
+            if hasattr(observer, "__enter__"):
+                stack.enter_context(observer)  # type: ignore[arg-type]
+        for event in events:
+            for observer in observers:
+                observer(event)

@@ -1,0 +1,30 @@
+"""The course of a run as plain records, and the weights at the end of each stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dre.train import EpochEnded, Event, StageEnded, Weights
+
+
+class History:
+    """One record per epoch, ready for ``pandas.DataFrame(model.history_)``."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.stages: list[Weights] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, EpochEnded):
+            self.records.append(
+                {
+                    "stage": event.run.stage,
+                    "source": event.run.plan.source,
+                    "epoch": event.run.epoch,
+                    "loss": event.loss,
+                    "rows": event.rows,
+                    "seconds": event.seconds,
+                }
+            )
+        elif isinstance(event, StageEnded):
+            self.stages.append(event.weights)

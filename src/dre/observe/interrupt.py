@@ -1,0 +1,44 @@
+"""Ctrl-C ends the fit after the current step and keeps the weights; a second one stops at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from types import FrameType
+from typing import Any
+
+from dre.train import Event, Run
+
+
+class Interrupt:
+    def __init__(self) -> None:
+        self.asked = False
+        self._run: Run | None = None
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupt:
+        if threading.current_thread() is threading.main_thread():  # Python lets no other thread set a handler
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if self.asked and self._run is not None and problem[0] is None:
+            run = self._run
+            warnings.warn(
+                f"fit was interrupted in stage {run.stage} of {len(run.recipe.schedule)} ({run.plan.source}), epoch "
+                f"{run.epoch + 1} of {run.plan.epochs}: the model has the weights learned so far and can be used",
+                stacklevel=2,
+            )
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked or self._run is None or self._run.steps == 0:  # nothing has been learned that could be kept
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __call__(self, event: Event) -> None:
+        self._run = event.run
+        if self.asked:
+            event.run.end_fit()

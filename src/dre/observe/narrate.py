@@ -1,0 +1,47 @@
+"""Says in lines what was chosen and how it went, for ``verbose=True``."""
+
+from __future__ import annotations
+
+import sys
+
+from dre.target import Graph
+from dre.train import EpochEnded, Event, StageBegan, StageEnded
+
+
+class Narrate:
+    """Lines on stderr: the recipe before the first stage, then each stage's target, batches and last loss."""
+
+    def __init__(self) -> None:
+        self._loss, self._seconds = 0.0, 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, StageBegan):
+            if event.run.stage == 0:
+                self._say(f"dre on {event.run.runtime}, {event.run.rows.shape[0]} rows\n{event.run.recipe}")
+            self._seconds = 0.0
+            self._say(f"stage {event.run.stage} ({event.run.plan.source}): {_target(event)}, {_batches(event)}")
+        elif isinstance(event, EpochEnded):
+            self._loss, self._seconds = event.loss, self._seconds + event.seconds
+        elif isinstance(event, StageEnded):
+            self._say(f"stage {event.run.stage} done: {event.run.epoch + 1} epochs, loss {self._loss:.4g}, {self._seconds:.1f} s")
+
+    @staticmethod
+    def _say(text: str) -> None:
+        print(text, file=sys.stderr)
+
+
+def _target(event: StageBegan) -> str:
+    if not isinstance(event.target, Graph):
+        return "target inside each batch"
+    found = event.target.neighbors
+    recall = f", recall {found.recall:.3f}" if found.method == "approximate" else ""
+    return f"{found.method} graph of {event.target.k} neighbours in {event.seconds:.1f} s{recall}"
+
+
+def _batches(event: StageBegan) -> str:
+    planned = event.run.recipe.batches
+    if event.batches == planned:
+        return f"batches {planned}"
+    n, k = event.run.rows.shape[0], event.target.k
+    met = "" if k is None else f" (a row meets k·b/n = {k * planned.size / n:.2g} neighbours in a random batch)"  # type: ignore[attr-defined]
+    return f"batches {event.batches}{met}"

@@ -1,0 +1,58 @@
+"""A progress bar per stage: epoch, loss, rows per second, remaining time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from dre.train import EpochEnded, Event, StageBegan, StageEnded, Tick
+
+FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+
+
+def someone_watches() -> bool:
+    """Whether a bar would be seen: in a terminal or a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class Progress:
+    """``delay``: seconds before a bar appears, so that short work shows none."""
+
+    def __init__(self, delay: float = 1.0) -> None:
+        self._delay = delay
+        self._bar: Any = None
+        self._rows, self._began, self._loss = 0, 0.0, ""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Tick):
+            self._rows += event.rows
+            if self._bar.update():  # true when it was drawn: the rest is not worth doing more often
+                self._describe(event)
+        elif isinstance(event, StageBegan):
+            self._open(event)
+        elif isinstance(event, EpochEnded):
+            self._loss = f"loss {event.loss:.4g}"
+        elif isinstance(event, StageEnded):
+            self._bar.close()
+
+    def _open(self, event: StageBegan) -> None:
+        from tqdm.auto import tqdm
+
+        run = event.run
+        total = run.plan.epochs * event.batches.steps(run.rows.shape[0])
+        self._rows, self._began, self._loss = 0, time.perf_counter(), ""
+        title = f"stage {run.stage + 1}/{len(run.recipe.schedule)} {run.plan.source}"
+        self._bar = tqdm(total=total, desc=title, bar_format=FORMAT, delay=self._delay, leave=self._delay == 0)
+
+    def _describe(self, event: Tick) -> None:
+        rate = self._rows / max(1e-9, time.perf_counter() - self._began)
+        parts = [f"epoch {event.run.epoch + 1}/{event.run.plan.epochs}", self._loss, f"{rate:,.0f} rows/s"]
+        self._bar.set_postfix_str(", ".join(filter(None, parts)), refresh=False)

@@ -1,0 +1,103 @@
+"""Device, precision and random state: the only file that knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+PRECISIONS = ("auto", "float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where a run computes, and in which precision the encoder does. Distances, targets and losses are always float32 or better."""
+
+    device: torch.device
+    precision: str = "float32"
+
+    @classmethod
+    def on(cls, device: str | torch.device = "auto", precision: str = "auto") -> Runtime:
+        chosen = pick_device(device)
+        if precision not in PRECISIONS:
+            raise ValueError(f"precision={precision!r}; known: {', '.join(PRECISIONS)}")
+        if precision == "auto":
+            precision = "bfloat16" if chosen.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+        return cls(chosen, precision)
+
+    def autocast(self) -> AbstractContextManager[object]:
+        if self.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def generator(self, seed: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(seed)
+
+    def place(self, encoder: nn.Module) -> nn.Module:
+        """Move the encoder; on a GPU convolutions want the channels last in memory."""
+        encoder = encoder.to(self.device)
+        return encoder.to(memory_format=torch.channels_last) if self.device.type == "cuda" else encoder  # type: ignore[call-overload, no-any-return]
+
+    def __str__(self) -> str:
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else str(self.device)
+        return f"{name}, {self.precision}"
+
+
+def pick_device(device: str | torch.device = "auto") -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as problem:
+        raise ValueError(f"device={device!r} is none that torch knows; use 'auto', 'cpu', 'cuda' or 'cuda:1'") from problem
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r}, but torch sees no CUDA device here; use device='cpu' or 'auto'")
+    return chosen
+
+
+class PrivateRandom:
+    """Torch's global random state, swapped for one of our own while a network is built or trained.
+
+    Initialisation and dropout draw from the global state and take no generator; with this they neither depend on it nor
+    disturb it.
+    """
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._device = device
+        with _restored(device):
+            torch.default_generator.manual_seed(seed)
+            if device.type == "cuda":
+                torch.cuda.manual_seed(seed)
+            self._state = _states(device)
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with _restored(self._device):
+            _set_states(self._device, self._state)
+            try:
+                yield
+            finally:
+                self._state = _states(self._device)
+
+
+def _states(device: torch.device) -> list[Tensor]:
+    states = [torch.get_rng_state()]
+    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
+
+
+def _set_states(device: torch.device, states: list[Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
+
+
+@contextmanager
+def _restored(device: torch.device) -> Iterator[None]:
+    before = _states(device)
+    try:
+        yield
+    finally:
+        _set_states(device, before)

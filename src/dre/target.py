@@ -1,0 +1,98 @@
+"""What the map must match: the weights of pairs, over one graph of all rows or inside each batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from dre.affinity import Affinity
+from dre.neighbors import Neighbors, pairwise_distances
+
+
+class Pairs(NamedTuple):
+    """Weights among the rows of a batch; **each pair stands once**, so that sums over i ≠ j are twice the sum over these.
+
+    ``near`` (b, k) holds positions in the batch, with weight 0 where a neighbour is not in it; its shape depends on the batch
+    size alone, so that a device never waits for the host. ``None`` means every position: the weights are (b, b), zero on and
+    below the diagonal.
+    """
+
+    near: Tensor | None
+    weight: Tensor
+
+    def at(self, values: Tensor) -> Tensor:
+        """The entries of a (b, b) matrix that belong to the weights."""
+        return values if self.near is None else values.gather(1, self.near)
+
+    def dense(self, b: int) -> Tensor:
+        """The whole symmetric (b, b) matrix."""
+        if self.near is None:
+            once = self.weight
+        else:
+            once = torch.zeros(b, b, dtype=self.weight.dtype, device=self.weight.device)
+            once = once.scatter_add(1, self.near, self.weight)
+        return once + once.T
+
+
+class Target(Protocol):
+    k: int | None  # neighbours of a row over all rows; None where there is no graph
+
+    def block(self, ids: Tensor) -> Pairs:
+        """The pairs among these rows; the ids must differ."""
+
+
+class Graph:
+    """One sparse symmetric matrix over all rows, of which a batch gets its sub-block.
+
+    Each pair is stored once, at a row that chose it: ``indices`` and ``weight`` are (n, k), and ``weight`` is 0 where the
+    same pair stands at the other row.
+    """
+
+    def __init__(self, affinity: Affinity, neighbors: Neighbors) -> None:
+        self.indices = neighbors.indices
+        self.neighbors = neighbors
+        self.k: int | None = self.indices.shape[1]
+        self.weight = _each_pair_once(affinity, self.indices, affinity.conditional(neighbors.distances)).float()
+        # Where a row stands in the batch; one entry more, so that "not in it" is a position too.
+        self._position = torch.full((len(self.indices),), -1, dtype=torch.long, device=self.indices.device)
+
+    def block(self, ids: Tensor) -> Pairs:
+        self._position[ids] = torch.arange(len(ids), device=ids.device)
+        near = self._position[self.indices[ids]]
+        self._position[ids] = -1
+        weight = self.weight[ids].masked_fill(near < 0, 0.0)
+        return Pairs(near.clamp_min(0), weight)
+
+
+class InBatch:
+    """The paper's target: neighbours sought among the rows of the batch alone, by the features of the stage's source."""
+
+    k: int | None = None
+
+    def __init__(self, affinity: Affinity, features: Tensor) -> None:
+        self.affinity = affinity
+        self.features = features
+
+    def block(self, ids: Tensor) -> Pairs:
+        b = len(ids)
+        affinity = self.affinity.fitted_to(b)
+        features = self.features[ids]
+        distances = pairwise_distances(features, features).fill_diagonal_(torch.inf)
+        nearest, near = distances.topk(affinity.neighbors(b), largest=False, sorted=True)
+        directed = torch.zeros(b, b, dtype=torch.double, device=ids.device)
+        directed.scatter_(1, near, affinity.conditional(nearest))
+        return Pairs(None, affinity.combine(directed, directed.T).triu(1).float())
+
+
+def _each_pair_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Tensor:
+    """Symmetric weights (n, k) at the slots of a directed graph, zero at the second slot of a pair that has two."""
+    n, k = indices.shape
+    row = torch.arange(n, device=indices.device)[:, None].expand(n, k)
+    order = (row * n + indices).ravel().sort()
+    wanted = (indices * n + row).ravel()
+    slot = torch.searchsorted(order.values, wanted).clamp_max(n * k - 1)
+    mutual = (order.values[slot] == wanted).view(n, k)
+    back = directed.ravel()[order.indices[slot]].view(n, k) * mutual
+    return affinity.combine(directed, back).masked_fill(mutual & (row > indices), 0.0)

@@ -1,0 +1,178 @@
+"""The only loop: a generator of plain events that carries out a recipe on rows."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dre.batches import Batch, Batches
+from dre.forward import INPUT, check_sources, outputs
+from dre.neighbors import nearest
+from dre.recipe import Recipe
+from dre.rows import Rows
+from dre.runtime import PrivateRandom, Runtime
+from dre.schedule import Stage
+from dre.target import Graph, InBatch, Target
+
+Weights = dict[str, Tensor]
+
+
+class DivergedError(RuntimeError):
+    """The loss became NaN or infinite."""
+
+
+@dataclass
+class Run:
+    """The running state that every event carries. Observers read it, and may ask the run to end."""
+
+    encoder: nn.Module
+    rows: Rows
+    recipe: Recipe
+    runtime: Runtime
+    seed: int
+    generator: torch.Generator  # what batches and augmentation draw from
+    random: PrivateRandom  # what the encoder itself draws from (dropout)
+    optimiser: torch.optim.Optimizer | None = None
+    stage: int = 0  # position: stage, epoch in the stage, steps in all
+    epoch: int = 0
+    steps: int = 0
+    stage_start: Weights | None = None  # from which the stage's target can be built again
+    ending: str | None = None  # None, "stage" or "fit"
+
+    def end_stage(self) -> None:
+        self.ending = self.ending or "stage"
+
+    def end_fit(self) -> None:
+        self.ending = "fit"
+
+    @property
+    def plan(self) -> Stage:
+        return self.recipe.schedule[self.stage]
+
+    def weights(self) -> Weights:
+        """A copy of the encoder's weights, on the host."""
+        return {name: value.detach().cpu().clone() for name, value in self.encoder.state_dict().items()}
+
+
+@dataclass(frozen=True)
+class StageBegan:
+    run: Run
+    target: Target
+    batches: Batches  # the way of drawing that was chosen
+    seconds: float  # that the target took
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One step is done. The loss stays on the device: reading it makes the host wait."""
+
+    run: Run
+    loss: Tensor
+    rows: int
+
+
+@dataclass(frozen=True)
+class EpochEnded:
+    run: Run
+    loss: float
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StageEnded:
+    run: Run
+    weights: Weights
+
+
+Event = StageBegan | Tick | EpochEnded | StageEnded
+
+
+def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, runtime: Runtime, seed: int) -> Iterator[Event]:
+    """Carry out the recipe's schedule on the encoder, in place, and yield what happens.
+
+    The caller may stop asking for events at any moment: the encoder then has the weights of that moment.
+    """
+    check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
+    random = PrivateRandom(seed, runtime.device)
+    run = Run(encoder, rows, recipe, runtime, seed, runtime.generator(seed), random)
+    for run.stage, _ in enumerate(recipe.schedule):
+        yield from _one_stage(run)
+        if run.ending == "fit":
+            return
+        run.ending = None
+
+
+def _one_stage(run: Run) -> Iterator[Event]:
+    stage, n = run.plan, run.rows.shape[0]
+    run.epoch, run.stage_start = 0, run.weights()
+    began = time.perf_counter()
+    target = make_target(run, stage)
+    batches = run.recipe.batches.chosen_for(target, n)
+    yield StageBegan(run, target, batches, time.perf_counter() - began)
+
+    steps = stage.epochs * batches.steps(n)
+    run.optimiser, step = run.recipe.optimiser.start(run.encoder.parameters(), stage.lr or run.recipe.optimiser.lr, steps)
+    epochs = batches.epochs(target, n, run.generator, run.seed)
+    for run.epoch in range(stage.epochs):
+        if stage.refresh and run.epoch and run.epoch % stage.refresh == 0:
+            target = make_target(run, stage)
+            epochs = batches.epochs(target, n, run.generator, run.seed)
+        yield from _one_epoch(run, next(epochs), step)
+        if run.ending:
+            break
+    yield StageEnded(run, run.weights())
+
+
+def _one_epoch(run: Run, batches: Iterable[Batch], step: object) -> Iterator[Event]:
+    began, rows, count = time.perf_counter(), 0, 0
+    total = torch.zeros((), device=run.runtime.device)
+    for batch in batches:
+        with run.random():
+            loss = learn(run, batch)
+            step()  # type: ignore[operator]
+        run.steps += 1
+        total, rows, count = total + loss, rows + len(batch.ids), count + 1
+        yield Tick(run, loss, len(batch.ids))
+        if run.ending:
+            break
+    mean = float(total) / count
+    if not math.isfinite(mean):
+        raise DivergedError(
+            f"the loss became {mean} in stage {run.stage} ({run.plan}), epoch {run.epoch + 1} of {run.plan.epochs}. "
+            "Lower the learning rate, set Optimiser(clip=1.0), or check the encoder for exploding outputs."
+        )
+    yield EpochEnded(run, mean, rows, time.perf_counter() - began)
+
+
+def learn(run: Run, batch: Batch) -> Tensor:
+    """Forward, loss and backward for one batch; the gradients are left in the encoder's parameters."""
+    run.encoder.train()
+    x = run.rows.take(batch.ids)
+    if run.recipe.augment is not None:
+        x = run.recipe.augment(x, run.generator)
+    with run.runtime.autocast():
+        y = run.encoder(x)
+    loss = run.plan.loss(y.float(), batch.pairs)
+    run.encoder.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss.detach()
+
+
+def make_target(run: Run, stage: Stage) -> Target:
+    """What the stage must match, from the network as it stands."""
+    n = run.rows.shape[0]
+    features = outputs(run.encoder, run.rows, stage.source)
+    if stage.affinity.over == "graph":
+        affinity = stage.affinity.fitted_to(n)
+        return Graph(affinity, nearest(features, affinity.neighbors(n)))
+    smallest = n // run.recipe.batches.steps(n)
+    return InBatch(stage.affinity.fitted_to(smallest), features)
+
+
+__all__ = ["INPUT", "DivergedError", "EpochEnded", "Event", "Run", "StageBegan", "StageEnded", "Tick", "Weights", "learn", "make_target", "train"]
