@@ -52,7 +52,9 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
     _write_whole(Path(path), tensors, json.dumps(configuration))
 
 
-def load_map(path: str | os.PathLike[str], device: torch.device, encoder: nn.Module | None = None) -> tuple[FittedMap, dict[str, Any]]:
+def load_map(
+    path: str | os.PathLike[str], device: torch.device, encoder: nn.Module | None = None
+) -> tuple[FittedMap, dict[str, Any]]:
     """The learned map and what was remembered about it; ``encoder`` stands for a module of the user's own."""
     tensors, configuration = _read(path)
     recipe: Recipe = decode(configuration["recipe"], encoder)
@@ -81,11 +83,15 @@ def _write_whole(path: Path, tensors: dict[str, Tensor], header: str) -> None:
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.close(handle)
         # clones: safetensors refuses tensors that share memory, as tied weights do
-        save_file({name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, partial, {HEADER: header})
+        save_file(
+            {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, partial, {HEADER: header}
+        )
         os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, path)
     except (OSError, SafetensorError) as problem:
-        raise OSError(f"can't write the model to {path}: {problem}. Choose a folder that exists and can be written to.") from problem
+        raise OSError(
+            f"can't write the model to {path}: {problem}. Choose a folder that exists and can be written to."
+        ) from problem
     finally:
         if partial is not None and os.path.exists(partial):
             os.unlink(partial)

@@ -99,9 +99,7 @@ def image_layout(shape: tuple[int, ...]) -> str:
     ('hw', 'hwc', 'chw', 'd')
     """
     if len(shape) > 3:
-        raise ValueError(
-            f"rows of the shape {shape}: expected vectors (d,) or images (h, w), (h, w, c), (c, h, w); reshape X"
-        )
+        raise ValueError(f"rows of the shape {shape}: expected vectors (d,) or images (h, w), (h, w, c), (c, h, w); reshape X")
     if len(shape) < 3:
         return "hw" if len(shape) == 2 else "d"
     return "hwc" if shape[2] <= shape[0] else "chw"  # there are fewer channels than pixels

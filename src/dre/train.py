@@ -175,4 +175,17 @@ def make_target(run: Run, stage: Stage) -> Target:
     return InBatch(stage.affinity.fitted_to(smallest), features)
 
 
-__all__ = ["INPUT", "DivergedError", "EpochEnded", "Event", "Run", "StageBegan", "StageEnded", "Tick", "Weights", "learn", "make_target", "train"]
+__all__ = [
+    "INPUT",
+    "DivergedError",
+    "EpochEnded",
+    "Event",
+    "Run",
+    "StageBegan",
+    "StageEnded",
+    "Tick",
+    "Weights",
+    "learn",
+    "make_target",
+    "train",
+]

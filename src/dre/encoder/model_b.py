@@ -33,6 +33,4 @@ class ModelB(Encoder, name="model-b"):
         features = nn.Sequential(*layers, nn.Flatten())
         with torch.no_grad():
             size = features.eval()(torch.zeros(1, *shape)).shape[1]
-        return Network(
-            features.train(), dense_blocks([size, 2000, 500, 100], norm=self.norm), nn.Linear(100, n_components)
-        )
+        return Network(features.train(), dense_blocks([size, 2000, 500, 100], norm=self.norm), nn.Linear(100, n_components))

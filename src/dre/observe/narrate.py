@@ -23,7 +23,9 @@ class Narrate:
         elif isinstance(event, EpochEnded):
             self._loss, self._seconds = event.loss, self._seconds + event.seconds
         elif isinstance(event, StageEnded):
-            self._say(f"stage {event.run.stage} done: {event.run.epoch + 1} epochs, loss {self._loss:.4g}, {self._seconds:.1f} s")
+            self._say(
+                f"stage {event.run.stage} done: {event.run.epoch + 1} epochs, loss {self._loss:.4g}, {self._seconds:.1f} s"
+            )
 
     @staticmethod
     def _say(text: str) -> None:

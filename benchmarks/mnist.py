@@ -1,0 +1,86 @@
+"""MNIST: fitted on 60,000 images, scored on the embedded 10,000 test images, after every stage, over several seeds.
+
+    python benchmarks/mnist.py --data FOLDER --recipes paper auto --seeds 3
+
+FOLDER holds the four files of MNIST as published, train-images-idx3-ubyte.gz and so on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from record import record
+from scores import held_out_1nn, neighborhood_hit, trustworthiness
+
+from dre import DRE
+
+Array = np.ndarray[Any, Any]
+
+
+def read_idx(path: Path) -> Array:
+    """An IDX file: two zero bytes, the type, the number of axes, their sizes, the bytes."""
+    content = gzip.decompress(path.read_bytes())
+    axes = content[3]
+    sizes = np.frombuffer(content, ">i4", axes, offset=4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(sizes)
+
+
+def load(folder: Path) -> tuple[Array, Array, Array, Array]:
+    parts = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    images, labels, test_images, test_labels = (read_idx(folder / f"{part}-ubyte.gz") for part in parts)
+    return images, labels, test_images, test_labels
+
+
+def scores(model: DRE, data: tuple[Array, Array, Array, Array], stage: int) -> dict[str, Any]:
+    images, labels, test_images, test_labels = data
+    train, test = model.transform(images, stage=stage), model.transform(test_images, stage=stage)
+    return {
+        "stage": str(model.schedule_[stage]),
+        "1nn": held_out_1nn(train, labels, test, test_labels),
+        "nh_paper": neighborhood_hit(test, test_labels, counting_itself=True),
+        "nh": neighborhood_hit(test, test_labels, counting_itself=False),
+        "trustworthiness": trustworthiness(test_images.astype(np.float32), test),
+    }
+
+
+def one_run(options: dict[str, Any], seed: int, data: tuple[Array, Array, Array, Array]) -> dict[str, Any]:
+    began = time.perf_counter()
+    model = DRE(**options, random_state=seed).fit(data[0])
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - began
+    stages = [scores(model, data, stage) for stage in range(len(model.stages_))]
+    return {"seed": seed, "fit_seconds": round(seconds, 2), "stages": stages, "recipe": str(model.recipe_).splitlines()}
+
+
+def mean_by_stage(runs: list[dict[str, Any]], score: str) -> list[float]:
+    return [round(float(np.mean([run["stages"][i][score] for run in runs])), 4) for i in range(len(runs[0]["stages"]))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--recipes", nargs="+", default=["paper", "auto"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--options", type=json.loads, default={}, help="further arguments of DRE, as JSON")
+    parser.add_argument("--name", default="mnist")
+    arguments = parser.parse_args()
+    data = load(arguments.data)
+    results = {}
+    for recipe in arguments.recipes:
+        runs = [one_run({"recipe": recipe, **arguments.options}, seed, data) for seed in range(arguments.seeds)]
+        means = {score: mean_by_stage(runs, score) for score in ("1nn", "nh_paper", "nh", "trustworthiness")}
+        results[recipe] = {"mean": means, "fit_seconds": [run["fit_seconds"] for run in runs], "runs": runs}
+        print(recipe, {k: v for k, v in results[recipe].items() if k != "runs"}, flush=True)
+    record(arguments.name, results, protocol="fitted on 60,000, scored on 10,000 held-out images", seeds=arguments.seeds)
+
+
+if __name__ == "__main__":
+    main()
