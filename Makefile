@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test test-slow lint readme clean
 
 demo: $(READY)
-	$(BIN)/python examples/digits.py
+	$(BIN)/python examples/map_digits.py
 
 test: $(READY) lint
 	$(BIN)/python -m pytest -q

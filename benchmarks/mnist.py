@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from record import record
-from scores import held_out_1nn, neighborhood_hit, trustworthiness
 
 from dre import DRE
+from record import record
+from scores import held_out_1nn, neighborhood_hit, trustworthiness
 
 Array = np.ndarray[Any, Any]
 

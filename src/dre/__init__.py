@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dre.encoder.mlp import MLP as MLP
     from dre.encoder.model_a import ModelA as ModelA
     from dre.encoder.model_b import ModelB as ModelB
-    from dre.encoder.strided import Strided as Strided
     from dre.estimator import DRE as DRE
     from dre.estimator import DeepTSNE as DeepTSNE
     from dre.estimator import DeepUMAP as DeepUMAP
@@ -58,7 +57,6 @@ _PLACES = {
     "Schedule": "dre.schedule",
     "Seeds": "dre.batches",
     "Stage": "dre.schedule",
-    "Strided": "dre.encoder.strided",
 }
 __all__ = sorted(_PLACES)  # noqa: PLE0605
 

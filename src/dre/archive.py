@@ -6,11 +6,13 @@ import copy
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -20,6 +22,7 @@ from dre.augment import AUGMENTS, Augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import FittedMap
+from dre.notation import NotationError
 from dre.optimiser import Optimiser
 from dre.recipe import Recipe
 from dre.rows import Scaling, model_shape
@@ -45,7 +48,7 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
         "about": about,
         "recipe": encode(fitted.recipe),
         "scale": fitted.scaling.scale,
-        "n_components": int(about["n_components"]),
+        "n_components": fitted.n_components,
         "n_stages": len(kept),
         "history": fitted.history,
     }
@@ -57,23 +60,49 @@ def load_map(
 ) -> tuple[FittedMap, dict[str, Any]]:
     """The learned map and what was remembered about it; ``encoder`` stands for a module of the user's own."""
     tensors, configuration = _read(path)
-    recipe: Recipe = decode(configuration["recipe"], encoder)
-    scaling = Scaling(tensors["scaling.mean"].numpy(), configuration["scale"])
-    if isinstance(recipe.encoder, Encoder):
-        with torch.device("meta"):  # the shapes alone: the weights come from the file
-            network = recipe.encoder.build(model_shape(scaling.mean.shape), configuration["n_components"])
-    else:
-        network = copy.deepcopy(recipe.encoder)
+    with sound(path):
+        recipe: Recipe = decode(configuration["recipe"], encoder)
+        scaling = Scaling(tensors["scaling.mean"].numpy(), float(configuration["scale"]))
+        n_components = int(configuration["n_components"])
+        network = _filled(recipe.encoder, model_shape(scaling.mean.shape), n_components, _under("weights.", tensors))
+        stages = [_under(f"stages.{i}.", tensors) for i in range(configuration["n_stages"])]
+        if any(_shapes(stage) != _shapes(network.state_dict()) for stage in stages):
+            raise ModelFileError(f"{path} is damaged: the weights of a stage are not whole")
+        fitted = FittedMap(network.to(device).eval(), recipe, scaling, n_components, stages, configuration["history"])
+        return fitted, configuration["about"]
+
+
+@contextmanager
+def sound(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever a damaged file trips over, the error names the file."""
     try:
-        network.load_state_dict(_under("weights.", tensors), assign=True)
-    except RuntimeError as problem:
-        raise ModelFileError(f"the weights in {path} do not fit the encoder: {problem}") from problem
-    stages = [_under(f"stages.{i}.", tensors) for i in range(configuration["n_stages"])]
-    return FittedMap(network.to(device).eval(), recipe, scaling, stages, configuration["history"]), configuration["about"]
+        yield
+    except ModelFileError:
+        raise
+    except NotationError as problem:
+        raise ModelFileError(
+            f"{path} names something that is not known here; import the module that defines it before loading. {problem}"
+        ) from problem
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
+        raise ModelFileError(f"{path} is damaged, or its weights do not fit the encoder: {problem!r}") from problem
+
+
+def _filled(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, weights: dict[str, Tensor]) -> nn.Module:
+    if isinstance(plan, Encoder):
+        with torch.device("meta"):  # the shapes alone: the weights come from the file
+            network = plan.build(shape, n_components)
+    else:
+        network = copy.deepcopy(plan)
+    network.load_state_dict(weights, assign=True)
+    return network
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in weights.items()}
 
 
 def _write_whole(path: Path, tensors: dict[str, Tensor], header: str) -> None:
@@ -108,8 +137,9 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, An
         raise ModelFileError(f"{path} is a safetensors file, but not one that dre saved") from problem
     except (SafetensorError, json.JSONDecodeError, OSError) as problem:
         raise ModelFileError(f"{path} is not a model that dre saved, or it is damaged: {problem}") from problem
-    if configuration.get("format") != FORMAT:
-        raise ModelFileError(f"{path} has the format {configuration.get('format')}, this dre reads {FORMAT}: use a newer dre")
+    found = configuration.get("format") if isinstance(configuration, dict) else None
+    if found != FORMAT:
+        raise ModelFileError(f"{path} has the format {found}, this dre reads {FORMAT}: use a newer dre")
     return tensors, configuration
 
 
@@ -131,10 +161,12 @@ _TEXTS: dict[str, tuple[type, Callable[[str], Any]]] = {
 
 def encode(value: Any) -> Any:
     """JSON for a constructor argument or a recipe. What has no text of its own (a user's module) is only named."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
+    if isinstance(value, (tuple, list)):
+        return {type(value).__name__: [encode(item) for item in value]}
     for kind, (cls, _) in _TEXTS.items():
         if isinstance(value, cls):
             return {kind: str(value)}
@@ -148,8 +180,8 @@ def decode(value: Any, encoder: nn.Module | None = None) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
-    if kind == "tuple":
-        return tuple(decode(item, encoder) for item in content)
+    if kind in ("tuple", "list"):
+        return (tuple if kind == "tuple" else list)(decode(item, encoder) for item in content)
     if kind in _TEXTS:
         return _TEXTS[kind][1](content)
     if kind in ("recipe", "optimiser"):
@@ -157,6 +189,8 @@ def decode(value: Any, encoder: nn.Module | None = None) -> Any:
         return Recipe(**made) if kind == "recipe" else Optimiser(**made)
     if kind == "module":
         if encoder is None:
-            raise ValueError(f"this model's encoder is a module of your own, {content}: pass it, DRE.load(path, encoder=...)")
+            raise ModelFileError(
+                f"this model's encoder is a module of your own, {content}: pass it, DRE.load(path, encoder=...)"
+            )
         return encoder
     return None  # a random state, say: not needed to use the model

@@ -42,7 +42,7 @@ class Batches:
         raise NotImplementedError
 
     def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
-        """One iterable of batches per epoch, for ever. ``seed`` is the run's: what follows from it stays the same in every stage."""
+        """One iterable of batches per epoch, for ever. What follows from ``seed``, the run's, is the same in every stage."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Fixed(Batches, name="fixed"):
         _check_size(self.size)
 
     def steps(self, n: int) -> int:
-        return math.ceil(n / self.size)
+        return _parts(n, self.size)
 
     def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
         own = torch.Generator(generator.device).manual_seed(seed)
@@ -82,7 +82,7 @@ class Redrawn(Batches, name="redrawn"):
         _check_size(self.size)
 
     def steps(self, n: int) -> int:
-        return math.ceil(n / self.size)
+        return _parts(n, self.size)
 
     def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
         while True:
@@ -131,6 +131,8 @@ class Seeds(Batches, name="seeds"):
 
     def __post_init__(self) -> None:
         _check_size(self.seeds * (1 + self.neighbors))
+        if self.neighbors < 1:
+            raise ValueError(f"neighbors={self.neighbors}: each seed needs at least one")
 
     def steps(self, n: int) -> int:
         return math.ceil(n / (self.seeds * (1 + self.neighbors)))
@@ -157,10 +159,18 @@ class Auto(Batches, name="auto"):
     def __post_init__(self) -> None:
         _check_size(self.size)
 
+    def steps(self, n: int) -> int:
+        return _parts(n, self.size)  # of redrawn batches, the choice for targets that are inside the batch
+
     def chosen_for(self, target: Target, n: int) -> Batches:
         if target.k is None or target.k * self.size >= n:
             return Redrawn(self.size)
         return Edges(max(2, self.size // 2))
+
+
+def _parts(n: int, size: int) -> int:
+    """How many batches of at most ``size`` rows, or one more row where the last would otherwise be alone."""
+    return max(1, min(math.ceil(n / size), n // 2))
 
 
 def _evenly(ids: Tensor, parts: int) -> tuple[Tensor, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from dre.archive import decode, encode, load_map, save_map
+from dre.archive import decode, encode, load_map, save_map, sound
 from dre.augment import AUGMENTS, Augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
@@ -53,7 +54,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     schedule : str or Schedule, optional
         The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``.
     encoder : str, Encoder or nn.Module, optional
-        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``, ``"strided"``; or a module of your own, which gets
+        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which gets
         vectors as (b, d) and images as (b, c, h, w), centred and scaled.
     perplexity : float, optional
         Of all Gaussian affinities.
@@ -111,10 +112,17 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, *, observers: Iterable[Observer] = ()) -> Self:
-        """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w). ``observers`` see every event of the run."""
-        X = check_rows(self, X, fitting=True)
+        """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w).
+
+        ``observers`` see every event of the run, and may end it: ``[EarlyStop(patience=20)]``.
+        """
+        with _all_or_nothing(self):
+            return self._fit(check_rows(self, X, fitting=True), observers)
+
+    def _fit(self, X: Any, observers: Iterable[Observer]) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
+        n_components = int(self.n_components)
         device = pick_device(self.device)
         recipe, said = self._said()
         scaling = Scaling.of(X)
@@ -122,17 +130,19 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         recipe = resolve(recipe, Facts(rows.shape[0], rows.shape[1:], device.type), said)
         runtime = Runtime.on(device, recipe.precision)
         seed = _seed(self.random_state)
-        encoder = runtime.place(self._built(recipe, rows.shape[1:], PrivateRandom(seed, device)))
+        encoder = runtime.place(_built(recipe.encoder, rows.shape[1:], n_components, PrivateRandom(seed, device)))
         history = History()
-        events = train(encoder, rows, recipe, n_components=int(self.n_components), runtime=runtime, seed=seed)
+        events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed)
         watch(events, [history, Interrupt(), *self._shown(), *observers])
-        self._map = FittedMap(encoder.eval(), recipe, scaling, history.stages, history.records)
+        self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, history.stages, history.records)
         self.embedding_ = embed(encoder, rows)
         return self
 
     def transform(self, X: Any, *, stage: int | None = None) -> Array:
         """The place of each row in the map, float32; ``stage`` gives the map as it was after that stage."""
         check_is_fitted(self)
+        if len(self._map.shape) > 1:  # scikit-learn would call the height of an image its number of features
+            self._map.check_shape(np.shape(X))
         return self._map.embed(check_rows(self, X, fitting=False), stage)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
@@ -149,8 +159,6 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         about = {
             "class": type(self).__name__,
             "parameters": {name: encode(value) for name, value in self.get_params(deep=False).items()},
-            "n_components": int(self.n_components),
-            "n_features_in": int(self.n_features_in_),
             "feature_names_in": None if names is None else list(names),
         }
         save_map(path, self._map, about, stages=stages)
@@ -159,14 +167,16 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
         """Read a model that ``save`` wrote; one with a module of your own needs that module again, ``encoder=MyModule()``."""
         fitted, about = load_map(path, pick_device(device or "auto"), encoder)
-        parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
         kinds = {kind.__name__: kind for kind in (DRE, DeepTSNE, DeepUMAP)}
-        model: DRE = kinds.get(about["class"], cls)(**parameters)
+        with sound(path):
+            parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
+            model: DRE = kinds.get(about["class"], cls)(**parameters)
+            names = about["feature_names_in"]
         model.set_params(device=device or "auto")
         model._map = fitted
-        model.n_features_in_ = about["n_features_in"]
-        if about["feature_names_in"] is not None:
-            model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+        model.n_features_in_ = fitted.shape[0]
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
         return model
 
     @property
@@ -191,7 +201,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.n_components)
+        return self._fitted().n_components
 
     def _fitted(self) -> FittedMap:
         if "_map" not in vars(self):
@@ -211,30 +221,25 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def _said(self) -> tuple[str | Recipe, Overrides]:
         """The recipe, and what the user wants in place of its own."""
         n_neighbors, min_dist = _two(self.umap, "umap=(n_neighbors, min_dist)")
-        schedule = Schedule.parse(self.schedule) if isinstance(self.schedule, str) else self.schedule
+        if not isinstance(self.recipe, (str, Recipe)):
+            raise TypeError(f"recipe={self.recipe!r}: expected a name, such as 'auto' or 'paper', or a Recipe")
         return self.recipe, replace(
             self._said_of_training(),
-            schedule=schedule,
-            perplexity=self.perplexity,
+            schedule=_read("schedule", self.schedule, Schedule.parse, Schedule),
+            perplexity=_plain(self.perplexity),
             n_neighbors=n_neighbors,
             min_dist=min_dist,
-            recursions=self.recursions,
+            recursions=_plain(self.recursions),
         )
 
     def _said_of_training(self) -> Overrides:
         batches, learning_rate = _two(self.training, "training=(batches, learning rate)")
         return Overrides(
-            encoder=ENCODERS.parse(self.encoder) if isinstance(self.encoder, str) else self.encoder,
-            batches=BATCHES.parse(batches) if isinstance(batches, str) else batches,
+            encoder=_read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
+            batches=_read("batches", batches, BATCHES.parse, Batches, int),
             learning_rate=learning_rate,
-            augment=AUGMENTS.parse(self.augment) if isinstance(self.augment, str) else self.augment,
+            augment=_read("augment", self.augment, AUGMENTS.parse, Augment),
         )
-
-    def _built(self, recipe: Recipe, shape: tuple[int, ...], random: PrivateRandom) -> nn.Module:
-        if not isinstance(recipe.encoder, Encoder):
-            return copy.deepcopy(recipe.encoder)  # the user's module is a parameter: fitting must not change it
-        with random():
-            return recipe.encoder.build(shape, int(self.n_components))
 
     def _shown(self) -> list[Observer]:
         bar = self.verbose or (self.verbose is None and someone_watches())
@@ -266,7 +271,7 @@ class DeepTSNE(DRE):
         self.verbose = verbose
 
     def _said(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-tsne", replace(self._said_of_training(), perplexity=self.perplexity)
+        return "deep-tsne", replace(self._said_of_training(), perplexity=_plain(self.perplexity))
 
 
 class DeepUMAP(DRE):
@@ -296,7 +301,42 @@ class DeepUMAP(DRE):
         self.verbose = verbose
 
     def _said(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-umap", replace(self._said_of_training(), n_neighbors=self.n_neighbors, min_dist=self.min_dist)
+        n_neighbors, min_dist = _plain(self.n_neighbors), _plain(self.min_dist)
+        return "deep-umap", replace(self._said_of_training(), n_neighbors=n_neighbors, min_dist=min_dist)
+
+
+@contextmanager
+def _all_or_nothing(model: DRE) -> Iterator[None]:
+    """A fit that fails leaves the model as it was."""
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = before
+        raise
+
+
+def _built(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, random: PrivateRandom) -> nn.Module:
+    if not isinstance(plan, Encoder):
+        return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
+    with random():
+        return plan.build(shape, n_components)
+
+
+def _read(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> Any:
+    """A parameter that may be a text, an object of these kinds, or None."""
+    value = _plain(value)
+    if isinstance(value, str):
+        return parse(value)
+    if value is None or isinstance(value, kinds):
+        return value
+    hint = f"; this is the class itself, pass {value.__name__}()" if isinstance(value, type) else ""
+    raise TypeError(f"{name}={value!r}: expected a text or {' or '.join(kind.__name__ for kind in kinds)}{hint}")
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's own, which have a text."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _two(pair: Any, form: str) -> tuple[Any, Any]:
@@ -304,7 +344,7 @@ def _two(pair: Any, form: str) -> tuple[Any, Any]:
         return None, None
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ValueError(f"expected {form}, either of which may be None, not {pair!r}")
-    return pair[0], pair[1]
+    return _plain(pair[0]), _plain(pair[1])
 
 
 def _seed(random_state: Any) -> int:

@@ -23,6 +23,7 @@ class FittedMap:
     encoder: nn.Module
     recipe: Recipe
     scaling: Scaling
+    n_components: int
     stages: list[Weights] = field(default_factory=list)  # the weights at the end of each stage
     history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch
 
@@ -33,13 +34,18 @@ class FittedMap:
 
     def embed(self, X: Any, stage: int | None = None) -> Array:
         """The map of the rows of X, now or as it was after a stage."""
-        if tuple(X.shape[1:]) != self.shape:
-            raise ValueError(f"X has rows of the shape {tuple(X.shape[1:])}, but the model was fitted on {self.shape}")
+        self.check_shape(X.shape)
         encoder = self.encoder if stage is None else self._after(stage)
         device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
         return embed(encoder, prepared(X, self.scaling, device))
 
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if tuple(shape[1:]) != self.shape:
+            raise ValueError(f"X has rows of the shape {tuple(shape[1:])}, but the model was fitted on {self.shape}: reshape X")
+
     def _after(self, stage: int) -> nn.Module:
+        if not self.stages:
+            raise ValueError(f"stage={stage}: this model was saved with stages=False; transform(X) gives its last map")
         if not -len(self.stages) <= stage < len(self.stages):
             raise ValueError(f"stage={stage}: this model keeps the maps of {len(self.stages)} stage(s), counted from 0")
         encoder = copy.deepcopy(self.encoder)

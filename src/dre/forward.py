@@ -26,7 +26,7 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
         for start in range(0, n, CHUNK):
             x = rows.read(start, min(n, start + CHUNK))
             y = x if source == INPUT else _one_chunk(encoder, x, source)
-            parts.append(y.flatten(1).float())
+            parts.append(y.reshape(len(y), -1).float())
     return torch.cat(parts)
 
 
@@ -45,13 +45,13 @@ def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
     if not seen:
         raise ValueError(f"source {source!r}: the encoder's forward pass never calls this submodule")
     y = seen[-1]
-    if not isinstance(y, Tensor) or len(y) != len(x):
+    if not isinstance(y, Tensor) or y.shape[:1] != x.shape[:1]:
         raise TypeError(f"source {source!r}: its output must be a tensor with one entry per row, not {_describe(y)}")
     return y
 
 
 def submodule(encoder: nn.Module, source: str) -> nn.Module:
-    known = dict(encoder.named_modules())
+    known: dict[str, nn.Module] = dict(encoder.named_modules())
     if source not in known or source == "":
         raise ValueError(unknown("source", source, [INPUT, *(name for name in known if name)]))
     return known[source]

@@ -14,7 +14,8 @@ from sklearn.utils.validation import validate_data
 def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     """X as an array (n, d) or (n, ...) of numbers; its values and its order are never changed."""
     if isinstance(X, torch.Tensor):
-        X = X.detach().cpu().numpy()
+        X = X.detach().cpu()
+        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()  # numpy has no bfloat16
     X = validate_data(
         estimator,
         X,
@@ -27,6 +28,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     )
     if X.dtype.kind not in "biuf":
         raise ValueError(f"X holds {X.dtype}, not real numbers: convert or encode it first")
+    if 0 in X.shape[1:]:
+        raise ValueError(f"rows of the shape {X.shape[1:]} hold no values")
     _check_finite(X)
     if fitting:
         _check_memory(X)
@@ -40,6 +43,7 @@ def _check_finite(X: Any) -> None:
         return
     bad = ~np.isfinite(values)
     first = int(np.flatnonzero(bad.ravel())[0])
+    where: tuple[int, ...]
     if sparse:
         where = (int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first]))
     else:
@@ -59,8 +63,8 @@ def _check_memory(X: Any) -> None:
     available = _available_bytes()
     if available is not None and needed > available / 2:
         raise ValueError(
-            f"the sparse X would need {needed / 2**30:.1f} GiB as dense float32, more than half of the {available / 2**30:.1f} GiB "
-            "available. Reduce it first, for instance with sklearn.decomposition.TruncatedSVD(100)."
+            f"the sparse X would need {needed / 2**30:.1f} GiB as dense float32, more than half of the "
+            f"{available / 2**30:.1f} GiB available. Reduce it first, say with sklearn.decomposition.TruncatedSVD(100)."
         )
 
 

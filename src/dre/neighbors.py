@@ -10,6 +10,7 @@ from torch import Tensor
 
 CHUNK_ELEMENTS = {"cuda": 2**29, "cpu": 2**25}  # distances held at once: 2 GiB on a GPU, 128 MiB on a CPU
 SPARE = 8  # extra candidates, so that rounding in the matrix product can't push a true neighbour out
+DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
 METHODS = ("auto", "exact", "approximate")
 
 # Measured on 2 cores: below this many multiplications the exact search is faster than training an index.
@@ -38,18 +39,25 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
         raise ValueError(f"k={k} neighbours asked of {n} rows; k must be from 1 to {n - 1}")
     if method not in METHODS:
         raise ValueError(f"method={method!r}; known: {', '.join(METHODS)}")
-    if method == "auto":
-        large = float(n) * n * features.shape[1] > EXACT_UP_TO
-        method = "approximate" if large and features.device.type == "cpu" and _has_faiss() else "exact"
-    if method == "approximate":
+    if (chosen_method(features) if method == "auto" else method) == "approximate":
         return _approximate(features, k)
     return Neighbors(*_exact(features, torch.arange(n, device=features.device), k), "exact")
 
 
+def chosen_method(features: Tensor) -> str:
+    """The faster method for these rows on their device, "exact" or "approximate" (which needs faiss)."""
+    n, dim = features.shape
+    small = float(n) * n * dim <= EXACT_UP_TO
+    return "exact" if small or features.device.type != "cpu" or not _has_faiss() else "approximate"
+
+
 def pairwise_distances(a: Tensor, b: Tensor) -> Tensor:
-    """(len(a), len(b)) Euclidean distances through a matrix product: fast, and right to about 1e-3 of the rows' norm."""
-    squared = a.square().sum(1)[:, None] + b.square().sum(1)[None, :] - 2 * (a @ b.T)
-    return squared.clamp_min_(0).sqrt_()
+    """(len(a), len(b)) Euclidean distances through a matrix product, in float64: in float32 it loses close pairs."""
+    origin = b.double().mean(0)
+    a, b = a.double() - origin, b.double() - origin
+    norms = a.square().sum(1)[:, None] + b.square().sum(1)[None, :]
+    squared = norms - 2 * (a @ b.T)
+    return squared.masked_fill_(squared <= DUPLICATE * norms, 0.0).sqrt_()
 
 
 def _exact(features: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -57,16 +65,25 @@ def _exact(features: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
     budget = CHUNK_ELEMENTS.get(features.device.type, CHUNK_ELEMENTS["cpu"])
     wide = min(n - 1, k + SPARE)
     chunk = max(1, budget // max(n, wide * dim))
-    norms = features.square().sum(1)
-    found, distances = [], []
+    centred = features - features.mean(0)  # the product loses the less, the nearer the rows lie to the origin
+    norms = centred.square().sum(1)
+    parts = []
     for rows in queries.split(chunk):
-        score = torch.addmm(norms[None, :], features[rows], features.T, alpha=-2)  # |b|² - 2ab ranks as |a - b|² does
+        score = torch.addmm(norms[None, :], centred[rows], centred.T, alpha=-2)  # |b|² - 2ab ranks as |a - b|² does
         score[torch.arange(len(rows), device=rows.device), rows] = torch.inf
-        candidates = score.topk(wide, largest=False, sorted=False).indices
+        scores, candidates = score.topk(wide, largest=False, sorted=False)
         exact, order = _direct_distances(features, rows, candidates).sort(dim=1, stable=True)
-        found.append(candidates.gather(1, order[:, :k]))
-        distances.append(exact[:, :k])
-    return torch.cat(found), torch.cat(distances)
+        exact = exact[:, :k]
+        # All others score above the candidates. One of them can still be a neighbour where rounding is larger than the spare;
+        # its errors add up like a random walk over the values of a row.
+        rounding = 8 * dim**0.5 * torch.finfo(features.dtype).eps * (norms[rows].sqrt() + exact[:, -1]).square()
+        doubt = exact[:, -1].square() > scores.amax(1) + norms[rows] - rounding
+        parts.append((candidates.gather(1, order[:, :k]), exact, doubt))
+    found, distances, doubt = (torch.cat(part) for part in zip(*parts, strict=True))
+    if wide < n - 1 and features.dtype != torch.double and bool(doubt.any()):
+        found[doubt], again = _exact(features.double(), queries[doubt], k)
+        distances[doubt] = again.to(distances.dtype)
+    return found, distances
 
 
 def _direct_distances(features: Tensor, rows: Tensor, others: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Objects written as calls, ``gaussian(30, over=batch)``, and read back without loss.
 
-A family (losses, affinities, encoders, ...) is the set of frozen dataclasses that can be named in such a text. Positional fields
-are written as positional arguments, keyword-only fields as ``key=value`` where they differ from their default, so that the
-text of an object means the same as the Python that would make it.
+A family (losses, affinities, encoders, ...) is the set of frozen dataclasses that can be named in such a text. Positional
+fields are written as positional arguments, keyword-only fields as ``key=value`` where they differ from their default, so
+that the text of an object means the same as the Python that would make it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import difflib
 import importlib
 import pkgutil
 import re
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 TOKEN = re.compile(
     r"(?P<number>-?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
-    r"|(?P<name>[A-Za-z_0-9](?:[\w.]|-(?!>))*)"
-    r"|(?P<sign>->|[():,*+@=/])"
+    r"|(?P<name>\w(?:[\w.]|-(?!>))*)"
     r"|(?P<space>\s+)"
+    r"|(?P<sign>->|.)"  # one that means nothing is an error where it stands, which says what should stand there
 )
 
 
@@ -47,20 +48,9 @@ class Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = list(self._split(text))
+        pieces = [Token(str(m.lastgroup), m.group(), m.start()) for m in TOKEN.finditer(text) if m.lastgroup != "space"]
+        self.tokens = [*pieces, Token("end", "", len(text))]
         self.at = 0
-
-    @staticmethod
-    def _split(text: str) -> list[Token]:
-        tokens, at = [], 0
-        while at < len(text):
-            match = TOKEN.match(text, at)
-            if match is None:
-                raise NotationError(text, at, at + 1, f"unexpected character {text[at]!r}")
-            if match.lastgroup != "space":
-                tokens.append(Token(str(match.lastgroup), match.group(), at))
-            at = match.end()
-        return [*tokens, Token("end", "", len(text))]
 
     @property
     def next(self) -> Token:
@@ -103,7 +93,7 @@ class Family:
     def add(self, name: str, member: type) -> None:
         known = self._members.get(name)
         if known is not None and (known.__module__, known.__qualname__) != (member.__module__, member.__qualname__):
-            raise ValueError(f"two {self.what}s are named {name!r}: {known.__qualname__} and {member.__qualname__}")
+            raise ValueError(f"the {self.what} {name!r} is defined twice: {known.__qualname__} and {member.__qualname__}")
         self._members[name] = member
 
     def members(self) -> dict[str, type]:
@@ -128,9 +118,10 @@ class Family:
         return self._call(reader, token, member)
 
     def _call(self, reader: Reader, token: Token, member: type) -> Any:
-        fields = [field for field in dataclasses.fields(member) if field.init]
-        positional = [field.name for field in fields if not field.kw_only]
+        fields = {field.name: field for field in dataclasses.fields(member) if field.init}
+        positional = [field.name for field in fields.values() if not field.kw_only]
         given: dict[str, Any] = {}
+        places: dict[str, Token] = {}
         if reader.accept("("):
             while not reader.accept(")"):
                 if given:
@@ -140,15 +131,19 @@ class Family:
                     if len(given) >= len(positional):
                         raise reader.error(start, f"{token.text} takes {len(positional)} positional value(s)")
                     key = positional[len(given)]
-                if key not in {field.name for field in fields}:
-                    raise reader.error(start, unknown(f"argument of {token.text}", key, [field.name for field in fields]))
+                if key not in fields:
+                    raise reader.error(start, unknown(f"argument of {token.text}", key, list(fields)))
                 if key in given:
                     raise reader.error(start, f"{key} is given twice")
-                given[key] = value
+                given[key], places[key] = value, reader.tokens[reader.at - 1]
+                if not admits(fields[key].type, value):
+                    raise reader.error(
+                        places[key], f"{key} of {token.text} must be {fields[key].type}, not {write_value(value)!r}"
+                    )
         try:
             return member(**given)
-        except (TypeError, ValueError) as problem:
-            raise reader.error(token, str(problem)) from problem
+        except (TypeError, ValueError) as problem:  # our messages start with the name of what is wrong: "over='bach': ..."
+            raise reader.error(places.get(str(problem).partition("=")[0], token), str(problem)) from problem
 
 
 def read_argument(reader: Reader) -> tuple[str | None, Any]:
@@ -157,8 +152,11 @@ def read_argument(reader: Reader) -> tuple[str | None, Any]:
         key = reader.take().text
         reader.take()
     value = read_value(reader)
-    while reader.accept("/"):
-        value = (*(value if isinstance(value, tuple) else (value,)), read_value(reader))
+    if reader.accept("/"):  # 16/32 is (16, 32), and 16/ is (16,)
+        value = (value,)
+        while reader.next.kind in ("name", "number"):
+            value = (*value, read_value(reader))
+            reader.accept("/")
     return key, value
 
 
@@ -171,12 +169,28 @@ def read_value(reader: Reader) -> Any:
     raise reader.error(token, "expected a number or a word")
 
 
+def admits(annotation: Any, value: Any) -> bool:
+    """Whether a value from a text fits a field: a word needs ``str``, a fraction ``float``; unusual annotations admit all."""
+    kinds = set(re.findall(r"\w+", re.sub(r"\[.*\]", "", annotation if isinstance(annotation, str) else annotation.__name__)))
+    if not kinds <= {"str", "int", "float", "bool", "tuple", "None"}:
+        return True
+    return type(value).__name__.replace("NoneType", "None") in kinds or (type(value) is int and "float" in kinds)
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is read back as one name or number."""
+    match = TOKEN.fullmatch(text)
+    return match is not None and match.lastgroup in ("name", "number")
+
+
 def write_value(value: Any) -> str:
     if isinstance(value, tuple):
-        return "/".join(map(write_value, value))
+        return "/".join(map(write_value, value)) + ("/" if len(value) == 1 else "")
     if value is None or isinstance(value, bool):
         return str(value).lower()
-    return repr(value) if isinstance(value, (int, float)) else str(value)
+    if isinstance(value, Integral):
+        return repr(int(value))
+    return repr(float(value)) if isinstance(value, Real) else str(value)  # numpy's numbers too
 
 
 def write(thing: Any, name: str) -> str:

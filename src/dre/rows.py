@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,10 +16,6 @@ class Rows(Protocol):
     """Data that are read as float32 tensors of the shape (rows, *one row's shape)."""
 
     shape: tuple[int, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """Names the content: equal data have equal fingerprints."""
 
     def read(self, start: int, stop: int) -> Tensor:
         """Sequential rows, what files are good at."""
@@ -74,10 +69,6 @@ class ArrayRows:
         self.shape = tuple(data.shape)
         self._device = device
 
-    @property
-    def fingerprint(self) -> str:
-        return hashlib.sha256(self.data.cpu().numpy().tobytes()).hexdigest()
-
     def read(self, start: int, stop: int) -> Tensor:
         return self.data[start:stop].to(self._device)
 
@@ -109,7 +100,9 @@ def channels_first(x: Tensor, layout: str) -> Tensor:
     """Images as (n, c, h, w); vectors as they are."""
     if layout == "hw":
         return x[:, None]
-    return x.movedim(-1, 1) if layout == "hwc" else x
+    if layout == "hwc":  # a copy: convolutions round differently where the channels lie last in memory
+        return x.movedim(-1, 1).clone(memory_format=torch.contiguous_format)
+    return x
 
 
 def model_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where a run computes, and in which precision the encoder does. Distances, targets and losses are always float32 or better."""
+    """Where a run computes, and in which precision the encoder does; distances, targets and losses are never below float32."""
 
     device: torch.device
     precision: str = "float32"

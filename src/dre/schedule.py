@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dre.affinity import AFFINITIES, Affinity
 from dre.loss import Loss, Sum, read_loss
-from dre.notation import NotationError, Reader, write_value
+from dre.notation import NotationError, Reader, is_word, write_value
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,13 @@ class Stage:
         for name, kind in (("source", str), ("affinity", Affinity), ("loss", Loss), ("epochs", int)):
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name}={getattr(self, name)!r}: expected {kind.__name__}")
+        if not is_word(self.source):
+            raise ValueError(f"source={self.source!r}: expected a name such as 'x', 'h1' or 'backbone.layer2'")
+        if self.refresh is not None and not isinstance(self.refresh, int):
+            raise TypeError(f"refresh={self.refresh!r}: expected a whole number of epochs")
         for name in ("epochs", "lr", "refresh"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
+            if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name}={value}: must be positive")
 
     def __str__(self) -> str:
@@ -62,7 +67,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """Read ``source: affinity -> loss * epochs [@ rate] [refresh epochs]``; stages stand on lines of their own or between ``;``."""
+        """Read stages, on lines or between ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]``."""
         return cls(*(_read_stage(line) for line in text.replace(";", "\n").splitlines() if line.strip()))
 
     def __iter__(self) -> Iterator[Stage]:

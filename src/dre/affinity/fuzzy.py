@@ -33,8 +33,8 @@ class Fuzzy(Affinity, name="fuzzy"):
 
     def __post_init__(self) -> None:
         check_scope(self.over)
-        if self.n_neighbors < 2:
-            raise ValueError(f"n_neighbors={self.n_neighbors}: must be at least 2, the row itself and one other")
+        if self.n_neighbors < 2 or self.n_neighbors != int(self.n_neighbors):
+            raise ValueError(f"n_neighbors={self.n_neighbors}: must be a whole number from 2 up, the row itself and one other")
 
     def fitted_to(self, n: int) -> Fuzzy:
         if self.n_neighbors <= n:
@@ -55,12 +55,7 @@ class Fuzzy(Affinity, name="fuzzy"):
         rho = distances.masked_fill(distances == 0, torch.inf).amin(1)
         rho = rho.masked_fill(rho.isinf(), 0.0)
         beyond = (distances - rho[:, None]).clamp_min(0)
-        unit = beyond.mean(1)
-        unit = unit.masked_fill(unit == 0, 1.0)
-        target = math.log2(counted)
-        sigma = unit * solve_increasing(
-            lambda s: (-beyond / (s * unit)[:, None]).exp().sum(1), target, len(distances), distances, tolerance=1e-9
-        )
+        sigma = solve_increasing(lambda rows, s: (-beyond[rows] / s[:, None]).exp().sum(1), math.log2(counted), beyond)
         # UMAP takes the mean over the row itself too, at distance 0; a row of duplicates borrows the mean of all rows.
         mean = distances.sum(1) / counted
         floor = SMALLEST_BANDWIDTH * torch.where(rho > 0, mean, mean.mean())

@@ -9,10 +9,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from torch import Tensor
 
 from dre.affinity import Affinity, check_scope
-from dre.affinity.bandwidth import solve_increasing
+from dre.affinity.bandwidth import TOLERANCE, solve_increasing
 
 # Beyond three times the perplexity a Gaussian weight is negligible; every fast t-SNE cuts there.
 REACH = 3
+PERPLEXITY_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,13 @@ class Gaussian(Affinity, name="gaussian"):
         return max(1, min(n - 1, reach))
 
     def conditional(self, distances: Tensor) -> Tensor:
-        squared = distances.double().square()
+        squared = distances.square().float().double()  # rounded as scikit-learn rounds them
         squared = squared - squared[:, :1]  # P does not change, and the nearest neighbour never underflows
-        unit = squared.mean(1, keepdim=True)
-        squared = squared / unit.masked_fill(unit == 0, 1.0)  # the search starts at each row's own scale
-        scale = solve_increasing(
-            lambda s: _entropy(squared / s[:, None]), math.log(self.perplexity), len(squared), squared, tolerance=1e-9
-        )
-        weights = (-squared / scale[:, None]).exp()
+        tolerance = min(TOLERANCE, 0.99 * PERPLEXITY_TOLERANCE / self.perplexity)
+        precision = solve_increasing(
+            lambda rows, s: -_entropy(squared[rows] * s[:, None]), -math.log(self.perplexity), squared, tolerance
+        )  # 1 / 2σ²
+        weights = (-squared * precision[:, None]).exp()
         return weights / weights.sum(1, keepdim=True)
 
     def combine(self, there: Tensor, back: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -55,7 +56,7 @@ class Network(nn.Module):
 def dense_blocks(widths: Sequence[int], *, norm: bool) -> list[nn.Module]:
     """One block per step of ``widths``: dense, batch norm if asked for, ReLU."""
     blocks: list[nn.Module] = []
-    for before, after in zip(widths, widths[1:], strict=False):
+    for before, after in pairwise(widths):
         middle: list[nn.Module] = [nn.BatchNorm1d(after)] if norm else []
         blocks.append(nn.Sequential(nn.Linear(before, after), *middle, nn.ReLU()))
     return blocks

@@ -6,14 +6,11 @@ import math
 from dataclasses import KW_ONLY, dataclass
 
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from dre.loss import Loss
-from dre.loss.kernel import curve, off_diagonal, squared_distances
+from dre.loss.kernel import curve, log_squared, off_diagonal, squared_distances
 from dre.target import Pairs
-
-# Below a distance of 0.01 the repulsion, whose derivative is 2b/d, grows no more: two far points that land on each other
-# must not throw the network.
-SMALLEST_SQUARE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -31,8 +28,8 @@ class CE(Loss, name="ce"):
     negatives: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.min_dist <= self.spread:
-            raise ValueError(f"min_dist={self.min_dist} must lie between 0 and spread={self.spread}")
+        if not 0 <= self.min_dist <= self.spread or self.spread == 0:
+            raise ValueError(f"min_dist={self.min_dist}: must lie between 0 and spread={self.spread}, which must be positive")
         if self.negatives is not None and self.negatives <= 0:
             raise ValueError(f"negatives={self.negatives}: must be positive, or None for the exact cross entropy")
 
@@ -40,13 +37,13 @@ class CE(Loss, name="ce"):
         a, b = curve(self.min_dist, self.spread)
         rows, v = len(y), pairs.weight
         # log((1 - w) / w) = log a + 2b log d, and log(1 - w) follows from it without cancellation
-        odds = math.log(a) + b * squared_distances(y).clamp_min(SMALLEST_SQUARE).log()
-        repulsion = off_diagonal((-odds).exp().log1p(), 0.0).sum()  # Σ -log(1 - w) over i ≠ j
+        odds = math.log(a) + b * log_squared(squared_distances(y))
+        repulsion = off_diagonal(softplus(-odds, threshold=40), 0.0).sum()  # Σ -log(1 - w) over i ≠ j
         entropy = v.xlogy(v) + (1 - v).xlogy(1 - v)
         at = pairs.at(odds)
         if self.negatives is None:
             # Σ -v log w - (1 - v) log(1 - w) = Σ v·odds - Σ log(1 - w)
             return (2 * (entropy + v * at).sum() + repulsion) / rows
-        attraction = 2 * (v * at.exp().log1p()).sum()
+        attraction = 2 * (v * softplus(at, threshold=40)).sum()
         share = self.negatives * 2 * v.sum() / (rows * (rows - 1))
         return (attraction + share * repulsion) / rows

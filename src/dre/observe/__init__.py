@@ -10,7 +10,7 @@ from dre.train import Event
 
 
 class Observer(Protocol):
-    """Anything that can be called with an event; one that is a context manager too is entered before the run and left after it."""
+    """Anything that can be called with an event. One that is a context manager too is entered for the time of the run."""
 
     def __call__(self, event: Event) -> None: ...
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from dre.train import EpochEnded, Event, StageBegan, StageEnded, Tick
 
+# A line that is not overwritten in place, as in a log file, is drawn rarely.
+SECONDS_BETWEEN = {True: 0.1, False: 10.0}
 FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 
 
@@ -50,7 +52,14 @@ class Progress:
         total = run.plan.epochs * event.batches.steps(run.rows.shape[0])
         self._rows, self._began, self._loss = 0, time.perf_counter(), ""
         title = f"stage {run.stage + 1}/{len(run.recipe.schedule)} {run.plan.source}"
-        self._bar = tqdm(total=total, desc=title, bar_format=FORMAT, delay=self._delay, leave=self._delay == 0)
+        self._bar = tqdm(
+            total=total,
+            desc=title,
+            bar_format=FORMAT,
+            delay=self._delay,
+            mininterval=SECONDS_BETWEEN[someone_watches()],
+            leave=False,
+        )
 
     def _describe(self, event: Tick) -> None:
         rate = self._rows / max(1e-9, time.perf_counter() - self._began)

@@ -1,0 +1,90 @@
+"""The main job on the digits that ship with scikit-learn: fit, embed rows the network has not seen, score, draw.
+
+Writes out/digits.png: the map after each stage beside that of PCA.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.manifold import trustworthiness
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+
+from dre import DRE
+
+Array = np.ndarray[Any, Any]
+K = 7
+INK, PAPER = "#22252b", "#ffffff"
+
+
+def scores(train: Array, labels: Array, test: Array, test_labels: Array, test_rows: Array) -> dict[str, float]:
+    """All on the held-out rows: 1-NN against the embedded training rows, the share of like neighbours, trustworthiness."""
+    near = NearestNeighbors(n_neighbors=K).fit(test).kneighbors(return_distance=False)
+    return {
+        "1-NN": KNeighborsClassifier(1).fit(train, labels).score(test, test_labels),
+        "neighbourhood hit": float((test_labels[near] == test_labels[:, None]).mean()),
+        "trustworthiness": trustworthiness(test_rows, test, n_neighbors=K),
+    }
+
+
+def draw(panels: list[tuple[str, Array, Array]], labels: Array, test_labels: Array, path: Path) -> None:
+    colours = mpl.colormaps["tab10"]
+    figure, axes = plt.subplots(1, len(panels), figsize=(5 * len(panels), 5.4), facecolor=PAPER)
+    for axis, (title, train, test) in zip(axes, panels, strict=True):
+        axis.scatter(*train.T, c=labels, cmap=colours, vmin=0, vmax=9, s=7, alpha=0.35, linewidths=0)
+        axis.scatter(*test.T, c=test_labels, cmap=colours, vmin=0, vmax=9, s=16, edgecolors=INK, linewidths=0.3)
+        for digit in range(10):
+            x, y = np.median(train[labels == digit], axis=0)
+            axis.text(x, y, str(digit), fontsize=15, weight="bold", color=INK, ha="center", va="center",
+                      bbox={"boxstyle": "circle,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.75})  # fmt: skip
+        axis.set_title(title, color=INK, fontsize=12)
+        axis.set_xticks([])
+        axis.set_yticks([])
+        axis.set_aspect("equal", adjustable="datalim")
+        axis.spines[:].set_color("#d5d8de")
+    figure.text(0.5, 0.02, "outlined: held-out rows, placed by a forward pass", ha="center", color=INK, fontsize=10)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    digits = load_digits()
+    rows, test_rows, labels, test_labels = train_test_split(
+        digits.data, digits.target, test_size=0.25, stratify=digits.target, random_state=0
+    )
+    print(f"{len(rows)} digits to learn from, {len(test_rows)} held out\n", flush=True)
+    began = time.perf_counter()
+    model = DRE(random_state=0, verbose=True).fit(rows)
+    seconds = time.perf_counter() - began
+
+    pca = PCA(2, random_state=0).fit(rows)
+    maps = [("PCA", pca.transform(rows), pca.transform(test_rows))]
+    for i, stage in enumerate(model.schedule_):
+        name = "deep t-SNE" if i == 0 else f"recursion {i} ({stage.source})"
+        maps.append((name, model.transform(rows, stage=i), model.transform(test_rows, stage=i)))
+
+    print(f"\nfitted in {seconds:.0f} s; scores on the held-out rows\n")
+    panels: list[tuple[str, Array, Array]] = []
+    for name, train, test in maps:
+        found = scores(train, labels, test, test_labels, test_rows)
+        if not panels:
+            print(" " * 18 + "".join(f"{score:>20s}" for score in found))
+        print(f"{name:18s}" + "".join(f"{value:20.3f}" for value in found.values()))
+        panels.append((f"{name}\nheld-out 1-NN {found['1-NN']:.3f}", train, test))
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else "out/digits.png")
+    draw(panels, labels, test_labels, path)
+    print(f"\nthe maps are in {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""What every encoder promises, and the layers of the paper's two."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from dre.encoder import ENCODERS
+from dre.encoder.mlp import MLP
+from dre.encoder.model_a import ModelA
+from dre.encoder.model_b import ModelB
+from dre.encoder.strided import Strided
+
+VECTORS = [(1,), (7,), (50,)]
+IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]
+READS_ONLY_IMAGES = {"model-b", "strided"}
+NAMES = sorted(ENCODERS.members())
+CASES = [(name, shape) for name in NAMES for shape in IMAGES + ([] if name in READS_ONLY_IMAGES else VECTORS)]
+
+
+def layers(network: nn.Module, kind: type) -> list[nn.Module]:
+    return [module for module in network.modules() if isinstance(module, kind)]
+
+
+def sources(network: nn.Module) -> dict[str, nn.Module]:
+    return {name: module for name, module in network.named_children() if name.startswith("h")}
+
+
+# The contract of every file in the folder.
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_a_row_of_any_shape_becomes_a_point(name, shape):
+    network = ENCODERS.parse(name).build(shape, 3)
+    y = network(torch.randn(4, *shape))
+    assert y.shape == (4, 3)
+    assert y.dtype == torch.float32
+    assert y.isfinite().all()
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 10])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_map_has_the_dimensions_that_were_asked_for(name, n_components):
+    assert ENCODERS.parse(name).build((2, 6, 5), n_components)(torch.randn(4, 2, 6, 5)).shape == (4, n_components)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_row_alone_can_be_embedded_and_has_the_place_it_has_among_others(name):
+    network = ENCODERS.parse(name).build((1, 6, 5), 2).eval()
+    x = torch.randn(8, 1, 6, 5)
+    with torch.no_grad():
+        torch.testing.assert_close(network(x[:1]), network(x)[:1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sources_h1_h2_and_on_are_tensors_with_an_entry_per_row(name):
+    network = ENCODERS.parse(name).build((1, 6, 5), 2)
+    assert list(sources(network)) == [f"h{i}" for i in range(1, len(sources(network)) + 1)]
+    assert "h1" in sources(network)
+    seen = []
+    for block in sources(network).values():
+        block.register_forward_hook(lambda module, args, output: seen.append(output))
+    network(torch.randn(4, 1, 6, 5))
+    assert len(seen) == len(sources(network))
+    assert all(isinstance(y, torch.Tensor) and len(y) == 4 for y in seen)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sources_are_read_after_the_activation(name):
+    network = ENCODERS.parse(name).build((1, 6, 5), 2)
+    for block in sources(network).values():
+        assert isinstance(list(block.modules())[-1], nn.ReLU)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_weight_gets_a_gradient(name):
+    network = ENCODERS.parse(name).build((1, 9, 8), 2)
+    network(torch.randn(16, 1, 9, 8)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+    assert all(module.training for module in network.modules())
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        *(cls() for cls in ENCODERS.members().values()),
+        MLP(17),
+        MLP(17, depth=1),
+        ModelA(norm=True),
+        ModelA(width=20, depth=2),
+        ModelB(norm=True),
+        ModelB(filters=(4, 8, 16)),
+        ModelB(filters=(4,)),
+        Strided(filters=(8,)),
+    ],
+    ids=str,
+)
+def test_the_text_of_an_encoder_is_lossless(encoder):
+    assert ENCODERS.parse(str(encoder)) == encoder
+    assert str(ENCODERS.parse(str(encoder))) == str(encoder)
+    assert hash(ENCODERS.parse(str(encoder))) == hash(encoder)
+
+
+@pytest.mark.parametrize("name", sorted(READS_ONLY_IMAGES))
+def test_an_encoder_of_images_refuses_vectors_and_names_others(name):
+    with pytest.raises(ValueError, match=f"{name} reads images, but .* 50 values.*reshape X.*model-a"):
+        ENCODERS.parse(name).build((50,), 2)
+
+
+@pytest.mark.parametrize("text", ["mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "model-a(width=0)", "strided(filters=0/)"])
+def test_a_network_without_layers_is_refused_when_it_is_planned(text):
+    with pytest.raises(ValueError, match="must be"):
+        ENCODERS.parse(text)
+
+
+# The layers of the paper.
+
+
+@pytest.mark.parametrize("plan", [ModelA(), ModelB(), ModelA(norm=True), ModelB(norm=True), Strided()], ids=str)
+def test_the_reduction_part_has_2000_then_500_then_100_units(plan):
+    network = plan.build((1, 28, 28), 2)
+    assert {name: layers(block, nn.Linear)[0].out_features for name, block in sources(network).items()} == {
+        "h1": 2000,
+        "h2": 500,
+        "h3": 100,
+    }
+    last = layers(network, nn.Linear)[-1]
+    assert (last.in_features, last.out_features) == (100, 2)
+
+
+def test_model_a_has_five_dense_layers_of_500_each_with_relu_and_then_batch_norm():
+    kinds = [type(module) for module in ModelA().build((784,), 2).features.children()]
+    assert kinds[1:] == [nn.Linear, nn.ReLU, nn.BatchNorm1d] * 5
+    assert [layer.out_features for layer in layers(ModelA().build((784,), 2).features, nn.Linear)] == [500] * 5
+
+
+def test_model_b_has_two_convolutions_of_16_filters_and_two_of_32_each_pair_pooled():
+    features = ModelB().build((1, 28, 28), 2).features
+    assert [(c.in_channels, c.out_channels, c.kernel_size) for c in layers(features, nn.Conv2d)] == [
+        (1, 16, (3, 3)),
+        (16, 16, (3, 3)),
+        (16, 32, (3, 3)),
+        (32, 32, (3, 3)),
+    ]
+    pair = [nn.Conv2d, nn.ReLU] * 2 + [nn.MaxPool2d]
+    assert [type(module) for module in features.children()] == [*pair, *pair, nn.Flatten]
+    assert features(torch.zeros(1, 1, 28, 28)).shape == (1, 32 * 7 * 7)
+
+
+@pytest.mark.parametrize("plan", [ModelA(), ModelB()], ids=str)
+def test_the_paper_has_no_norm_in_the_reduction_part(plan):
+    blocks = sources(plan.build((1, 28, 28), 2)).values()
+    assert not any(layers(block, nn.BatchNorm1d) for block in blocks)
+
+
+def test_norm_adds_batch_norm_before_every_relu():
+    network = ModelB(norm=True).build((1, 28, 28), 2)
+    assert len(layers(network, nn.BatchNorm2d)) == 4
+    assert len(layers(network, nn.BatchNorm1d)) == 3
+    for block in sources(network).values():
+        assert [type(module) for module in block.children()] == [nn.Linear, nn.BatchNorm1d, nn.ReLU]
+
+
+def test_an_mlp_has_as_many_blocks_as_it_is_deep():
+    network = MLP(16, depth=5).build((9,), 2)
+    assert list(sources(network)) == ["h1", "h2", "h3", "h4", "h5"]
+    assert [layer.out_features for layer in layers(network, nn.Linear)] == [16] * 5 + [2]

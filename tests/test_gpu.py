@@ -1,0 +1,46 @@
+"""On a GPU the same laws hold; these run where there is one."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from dre import DRE, Gaussian
+from dre.neighbors import nearest
+from dre.target import Graph
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
+IMAGES = load_digits().images[:400]
+SCHEDULE = "x: gaussian(10) -> kl * 3; h1: gaussian(10) -> kl(alpha=0.5) * 2; h3: fuzzy(8) -> ce * 2"
+
+
+def test_neighbours_and_targets_equal_those_of_the_cpu():
+    features = torch.from_numpy(IMAGES.reshape(400, -1)).float() + torch.rand(400, 64) * 1e-3  # no ties
+    here, there = nearest(features, 30), nearest(features.cuda(), 30)
+    assert torch.equal(here.indices, there.indices.cpu())
+    ids = torch.randperm(400)[:100]
+    ours = Graph(Gaussian(10), there).block(ids.cuda()).dense(100).cpu()
+    torch.testing.assert_close(ours, Graph(Gaussian(10), here).block(ids).dense(100))
+
+
+@pytest.mark.parametrize("batches", ["fixed(150)", "redrawn(150)", "edges(64)", "seeds(20, 5)"])
+@pytest.mark.parametrize("encoder", ["mlp(32)", "model-a(width=50)", "model-b(norm=true)"])
+def test_every_way_of_drawing_trains_every_encoder(batches, encoder):
+    model = DRE(schedule=SCHEDULE, encoder=encoder, training=(batches, 1e-3), device="cuda", random_state=0).fit(IMAGES)
+    assert next(model.encoder_.parameters()).is_cuda
+    assert np.isfinite(model.embedding_).all()
+
+
+@pytest.mark.parametrize("recipe", ["auto", "fast", "paper", "deep-umap"])
+def test_a_model_of_the_gpu_embeds_alike_on_the_cpu(tmp_path, recipe):
+    model = DRE(recipe, device="cuda", random_state=0, recursions=1).fit(IMAGES)
+    model.save(tmp_path / "model.safetensors")
+    loaded = DRE.load(tmp_path / "model.safetensors", device="cpu")
+    np.testing.assert_allclose(loaded.transform(IMAGES), model.transform(IMAGES), rtol=1e-3, atol=1e-2)
+
+
+def test_the_random_state_of_the_gpu_is_left_alone():
+    torch.cuda.manual_seed(3)
+    before = torch.cuda.get_rng_state()
+    DRE(schedule=SCHEDULE, encoder="mlp(32)", device="cuda").fit(IMAGES)
+    assert torch.equal(before, torch.cuda.get_rng_state())
