@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from record import record
-from scores import held_out_1nn
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from dre import DRE
+from record import record
+from scores import held_out_1nn
 
 Array = np.ndarray[Any, Any]
 Maps = list[tuple[Array, Array]]

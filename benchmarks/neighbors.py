@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from mnist import load
-from record import record
 from sklearn.decomposition import PCA
 
 from dre.neighbors import chosen_method, nearest
+from mnist import load
+from record import record
 
 K = 90
 SIZES = ((5000, 784), (10000, 784), (20000, 784), (60000, 784), (20000, 50), (60000, 50))

@@ -36,7 +36,9 @@ def test_a_model_of_the_gpu_embeds_alike_on_the_cpu(tmp_path, recipe):
     model = DRE(recipe, device="cuda", random_state=0, recursions=1).fit(IMAGES)
     model.save(tmp_path / "model.safetensors")
     loaded = DRE.load(tmp_path / "model.safetensors", device="cpu")
-    np.testing.assert_allclose(loaded.transform(IMAGES), model.transform(IMAGES), rtol=1e-3, atol=1e-2)
+    there, here = model.transform(IMAGES), loaded.transform(IMAGES)
+    # A GPU may multiply in tf32 inside convolutions, which keeps ten bits; measured against the extent of the map.
+    assert np.abs(here - there).max() < 2e-3 * np.ptp(there, axis=0).max()
 
 
 def test_the_random_state_of_the_gpu_is_left_alone():

@@ -28,10 +28,19 @@ class Batches:
     """A way of drawing; an object here is a plan, and ``epochs`` carries it out."""
 
     name: ClassVar[str]
+    along_graph: ClassVar[bool] = False  # whether it needs a target that is a graph
 
-    def __init_subclass__(cls, *, name: str) -> None:
-        cls.name = name
+    def __init_subclass__(cls, *, name: str, along_graph: bool = False) -> None:
+        cls.name, cls.along_graph = name, along_graph
         BATCHES.add(name, cls)
+
+    def check_scope(self, over: str) -> None:
+        """Refuse an affinity that is over the batch where a graph is needed."""
+        if self.along_graph and over != "graph":
+            raise ValueError(
+                f"{self} draws along the edges of a graph, but an affinity of the schedule is over the {over}: "
+                "use over=graph, or fixed or redrawn batches"
+            )
 
     def chosen_for(self, target: Target, n: int) -> Batches:
         """The way that is really used for this target."""
@@ -91,7 +100,7 @@ class Redrawn(Batches, name="redrawn"):
 
 
 @dataclass(frozen=True)
-class Edges(Batches, name="edges"):
+class Edges(Batches, name="edges", along_graph=True):
     """Pairs sampled in proportion to their weight: both ends are encoded, and all rows of the batch repel.
 
     However large the data, every row of a batch meets a neighbour. An epoch draws as many edges as there are rows.
@@ -123,7 +132,7 @@ class Edges(Batches, name="edges"):
 
 
 @dataclass(frozen=True)
-class Seeds(Batches, name="seeds"):
+class Seeds(Batches, name="seeds", along_graph=True):
     """Random rows, each with some of its neighbours; the batch gets the sub-block of all of them."""
 
     seeds: int = 250
@@ -180,10 +189,8 @@ def _evenly(ids: Tensor, parts: int) -> tuple[Tensor, ...]:
 
 def _graph_of(target: Target, batches: Batches) -> Graph:
     if not isinstance(target, Graph):
-        raise ValueError(
-            f"{batches} draws along the edges of a graph, but this stage's affinity is over the batch: "
-            "use over=graph, or fixed or redrawn batches"
-        )
+        batches.check_scope("batch")
+        raise TypeError(f"{batches} needs a Graph, not {type(target).__name__}")
     return target
 
 

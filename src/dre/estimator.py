@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -20,7 +20,7 @@ from dre.augment import AUGMENTS, Augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import Array, FittedMap, embed, prepared
-from dre.inputs import check_rows
+from dre.inputs import check_rows, number, read, two
 from dre.observe import Observer, watch
 from dre.observe.history import History
 from dre.observe.interrupt import Interrupt
@@ -220,25 +220,25 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _said(self) -> tuple[str | Recipe, Overrides]:
         """The recipe, and what the user wants in place of its own."""
-        n_neighbors, min_dist = _two(self.umap, "umap=(n_neighbors, min_dist)")
+        n_neighbors, min_dist = two(self.umap, "umap=(n_neighbors, min_dist)")
         if not isinstance(self.recipe, (str, Recipe)):
             raise TypeError(f"recipe={self.recipe!r}: expected a name, such as 'auto' or 'paper', or a Recipe")
         return self.recipe, replace(
             self._said_of_training(),
-            schedule=_read("schedule", self.schedule, Schedule.parse, Schedule),
-            perplexity=_plain(self.perplexity),
-            n_neighbors=n_neighbors,
-            min_dist=min_dist,
-            recursions=_plain(self.recursions),
+            schedule=read("schedule", self.schedule, Schedule.parse, Schedule),
+            perplexity=number("perplexity", self.perplexity),
+            n_neighbors=number("n_neighbors", n_neighbors, whole=True),
+            min_dist=number("min_dist", min_dist),
+            recursions=number("recursions", self.recursions, whole=True),
         )
 
     def _said_of_training(self) -> Overrides:
-        batches, learning_rate = _two(self.training, "training=(batches, learning rate)")
+        batches, learning_rate = two(self.training, "training=(batches, learning rate)")
         return Overrides(
-            encoder=_read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
-            batches=_read("batches", batches, BATCHES.parse, Batches, int),
-            learning_rate=learning_rate,
-            augment=_read("augment", self.augment, AUGMENTS.parse, Augment),
+            encoder=read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
+            batches=read("batches", batches, BATCHES.parse, Batches, int),
+            learning_rate=number("the learning rate", learning_rate),
+            augment=read("augment", self.augment, AUGMENTS.parse, Augment),
         )
 
     def _shown(self) -> list[Observer]:
@@ -271,7 +271,7 @@ class DeepTSNE(DRE):
         self.verbose = verbose
 
     def _said(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-tsne", replace(self._said_of_training(), perplexity=_plain(self.perplexity))
+        return "deep-tsne", replace(self._said_of_training(), perplexity=number("perplexity", self.perplexity))
 
 
 class DeepUMAP(DRE):
@@ -301,7 +301,7 @@ class DeepUMAP(DRE):
         self.verbose = verbose
 
     def _said(self) -> tuple[str | Recipe, Overrides]:
-        n_neighbors, min_dist = _plain(self.n_neighbors), _plain(self.min_dist)
+        n_neighbors, min_dist = number("n_neighbors", self.n_neighbors, whole=True), number("min_dist", self.min_dist)
         return "deep-umap", replace(self._said_of_training(), n_neighbors=n_neighbors, min_dist=min_dist)
 
 
@@ -321,30 +321,6 @@ def _built(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int,
         return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
     with random():
         return plan.build(shape, n_components)
-
-
-def _read(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> Any:
-    """A parameter that may be a text, an object of these kinds, or None."""
-    value = _plain(value)
-    if isinstance(value, str):
-        return parse(value)
-    if value is None or isinstance(value, kinds):
-        return value
-    hint = f"; this is the class itself, pass {value.__name__}()" if isinstance(value, type) else ""
-    raise TypeError(f"{name}={value!r}: expected a text or {' or '.join(kind.__name__ for kind in kinds)}{hint}")
-
-
-def _plain(value: Any) -> Any:
-    """Numbers of numpy as Python's own, which have a text."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _two(pair: Any, form: str) -> tuple[Any, Any]:
-    if pair is None:
-        return None, None
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ValueError(f"expected {form}, either of which may be None, not {pair!r}")
-    return _plain(pair[0]), _plain(pair[1])
 
 
 def _seed(random_state: Any) -> int:

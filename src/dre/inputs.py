@@ -1,7 +1,9 @@
-"""What users hand in, checked: arrays of any kind in, a dense or CSR array of numbers out, or one clear error."""
+"""What users hand in, checked: rows and parameters of any kind in, what the core expects out, or one clear error."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -74,3 +76,36 @@ def _available_bytes() -> int | None:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return None  # not Linux: the allocation itself will tell
+
+
+def read(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> Any:
+    """A parameter that may be a text, an object of these kinds, or None."""
+    value = _plain(value)
+    if isinstance(value, str):
+        return parse(value)
+    if value is None or isinstance(value, kinds):
+        return value
+    hint = f"; this is the class itself, pass {value.__name__}()" if isinstance(value, type) else ""
+    raise TypeError(f"{name}={value!r}: expected a text or {' or '.join(kind.__name__ for kind in kinds)}{hint}")
+
+
+def number(name: str, value: Any, *, whole: bool = False) -> Any:
+    """A parameter that may be a number, of numpy too, or None."""
+    value = _plain(value)
+    if value is None or isinstance(value, Integral if whole else Real):
+        return value
+    raise TypeError(f"{name}={value!r}: expected a {'whole ' if whole else ''}number")
+
+
+def two(pair: Any, form: str) -> tuple[Any, Any]:
+    """A parameter that groups two, or None."""
+    if pair is None:
+        return None, None
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ValueError(f"expected {form}, either of which may be None, not {pair!r}")
+    return pair[0], pair[1]
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's own, which have a text."""
+    return value.item() if isinstance(value, np.generic) else value

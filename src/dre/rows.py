@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,13 +35,13 @@ class Scaling:
     @classmethod
     def of(cls, X: Any) -> Scaling:
         n, values = X.shape[0], int(np.prod(X.shape[1:]))
-        total, square = np.zeros(X.shape[1:]), 0.0
+        total, norm = np.zeros(X.shape[1:]), 0.0
         for part in chunks(X):
             total += part.sum(0)
         mean = total / n
         for part in chunks(X):
-            square += float(np.square(part - mean).sum())
-        scale = float(np.sqrt(square / (n * values)))
+            norm = math.hypot(norm, _norm(part - mean))
+        scale = norm / math.sqrt(n * values)
         return cls(mean, scale if scale > 0 else 1.0)
 
     def apply(self, X: Any) -> Tensor:
@@ -51,6 +52,12 @@ class Scaling:
             out[at : at + len(part)] = torch.from_numpy((part - self.mean) / self.scale)
             at += len(part)
         return out
+
+
+def _norm(x: np.ndarray[Any, Any]) -> float:
+    """Of all values together; their squares may be too large or too small for a float."""
+    largest = float(np.abs(x).max())
+    return largest * math.sqrt(float(np.square(x / largest).sum())) if largest > 0 else 0.0
 
 
 def chunks(X: Any) -> Any:

@@ -39,7 +39,7 @@ class Runtime:
     def place(self, encoder: nn.Module) -> nn.Module:
         """Move the encoder; on a GPU convolutions want the channels last in memory."""
         encoder = encoder.to(self.device)
-        return encoder.to(memory_format=torch.channels_last) if self.device.type == "cuda" else encoder  # type: ignore[call-overload, no-any-return]
+        return encoder.to(memory_format=torch.channels_last) if self.device.type == "cuda" else encoder  # type: ignore[call-overload]
 
     def __str__(self) -> str:
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else str(self.device)
@@ -51,7 +51,7 @@ def pick_device(device: str | torch.device = "auto") -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-    except RuntimeError as problem:
+    except (RuntimeError, TypeError) as problem:
         raise ValueError(f"device={device!r} is none that torch knows; use 'auto', 'cpu', 'cuda' or 'cuda:1'") from problem
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r}, but torch sees no CUDA device here; use device='cpu' or 'auto'")

@@ -98,9 +98,11 @@ def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, 
 
     The caller may stop asking for events at any moment: the encoder then has the weights of that moment.
     """
+    for stage in recipe.schedule:  # what can't be done is said before anything is trained
+        recipe.batches.check_scope(stage.affinity.over)
     check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
     random = PrivateRandom(seed, runtime.device)
-    run = Run(encoder, rows, recipe, runtime, seed, runtime.generator(seed), random)
+    run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random)
     for run.stage, _ in enumerate(recipe.schedule):
         yield from _one_stage(run)
         if run.ending == "fit":
@@ -152,7 +154,6 @@ def _one_epoch(run: Run, batches: Iterable[Batch], step: object) -> Iterator[Eve
 
 def learn(run: Run, batch: Batch) -> Tensor:
     """Forward, loss and backward for one batch; the gradients are left in the encoder's parameters."""
-    run.encoder.train()
     x = run.rows.take(batch.ids)
     if run.recipe.augment is not None:
         x = run.recipe.augment(x, run.generator)
@@ -160,7 +161,7 @@ def learn(run: Run, batch: Batch) -> Tensor:
         y = run.encoder(x)
     loss = run.plan.loss(y.float(), batch.pairs)
     run.encoder.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     return loss.detach()
 
 
