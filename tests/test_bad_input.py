@@ -184,7 +184,7 @@ RECIPE = Recipe(Schedule.parse(SCHEDULE), MLP(16), Fixed(20), Optimiser())
         ({"recipe": 5}, "recipe"),
         ({"encoder": "model-c"}, "unknown encoder 'model-c'.*mlp.*model-a.*Did you mean"),
         ({"encoder": "mlp(16, deep=3)"}, "unknown argument of mlp 'deep'.*depth"),
-        ({"encoder": "strided"}, "reads images.*reshape X"),
+        ({"encoder": "model-b"}, "reads images.*reshape X"),
         ({"encoder": OwnModule}, r"encoder.*class.*OwnModule\(\)"),
         ({"encoder": 5}, "encoder"),
         ({"encoder": OwnModule(3)}, "3 components.*n_components=2"),
@@ -353,18 +353,26 @@ def with_configuration(path: Path, change) -> None:
         lambda text: text.replace("mlp(16)", "mlp(16, depth=9)"),
         *(
             lambda text, name=name: json.dumps({key: value for key, value in json.loads(text).items() if key != name})
-            for name in ("about", "recipe", "scale", "n_stages", "history")
+            for name in ("about", "recipe", "scale", "earlier_stages", "history")
         ),
         *(
             lambda text, name=name: json.dumps(json.loads(text) | {name: "damaged"})
-            for name in ("about", "recipe", "scale", "n_stages")
+            for name in ("about", "recipe", "scale", "earlier_stages")
         ),
-        lambda text: json.dumps(json.loads(text) | {"n_stages": 7}),
+        lambda text: json.dumps(json.loads(text) | {"earlier_stages": [True] * 7}),
     ],
 )
 def test_a_damaged_configuration_is_refused(change, saved):
     with_configuration(saved, change)
     with pytest.raises(ModelFileError, match=str(saved)):
+        DRE.load(saved)
+
+
+def test_one_flipped_bit_in_the_weights_is_noticed(saved):
+    content = bytearray(saved.read_bytes())
+    content[-100] ^= 1
+    saved.write_bytes(content)
+    with pytest.raises(ModelFileError, match="damaged.*another copy"):
         DRE.load(saved)
 
 
@@ -374,7 +382,7 @@ def test_a_file_of_a_later_format_asks_for_a_newer_dre(saved):
         DRE.load(saved)
 
 
-@pytest.mark.parametrize("name", ["scaling.mean", "weights.out.bias", "stages.0.out.bias", "stages.1.h1.0.weight"])
+@pytest.mark.parametrize("name", ["scaling.mean", "weights.out.bias", "stages.0.out.bias", "weights.h1.0.weight"])
 def test_a_file_without_one_of_its_tensors_is_refused(name, saved):
     with safetensors.safe_open(saved, framework="pt") as file:
         metadata, tensors = file.metadata(), {key: file.get_tensor(key) for key in file.keys() if key != name}  # noqa: SIM118

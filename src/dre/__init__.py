@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from dre.batches import Fixed as Fixed
     from dre.batches import Redrawn as Redrawn
     from dre.batches import Seeds as Seeds
+    from dre.deep import DeepTSNE as DeepTSNE
+    from dre.deep import DeepUMAP as DeepUMAP
     from dre.encoder.mlp import MLP as MLP
     from dre.encoder.model_a import ModelA as ModelA
     from dre.encoder.model_b import ModelB as ModelB
     from dre.estimator import DRE as DRE
-    from dre.estimator import DeepTSNE as DeepTSNE
-    from dre.estimator import DeepUMAP as DeepUMAP
     from dre.loss.ce import CE as CE
     from dre.loss.kl import KL as KL
     from dre.observe.early_stop import EarlyStop as EarlyStop
@@ -37,8 +37,8 @@ _PLACES = {
     "Auto": "dre.batches",
     "CE": "dre.loss.ce",
     "DRE": "dre.estimator",
-    "DeepTSNE": "dre.estimator",
-    "DeepUMAP": "dre.estimator",
+    "DeepTSNE": "dre.deep",
+    "DeepUMAP": "dre.deep",
     "DivergedError": "dre.train",
     "EarlyStop": "dre.observe.early_stop",
     "Edges": "dre.batches",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import tempfile
@@ -38,10 +39,10 @@ class ModelFileError(ValueError):
 
 def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, Any], *, stages: bool = True) -> None:
     """Write a learned map, with what the caller wants to remember ``about`` it (JSON)."""
-    kept = fitted.stages if stages else []
-    tensors = {f"weights.{name}": value for name, value in fitted.encoder.state_dict().items()}
+    tensors = {f"weights.{name}": value for name, value in fitted.encoder.state_dict().items()}  # those of the last stage
+    kept = [weights if stages else None for weights in fitted.stages[:-1]]
     for i, weights in enumerate(kept):
-        tensors |= {f"stages.{i}.{name}": value for name, value in weights.items()}
+        tensors |= {f"stages.{i}.{name}": value for name, value in (weights or {}).items()}
     tensors["scaling.mean"] = torch.from_numpy(fitted.scaling.mean)
     configuration = {
         "format": FORMAT,
@@ -49,10 +50,12 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
         "recipe": encode(fitted.recipe),
         "scale": fitted.scaling.scale,
         "n_components": fitted.n_components,
-        "n_stages": len(kept),
+        "earlier_stages": [weights is not None for weights in kept],
         "history": fitted.history,
     }
-    _write_whole(Path(path), tensors, json.dumps(configuration))
+    # clones: safetensors refuses tensors that share memory, as tied weights do
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    _write_whole(Path(path), tensors, json.dumps({**configuration, "sha256": _digest(tensors)}))
 
 
 def load_map(
@@ -65,8 +68,10 @@ def load_map(
         scaling = Scaling(tensors["scaling.mean"].numpy(), float(configuration["scale"]))
         n_components = int(configuration["n_components"])
         network = _filled(recipe.encoder, model_shape(scaling.mean.shape), n_components, _under("weights.", tensors))
-        stages = [_under(f"stages.{i}.", tensors) for i in range(configuration["n_stages"])]
-        if any(_shapes(stage) != _shapes(network.state_dict()) for stage in stages):
+        kept = configuration["earlier_stages"]
+        stages = [_under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(kept)]
+        stages.append(_under("weights.", tensors))
+        if any(stage is not None and _shapes(stage) != _shapes(network.state_dict()) for stage in stages):
             raise ModelFileError(f"{path} is damaged: the weights of a stage are not whole")
         fitted = FittedMap(network.to(device).eval(), recipe, scaling, n_components, stages, configuration["history"])
         return fitted, configuration["about"]
@@ -111,10 +116,7 @@ def _write_whole(path: Path, tensors: dict[str, Tensor], header: str) -> None:
     try:
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.close(handle)
-        # clones: safetensors refuses tensors that share memory, as tied weights do
-        save_file(
-            {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, partial, {HEADER: header}
-        )
+        save_file(tensors, partial, {HEADER: header})
         os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, path)
     except (OSError, SafetensorError) as problem:
@@ -140,7 +142,17 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, An
     found = configuration.get("format") if isinstance(configuration, dict) else None
     if found != FORMAT:
         raise ModelFileError(f"{path} has the format {found}, this dre reads {FORMAT}: use a newer dre")
+    if configuration.get("sha256") != _digest(tensors):
+        raise ModelFileError(f"{path} is damaged: its weights are not those that were saved. Use another copy of the file.")
     return tensors, configuration
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _umask() -> int:

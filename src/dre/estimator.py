@@ -1,4 +1,4 @@
-"""DRE, DeepTSNE, DeepUMAP: the method as scikit-learn estimators."""
+"""DRE: the method as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         history = History()
         events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed)
         watch(events, [history, Interrupt(), *self._shown(), *observers])
-        self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, history.stages, history.records)
+        self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
         self.embedding_ = embed(encoder, rows)
         return self
 
@@ -167,6 +167,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
         """Read a model that ``save`` wrote; one with a module of your own needs that module again, ``encoder=MyModule()``."""
         fitted, about = load_map(path, pick_device(device or "auto"), encoder)
+        from dre.deep import DeepTSNE, DeepUMAP
+
         kinds = {kind.__name__: kind for kind in (DRE, DeepTSNE, DeepUMAP)}
         with sound(path):
             parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
@@ -196,7 +198,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return self._fitted().history
 
     @property
-    def stages_(self) -> list[Weights]:
+    def stages_(self) -> list[Weights | None]:
         return self._fitted().stages
 
     @property
@@ -244,65 +246,6 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def _shown(self) -> list[Observer]:
         bar = self.verbose or (self.verbose is None and someone_watches())
         return [*([Narrate()] if self.verbose else []), *([Progress()] if bar else [])]
-
-
-class DeepTSNE(DRE):
-    """Deep t-SNE: the network without recursion, under t-SNE's loss. The parameters are those of ``DRE``."""
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2,
-        perplexity: float = 30,
-        encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | None] | None = None,
-        augment: str | Augment | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.encoder = encoder
-        self.training = training
-        self.augment = augment
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _said(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-tsne", replace(self._said_of_training(), perplexity=number("perplexity", self.perplexity))
-
-
-class DeepUMAP(DRE):
-    """Deep UMAP: the network without recursion, under UMAP's loss. The parameters are those of ``DRE`` and of UMAP."""
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2,
-        n_neighbors: int = 15,
-        min_dist: float = 0.1,
-        encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | None] | None = None,
-        augment: str | Augment | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.min_dist = min_dist
-        self.encoder = encoder
-        self.training = training
-        self.augment = augment
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _said(self) -> tuple[str | Recipe, Overrides]:
-        n_neighbors, min_dist = number("n_neighbors", self.n_neighbors, whole=True), number("min_dist", self.min_dist)
-        return "deep-umap", replace(self._said_of_training(), n_neighbors=n_neighbors, min_dist=min_dist)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ class FittedMap:
     recipe: Recipe
     scaling: Scaling
     n_components: int
-    stages: list[Weights] = field(default_factory=list)  # the weights at the end of each stage
+    stages: list[Weights | None] = field(default_factory=list)  # at the end of each stage; None: left out of the file
     history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch
 
     @property
@@ -44,12 +44,13 @@ class FittedMap:
             raise ValueError(f"X has rows of the shape {tuple(shape[1:])}, but the model was fitted on {self.shape}: reshape X")
 
     def _after(self, stage: int) -> nn.Module:
-        if not self.stages:
-            raise ValueError(f"stage={stage}: this model was saved with stages=False; transform(X) gives its last map")
         if not -len(self.stages) <= stage < len(self.stages):
-            raise ValueError(f"stage={stage}: this model keeps the maps of {len(self.stages)} stage(s), counted from 0")
+            raise ValueError(f"stage={stage}: this model has {len(self.stages)} stage(s), counted from 0")
+        weights = self.stages[stage]
+        if weights is None:
+            raise ValueError(f"stage={stage}: this model was saved with stages=False; transform(X) gives its last map")
         encoder = copy.deepcopy(self.encoder)
-        encoder.load_state_dict(self.stages[stage])
+        encoder.load_state_dict(weights)
         return encoder
 
 

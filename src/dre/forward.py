@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dre.notation import unknown
 from dre.rows import Rows
+from dre.runtime import PrivateRandom
 
 CHUNK = 8192
 INPUT = "x"
@@ -22,7 +23,9 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
     """
     n = rows.shape[0] if limit is None else min(limit, rows.shape[0])
     parts = []
-    with evaluating(encoder), torch.no_grad():
+    device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+    # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
+    with evaluating(encoder), torch.no_grad(), PrivateRandom(0, device)():
         for start in range(0, n, CHUNK):
             x = rows.read(start, min(n, start + CHUNK))
             y = x if source == INPUT else _one_chunk(encoder, x, source)

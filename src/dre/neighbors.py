@@ -13,8 +13,10 @@ SPARE = 8  # extra candidates, so that rounding in the matrix product can't push
 DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
 METHODS = ("auto", "exact", "approximate")
 
-# Measured on 2 cores: below this many multiplications the exact search is faster than training an index.
-EXACT_UP_TO = 2e11
+# Measured on 2 cores (benchmarks/results/neighbors.json): up to n²·(d + 200) of this the exact search is faster than training
+# an index; finding the smallest in a row of distances costs as much as 200 dimensions.
+EXACT_UP_TO = 8e10
+SELECTING = 200
 RECALL_AIM = 0.95
 RECALL_SAMPLE = 512
 
@@ -47,7 +49,7 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
 def chosen_method(features: Tensor) -> str:
     """The faster method for these rows on their device, "exact" or "approximate" (which needs faiss)."""
     n, dim = features.shape
-    small = float(n) * n * dim <= EXACT_UP_TO
+    small = float(n) * n * (dim + SELECTING) <= EXACT_UP_TO
     return "exact" if small or features.device.type != "cpu" or not _has_faiss() else "approximate"
 
 

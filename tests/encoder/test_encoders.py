@@ -12,11 +12,10 @@ from dre.encoder import ENCODERS
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.encoder.strided import Strided
 
 VECTORS = [(1,), (7,), (50,)]
 IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]
-READS_ONLY_IMAGES = {"model-b", "strided"}
+READS_ONLY_IMAGES = {"model-b"}
 NAMES = sorted(ENCODERS.members())
 CASES = [(name, shape) for name in NAMES for shape in IMAGES + ([] if name in READS_ONLY_IMAGES else VECTORS)]
 
@@ -94,7 +93,7 @@ def test_every_weight_gets_a_gradient(name):
         ModelB(norm=True),
         ModelB(filters=(4, 8, 16)),
         ModelB(filters=(4,)),
-        Strided(filters=(8,)),
+        ModelB(filters=(8,)),
     ],
     ids=str,
 )
@@ -110,7 +109,7 @@ def test_an_encoder_of_images_refuses_vectors_and_names_others(name):
         ENCODERS.parse(name).build((50,), 2)
 
 
-@pytest.mark.parametrize("text", ["mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "model-a(width=0)", "strided(filters=0/)"])
+@pytest.mark.parametrize("text", ["mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "model-a(width=0)", "model-b(filters=0/)"])
 def test_a_network_without_layers_is_refused_when_it_is_planned(text):
     with pytest.raises(ValueError, match="must be"):
         ENCODERS.parse(text)
@@ -119,7 +118,7 @@ def test_a_network_without_layers_is_refused_when_it_is_planned(text):
 # The layers of the paper.
 
 
-@pytest.mark.parametrize("plan", [ModelA(), ModelB(), ModelA(norm=True), ModelB(norm=True), Strided()], ids=str)
+@pytest.mark.parametrize("plan", [ModelA(), ModelB(), ModelA(norm=True), ModelB(norm=True)], ids=str)
 def test_the_reduction_part_has_2000_then_500_then_100_units(plan):
     network = plan.build((1, 28, 28), 2)
     assert {name: layers(block, nn.Linear)[0].out_features for name, block in sources(network).items()} == {

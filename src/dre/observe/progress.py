@@ -51,7 +51,7 @@ class Progress:
         run = event.run
         total = run.plan.epochs * event.batches.steps(run.rows.shape[0])
         self._rows, self._began, self._loss = 0, time.perf_counter(), ""
-        title = f"stage {run.stage + 1}/{len(run.recipe.schedule)} {run.plan.source}"
+        title = f"stage {run.stage} ({run.plan.source}), {run.stage + 1}/{len(run.recipe.schedule)}"
         self._bar = tqdm(
             total=total,
             desc=title,
