@@ -372,7 +372,7 @@ def test_one_flipped_bit_in_the_weights_is_noticed(saved):
     content = bytearray(saved.read_bytes())
     content[-100] ^= 1
     saved.write_bytes(content)
-    with pytest.raises(ModelFileError, match="damaged.*another copy"):
+    with pytest.raises(ModelFileError, match=r"damaged.*another copy"):
         DRE.load(saved)
 
 

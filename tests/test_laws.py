@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dre import DRE, DeepTSNE, EarlyStop
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.train import EpochEnded, StageBegan, StageEnded, Tick
+from dre.train import EpochEnded, StageBegan, StageEnded, TargetBegan, Tick
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 
@@ -379,7 +379,10 @@ def test_observers_see_every_event(X):
     events = []
     cheap(training=("redrawn(30)", None)).fit(X, observers=[events.append])
     epoch = [Tick, Tick, EpochEnded]
-    assert [type(e) for e in events] == [StageBegan, *epoch, *epoch, StageEnded, StageBegan, *epoch, StageEnded]
+    assert [type(e) for e in events] == [
+        *[TargetBegan, StageBegan, *epoch, *epoch, StageEnded],
+        *[TargetBegan, StageBegan, *epoch, StageEnded],
+    ]
 
 
 def test_an_observer_that_only_looks_does_not_change_the_map(X):

@@ -21,7 +21,7 @@ from dre.neighbors import nearest
 from dre.rows import ArrayRows
 from dre.runtime import PrivateRandom, Runtime
 from dre.target import Graph, InBatch, Pairs
-from dre.train import EpochEnded, Event, Run, StageBegan, StageEnded, Tick, train
+from dre.train import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick, train
 
 N, D = 50, 6
 CPU = torch.device("cpu")
@@ -56,6 +56,7 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
 
 
 def first(events: Iterator[Event]) -> StageBegan:
+    assert isinstance(next(events), TargetBegan)
     event = next(events)
     assert isinstance(event, StageBegan)
     return event
@@ -102,7 +103,7 @@ def own(seed: int = 0) -> Sequenced:
 
 def test_events_come_in_order() -> None:
     epoch = [Tick, Tick, Tick, EpochEnded]
-    wanted = [StageBegan, *epoch * 3, StageEnded, StageBegan, *epoch * 2, StageEnded]
+    wanted = [TargetBegan, StageBegan, *epoch * 3, StageEnded, TargetBegan, StageBegan, *epoch * 2, StageEnded]
     assert [type(event) for event in run(TWO_STAGES)] == wanted
 
 
@@ -206,7 +207,8 @@ def test_fixed_batches_get_the_refreshed_target_too() -> None:
             seen.append(pairs.weight.clone())
             return KL()(y, pairs)
 
-    list(run(Schedule(Stage("h1", Gaussian(5), Watching(), 4, refresh=2)), batches=Fixed(N)))
+    events = list(run(Schedule(Stage("h1", Gaussian(5), Watching(), 4, refresh=2)), batches=Fixed(N)))
+    assert sum(isinstance(event, TargetBegan) for event in events) == 2
     assert torch.equal(seen[0], seen[1])
     assert torch.equal(seen[2], seen[3])
     assert not torch.equal(seen[0], seen[2])
@@ -220,7 +222,7 @@ def test_an_observer_can_end_the_stage(kind: type) -> None:
         if event.run.stage == 0 and isinstance(event, kind):
             event.run.end_stage()
     steps = {StageBegan: 1, Tick: 1, EpochEnded: 3}[kind]
-    assert seen[: steps + 3] == [(0, StageBegan), *[(0, Tick)] * steps, (0, EpochEnded), (0, StageEnded)]
+    assert seen[1 : steps + 4] == [(0, StageBegan), *[(0, Tick)] * steps, (0, EpochEnded), (0, StageEnded)]
     assert [t for stage, t in seen if stage == 1].count(EpochEnded) == 2
 
 

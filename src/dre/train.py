@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from dre.batches import Batch, Batches
-from dre.forward import INPUT, check_sources, outputs
+from dre.forward import check_sources, outputs
 from dre.neighbors import nearest
 from dre.recipe import Recipe
 from dre.rows import Rows
@@ -60,7 +60,16 @@ class Run:
 
 
 @dataclass(frozen=True)
+class TargetBegan:
+    """The neighbours of a source are about to be sought, which can take a while."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
 class StageBegan:
+    """The target is there, and the first step comes next."""
+
     run: Run
     target: Target
     batches: Batches  # the way of drawing that was chosen
@@ -90,7 +99,7 @@ class StageEnded:
     weights: Weights
 
 
-Event = StageBegan | Tick | EpochEnded | StageEnded
+Event = TargetBegan | StageBegan | Tick | EpochEnded | StageEnded
 
 
 def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, runtime: Runtime, seed: int) -> Iterator[Event]:
@@ -113,6 +122,7 @@ def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, 
 def _one_stage(run: Run) -> Iterator[Event]:
     stage, n = run.plan, run.rows.shape[0]
     run.epoch, run.stage_start = 0, run.weights()
+    yield TargetBegan(run)
     began = time.perf_counter()
     target = make_target(run, stage)
     batches = run.recipe.batches.chosen_for(target, n)
@@ -123,6 +133,7 @@ def _one_stage(run: Run) -> Iterator[Event]:
     epochs = batches.epochs(target, n, run.generator, run.seed)
     for run.epoch in range(stage.epochs):
         if stage.refresh and run.epoch and run.epoch % stage.refresh == 0:
+            yield TargetBegan(run)
             target = make_target(run, stage)
             epochs = batches.epochs(target, n, run.generator, run.seed)
         yield from _one_epoch(run, next(epochs), step)
@@ -131,13 +142,13 @@ def _one_stage(run: Run) -> Iterator[Event]:
     yield StageEnded(run, run.weights())
 
 
-def _one_epoch(run: Run, batches: Iterable[Batch], step: object) -> Iterator[Event]:
+def _one_epoch(run: Run, batches: Iterable[Batch], step: Callable[[], None]) -> Iterator[Event]:
     began, rows, count = time.perf_counter(), 0, 0
     total = torch.zeros((), device=run.runtime.device)
     for batch in batches:
         with run.random():
             loss = learn(run, batch)
-            step()  # type: ignore[operator]
+            step()
         run.steps += 1
         total, rows, count = total + loss, rows + len(batch.ids), count + 1
         yield Tick(run, loss, len(batch.ids))
@@ -174,19 +185,3 @@ def make_target(run: Run, stage: Stage) -> Target:
         return Graph(affinity, nearest(features, affinity.neighbors(n)))
     smallest = n // run.recipe.batches.steps(n)
     return InBatch(stage.affinity.fitted_to(smallest), features)
-
-
-__all__ = [
-    "INPUT",
-    "DivergedError",
-    "EpochEnded",
-    "Event",
-    "Run",
-    "StageBegan",
-    "StageEnded",
-    "Tick",
-    "Weights",
-    "learn",
-    "make_target",
-    "train",
-]

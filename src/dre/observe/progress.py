@@ -6,10 +6,11 @@ import sys
 import time
 from typing import Any
 
-from dre.train import EpochEnded, Event, StageBegan, StageEnded, Tick
+from dre.train import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick
 
 # A line that is not overwritten in place, as in a log file, is drawn rarely.
 SECONDS_BETWEEN = {True: 0.1, False: 10.0}
+WORTH_SAYING = 10_000  # rows from which the neighbours take seconds
 FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 
 
@@ -30,14 +31,15 @@ class Progress:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._close()
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Tick):
             self._rows += event.rows
             if self._bar.update():  # true when it was drawn: the rest is not worth doing more often
                 self._describe(event)
+        elif isinstance(event, TargetBegan):
+            self._announce(event)
         elif isinstance(event, StageBegan):
             self._open(event)
         elif isinstance(event, EpochEnded):
@@ -45,16 +47,27 @@ class Progress:
         elif isinstance(event, StageEnded):
             self._bar.close()
 
+    def _announce(self, event: TargetBegan) -> None:
+        if someone_watches() and event.run.rows.shape[0] >= WORTH_SAYING:
+            from tqdm.auto import tqdm
+
+            self._close()
+            self._bar = tqdm(desc=f"{_title(event.run)}: finding neighbours", bar_format="{desc}", leave=False)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
     def _open(self, event: StageBegan) -> None:
         from tqdm.auto import tqdm
 
+        self._close()
         run = event.run
         total = run.plan.epochs * event.batches.steps(run.rows.shape[0])
         self._rows, self._began, self._loss = 0, time.perf_counter(), ""
-        title = f"stage {run.stage} ({run.plan.source}), {run.stage + 1}/{len(run.recipe.schedule)}"
         self._bar = tqdm(
             total=total,
-            desc=title,
+            desc=_title(run),
             bar_format=FORMAT,
             delay=self._delay,
             mininterval=SECONDS_BETWEEN[someone_watches()],
@@ -65,3 +78,7 @@ class Progress:
         rate = self._rows / max(1e-9, time.perf_counter() - self._began)
         parts = [f"epoch {event.run.epoch + 1}/{event.run.plan.epochs}", self._loss, f"{rate:,.0f} rows/s"]
         self._bar.set_postfix_str(", ".join(filter(None, parts)), refresh=False)
+
+
+def _title(run: Run) -> str:
+    return f"stage {run.stage} ({run.plan.source}), {run.stage + 1}/{len(run.recipe.schedule)}"
