@@ -351,11 +351,12 @@ def test_a_random_state_that_has_no_text_is_left_out(X, tmp_path):
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
 
 
-def test_a_model_is_loaded_onto_the_device_that_is_asked_for_or_the_best_there_is(fitted, tmp_path):
+def test_a_model_is_loaded_onto_the_device_that_is_asked_for_or_that_it_was_made_with(fitted, tmp_path):
     fitted.save(tmp_path / "model")
-    assert DRE.load(tmp_path / "model").device == "auto"  # the machine may be another
+    assert DRE.load(tmp_path / "model").device == fitted.device == "cpu"
+    loaded = DRE.load(tmp_path / "model", device="auto")
+    assert loaded.device == "auto"
     loaded = DRE.load(tmp_path / "model", device="cpu")
-    assert loaded.device == "cpu"
     assert {p.device.type for p in loaded.encoder_.parameters()} == {"cpu"}
     with pytest.raises(ValueError, match="device='abacus'"):
         DRE.load(tmp_path / "model", device="abacus")
@@ -406,3 +407,9 @@ def test_a_loss_whose_class_is_not_imported_is_named_with_the_remedy(X, tmp_path
     monkeypatch.delitem(LOSSES._members, "spread-for-this-test")
     with pytest.raises(ModelFileError, match=r"(?s)import the module that defines it.*unknown loss 'spread-for-this-test'"):
         DRE.load(tmp_path / "model")
+
+
+def test_an_encoder_for_a_model_that_has_its_own_is_refused(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"encoder of its own.*without encoder="):
+        DRE.load(tmp_path / "model", encoder=torch.nn.Linear(6, 2))

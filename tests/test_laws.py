@@ -146,7 +146,7 @@ def test_the_embedding_is_the_transform_of_the_fitted_rows(encoder, X):
 def test_more_rows_than_a_chunk_come_out_in_order(X, monkeypatch):
     model = cheap().fit(X)
     whole = model.transform(X)
-    monkeypatch.setattr("dre.forward.CHUNK", 7)
+    monkeypatch.setattr("dre.forward.CHUNK_ROWS", 7)
     monkeypatch.setattr("dre.rows.CHUNK_VALUES", 50)
     np.testing.assert_allclose(model.transform(X), whole, atol=1e-5)
     np.testing.assert_allclose(cheap().fit(X).embedding_, model.embedding_, atol=1e-4)

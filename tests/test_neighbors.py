@@ -115,7 +115,8 @@ def test_without_faiss_large_data_are_searched_exactly_and_asking_for_more_names
 ) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     monkeypatch.setattr(dre.neighbors, "EXACT_UP_TO", 0)
-    assert nearest(DATA["normal"], 5).method == "exact"
+    with pytest.warns(UserWarning, match=r"slow on a CPU: pip install .*faiss"):
+        assert nearest(DATA["normal"], 5).method == "exact"
     with pytest.raises(ImportError, match=r"pip install .*faiss"):
         nearest(DATA["normal"], 5, "approximate")
 
@@ -181,3 +182,9 @@ def test_exact_is_the_same_every_time() -> None:
     once, again = nearest(DATA["normal"], 15, "exact"), nearest(DATA["normal"], 15, "exact")
     assert torch.equal(once.indices, again.indices)
     assert torch.equal(once.distances, again.distances)
+
+
+def test_among_duplicates_any_of_them_counts_as_found() -> None:
+    pytest.importorskip("faiss", reason="approximate neighbours need faiss")
+    rows = torch.cat([torch.zeros(2000, 8), torch.randn(2000, 8, generator=torch.Generator().manual_seed(0))])
+    assert nearest(rows, 20, "approximate").recall >= 0.95

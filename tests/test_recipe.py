@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from torch import nn
@@ -11,8 +12,10 @@ from dre import (
     CE,
     KL,
     MLP,
+    Auto,
     DeepTSNE,
     DeepUMAP,
+    Edges,
     Fixed,
     Fuzzy,
     Gaussian,
@@ -21,7 +24,9 @@ from dre import (
     Noise,
     Optimiser,
     Recipe,
+    Redrawn,
     Schedule,
+    Seeds,
     Stage,
 )
 from dre.encoder import Encoder
@@ -225,7 +230,7 @@ def test_a_batch_size_keeps_the_recipes_way_of_drawing():
 
 def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_recipes():
     module = nn.Linear(50, 2)
-    said = Overrides(batches=Fixed(64), learning_rate=5e-4, encoder=module, augment=Noise(0.9))
+    said = Overrides(batches=Fixed(64), optimiser=5e-4, encoder=module, augment=Noise(0.9))
     before, after = resolve("auto", VECTORS, NOTHING), resolve("auto", VECTORS, said)
     assert after.batches == Fixed(64)
     assert after.optimiser.lr == 5e-4
@@ -235,10 +240,36 @@ def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_rec
     assert after.schedule == before.schedule
 
 
-def test_a_rate_leaves_the_stages_that_have_their_own():
-    recipe = resolve("paper", VECTORS, Overrides(learning_rate=5e-3))
+def test_a_stage_of_a_recipe_keeps_its_proportion_to_the_rate():
+    recipe = resolve("paper", VECTORS, Overrides(optimiser=5e-3))
     assert recipe.optimiser.lr == 5e-3
-    assert [stage.lr for stage in recipe.schedule] == [None, None, None, None, 1e-4]
+    assert [stage.lr for stage in recipe.schedule] == [None, None, None, None, pytest.approx(5e-4)]
+
+
+def test_the_rates_of_a_schedule_that_the_user_wrote_are_left_alone():
+    schedule = Schedule.parse("x: gaussian(30) -> kl * 3 @ 0.01")
+    assert resolve("paper", VECTORS, Overrides(schedule=schedule, optimiser=5e-3)).schedule == schedule
+
+
+def test_a_whole_optimiser_takes_the_place_of_the_recipes():
+    optimiser = Optimiser(1e-3, policy="constant", clip=1.0)
+    assert resolve("auto", VECTORS, Overrides(optimiser=optimiser)).optimiser == optimiser
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"), [("auto", {"n_neighbors": 5}), ("auto", {"min_dist": 0.3}), ("deep-umap", {"perplexity": 9})]
+)
+def test_what_no_stage_could_use_is_refused(recipe, said):
+    with pytest.raises(ValueError, match=f"no stage has a {next(iter(said))}"):
+        resolve(recipe, VECTORS, Overrides(**said))
+
+
+@pytest.mark.parametrize("batches", [Fixed(100), Redrawn(100), Edges(100), Auto(100)])
+def test_a_batch_size_keeps_the_way_of_drawing(batches):
+    recipe = replace(resolve("auto", VECTORS, NOTHING), batches=batches)
+    assert resolve(recipe, VECTORS, Overrides(batches=64)).batches == type(batches)(64)
+    seeds = replace(recipe, batches=Seeds(10, 9))
+    assert resolve(seeds, VECTORS, Overrides(batches=500)).batches == Seeds(50, 9)
 
 
 def test_recursions_beyond_the_last_source_stay_on_it():

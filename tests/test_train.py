@@ -134,9 +134,7 @@ def test_the_weights_at_each_stages_end_are_kept() -> None:
     before, ended, then = weights(encoder), [], []
     for event in run(TWO_STAGES, encoder):
         if isinstance(event, StageBegan):
-            assert event.run.stage_start is not None
-            assert same(event.run.stage_start, weights(encoder))
-            assert same(event.run.stage_start, ended[-1].weights if ended else before)
+            assert same(weights(encoder), ended[-1].weights if ended else before)
         if isinstance(event, StageEnded):
             ended.append(event)
             then.append(weights(encoder))
@@ -375,7 +373,7 @@ def test_looking_leaves_every_submodule_in_the_mode_it_was_in() -> None:
 def test_outputs_do_not_depend_on_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, rows = own(), ArrayRows(X, CPU)
     whole = outputs(encoder, rows, "backbone")
-    monkeypatch.setattr("dre.forward.CHUNK", 7)
+    monkeypatch.setattr("dre.forward.CHUNK_ROWS", 7)
     assert torch.allclose(outputs(encoder, rows, "backbone"), whole, atol=1e-6)
 
 
@@ -414,3 +412,17 @@ def test_auto_batches_turn_to_edges_when_the_rows_outnumber_the_neighbours() -> 
 def test_edges_on_a_target_inside_the_batch_are_refused_with_the_remedy() -> None:
     with pytest.raises(ValueError, match=r"edges\(16\) draws along the edges of a graph.*use over=graph"):
         list(run("x: gaussian(3, over=batch) -> kl * 1", batches=Edges(16)))
+
+
+def test_a_source_is_read_before_a_later_module_overwrites_it() -> None:
+    encoder = nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(inplace=True), nn.Linear(8, 2))
+    torch.testing.assert_close(outputs(encoder, ArrayRows(X, CPU), "0"), encoder[0](X).detach())
+
+
+def test_a_fit_that_is_ended_between_stages_does_not_begin_another() -> None:
+    seen = []
+    for event in run(TWO_STAGES):
+        seen.append((event.run.stage, type(event)))
+        if isinstance(event, TargetBegan) and event.run.stage == 1:
+            event.run.end_fit()
+    assert seen[-2:] == [(0, StageEnded), (1, TargetBegan)]

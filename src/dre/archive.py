@@ -27,6 +27,7 @@ from dre.notation import NotationError
 from dre.optimiser import Optimiser
 from dre.recipe import Recipe
 from dre.rows import Scaling, model_shape
+from dre.runtime import PrivateRandom
 from dre.schedule import Schedule
 
 FORMAT = 1
@@ -58,13 +59,13 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
     _write_whole(Path(path), tensors, json.dumps({**configuration, "sha256": _digest(tensors)}))
 
 
-def load_map(
-    path: str | os.PathLike[str], device: torch.device, encoder: nn.Module | None = None
-) -> tuple[FittedMap, dict[str, Any]]:
-    """The learned map and what was remembered about it; ``encoder`` stands for a module of the user's own."""
+def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> tuple[FittedMap, dict[str, Any]]:
+    """The learned map, on the CPU, and what was remembered about it; ``encoder`` stands for a module of the user's own."""
     tensors, configuration = _read(path)
     with sound(path):
         recipe: Recipe = decode(configuration["recipe"], encoder)
+        if encoder is not None and isinstance(recipe.encoder, Encoder):
+            raise ModelFileError(f"{path} has an encoder of its own, {recipe.encoder}: load it without encoder=")
         scaling = Scaling(tensors["scaling.mean"].numpy(), float(configuration["scale"]))
         n_components = int(configuration["n_components"])
         network = _filled(recipe.encoder, model_shape(scaling.mean.shape), n_components, _under("weights.", tensors))
@@ -73,7 +74,7 @@ def load_map(
         stages.append(_under("weights.", tensors))
         if any(stage is not None and _shapes(stage) != _shapes(network.state_dict()) for stage in stages):
             raise ModelFileError(f"{path} is damaged: the weights of a stage are not whole")
-        fitted = FittedMap(network.to(device).eval(), recipe, scaling, n_components, stages, configuration["history"])
+        fitted = FittedMap(network.eval(), recipe, scaling, n_components, stages, configuration["history"])
         return fitted, configuration["about"]
 
 
@@ -94,7 +95,7 @@ def sound(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _filled(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, weights: dict[str, Tensor]) -> nn.Module:
     if isinstance(plan, Encoder):
-        with torch.device("meta"):  # the shapes alone: the weights come from the file
+        with PrivateRandom(0, torch.device("cpu"))():
             network = plan.build(shape, n_components)
     else:
         network = copy.deepcopy(plan)

@@ -46,6 +46,10 @@ class Batches:
         """The way that is really used for this target."""
         return self
 
+    def resized(self, size: int) -> Batches:
+        """The same way of drawing with batches of another size."""
+        return type(self)(size)  # type: ignore[call-arg]
+
     def steps(self, n: int) -> int:
         """Steps in an epoch over n rows."""
         raise NotImplementedError
@@ -142,6 +146,9 @@ class Seeds(Batches, name="seeds", along_graph=True):
         _check_size(self.seeds * (1 + self.neighbors))
         if self.neighbors < 1:
             raise ValueError(f"neighbors={self.neighbors}: each seed needs at least one")
+
+    def resized(self, size: int) -> Seeds:
+        return Seeds(max(1, size // (1 + self.neighbors)), self.neighbors)
 
     def steps(self, n: int) -> int:
         return math.ceil(n / (self.seeds * (1 + self.neighbors)))

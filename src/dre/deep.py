@@ -12,6 +12,7 @@ from dre.batches import Batches
 from dre.encoder import Encoder
 from dre.estimator import DRE
 from dre.inputs import number
+from dre.optimiser import Optimiser
 from dre.recipe import Overrides, Recipe
 
 
@@ -24,7 +25,7 @@ class DeepTSNE(DRE):
         n_components: int = 2,
         perplexity: float = 30,
         encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | None] | None = None,
+        training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
         augment: str | Augment | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -53,7 +54,7 @@ class DeepUMAP(DRE):
         n_neighbors: int = 15,
         min_dist: float = 0.1,
         encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | None] | None = None,
+        training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
         augment: str | Augment | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,

@@ -26,6 +26,7 @@ from dre.observe.history import History
 from dre.observe.interrupt import Interrupt
 from dre.observe.narrate import Narrate
 from dre.observe.progress import Progress, someone_watches
+from dre.optimiser import Optimiser
 from dre.recipe import Facts, Overrides, Recipe, resolve
 from dre.rows import Scaling
 from dre.runtime import PrivateRandom, Runtime, pick_device
@@ -63,9 +64,10 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     recursions : int, optional
         How often the neighbourhoods are computed again from the network's hidden layers.
     training : (batches, learning rate), optional
-        ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``; either may be None.
+        ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``, and the rate an ``Optimiser``; either
+        may be None.
     augment : str or Augment, optional
-        Random changes to the rows in training: ``"noise(0.5)"``.
+        Random changes to the rows in training: ``"noise(0.5)"``; ``"noise(0)"`` turns off the noise of the recipe.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
     random_state : int, RandomState or None
@@ -78,7 +80,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     embedding_ : the map of the rows that were fitted, float32 (n, n_components)
     history_ : one record per epoch, as plain dicts
     encoder_ : the trained network
-    schedule_, recipe_ : what was carried out
+    schedule_, recipe_ : what was to be carried out; ``stages_`` is shorter where the fit was ended early
     stages_ : the weights at the end of each stage
     """
 
@@ -92,7 +94,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         perplexity: float | None = None,
         umap: tuple[int | None, float | None] | None = None,
         recursions: int | None = None,
-        training: tuple[int | str | Batches | None, float | None] | None = None,
+        training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
         augment: str | Augment | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -165,16 +167,21 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
-        """Read a model that ``save`` wrote; one with a module of your own needs that module again, ``encoder=MyModule()``."""
-        fitted, about = load_map(path, pick_device(device or "auto"), encoder)
+        """Read a model that ``save`` wrote; one with a module of your own needs that module again, ``encoder=MyModule()``.
+
+        ``device`` takes the place of the one that the model was made with.
+        """
         from dre.deep import DeepTSNE, DeepUMAP
 
+        fitted, about = load_map(path, encoder)
         kinds = {kind.__name__: kind for kind in (DRE, DeepTSNE, DeepUMAP)}
         with sound(path):
             parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
             model: DRE = kinds.get(about["class"], cls)(**parameters)
             names = about["feature_names_in"]
-        model.set_params(device=device or "auto")
+        if device is not None:
+            model.set_params(device=device)
+        fitted.encoder = Runtime.on(model.device).place(fitted.encoder)
         model._map = fitted
         model.n_features_in_ = fitted.shape[0]
         if names is not None:
@@ -235,17 +242,17 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         )
 
     def _said_of_training(self) -> Overrides:
-        batches, learning_rate = two(self.training, "training=(batches, learning rate)")
+        batches, rate = two(self.training, "training=(batches, learning rate)")
         return Overrides(
             encoder=read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
             batches=read("batches", batches, BATCHES.parse, Batches, int),
-            learning_rate=number("the learning rate", learning_rate),
+            optimiser=rate if isinstance(rate, Optimiser) else number("the learning rate", rate),
             augment=read("augment", self.augment, AUGMENTS.parse, Augment),
         )
 
     def _shown(self) -> list[Observer]:
         bar = self.verbose or (self.verbose is None and someone_watches())
-        return [*([Narrate()] if self.verbose else []), *([Progress()] if bar else [])]
+        return [*([Progress()] if bar else []), *([Narrate()] if self.verbose else [])]  # the bar is gone when a line is said
 
 
 @contextmanager

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from dre.forward import outputs
+from dre.forward import chunk_rows, outputs
 from dre.recipe import Recipe
-from dre.rows import ArrayRows, Scaling, channels_first, image_layout
+from dre.rows import ArrayRows, Scaling, channels_first, image_layout, model_shape
 from dre.train import Weights
 
 Array = np.ndarray[Any, Any]
+SLICES = 8
 
 
 @dataclass
@@ -37,7 +38,10 @@ class FittedMap:
         self.check_shape(X.shape)
         encoder = self.encoder if stage is None else self._after(stage)
         device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
-        return embed(encoder, prepared(X, self.scaling, device))
+        # Only a slice is dense float32 at a time; slices are whole chunks of the forward pass, so that the bits agree.
+        step = SLICES * chunk_rows(model_shape(self.shape))
+        slices = (prepared(X[start : start + step], self.scaling, device) for start in range(0, X.shape[0], step))
+        return np.concatenate([embed(encoder, rows) for rows in slices])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if tuple(shape[1:]) != self.shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,10 +11,16 @@ from torch import Tensor, nn
 
 from dre.notation import unknown
 from dre.rows import Rows
-from dre.runtime import PrivateRandom
+from dre.runtime import PrivateRandom, full_precision
 
-CHUNK = 8192
+CHUNK_ROWS = 8192  # at a time at most, and fewer where rows are large: hidden layers can hold many times the values of a row
+CHUNK_VALUES = 2**24
 INPUT = "x"
+
+
+def chunk_rows(shape: tuple[int, ...]) -> int:
+    """How many rows of this shape go through the network at a time, in fit and in transform, so that their bits agree."""
+    return max(1, min(CHUNK_ROWS, CHUNK_VALUES // max(1, math.prod(shape))))
 
 
 def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit: int | None = None) -> Tensor:
@@ -22,15 +29,21 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
     ``source="x"`` is the input itself, flattened. ``limit`` stops after so many rows.
     """
     n = rows.shape[0] if limit is None else min(limit, rows.shape[0])
-    parts = []
+    if source == INPUT:
+        return rows.read(0, n).reshape(n, -1)
+    step = chunk_rows(rows.shape[1:])
+    out: Tensor | None = None
     device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
     # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
-    with evaluating(encoder), torch.no_grad(), PrivateRandom(0, device)():
-        for start in range(0, n, CHUNK):
-            x = rows.read(start, min(n, start + CHUNK))
-            y = x if source == INPUT else _one_chunk(encoder, x, source)
-            parts.append(y.reshape(len(y), -1).float())
-    return torch.cat(parts)
+    with evaluating(encoder), torch.no_grad(), full_precision(), PrivateRandom(0, device)():
+        for start in range(0, n, step):
+            x = rows.read(start, min(n, start + step))
+            y = _one_chunk(encoder, x, source).reshape(len(x), -1)
+            if out is None:
+                out = torch.empty(n, y.shape[1], dtype=torch.float32, device=y.device)
+            out[start : start + step] = y
+    assert out is not None  # there is at least one row
+    return out
 
 
 def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
@@ -40,7 +53,10 @@ def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
             raise TypeError(f"the encoder must give a tensor (rows, components), not {_describe(y)} for {len(x)} rows")
         return y
     seen: list[object] = []
-    hook = submodule(encoder, source).register_forward_hook(lambda module, args, output: seen.append(output))
+    # a copy: a later module may write into the same memory, as ReLU(inplace=True) does
+    hook = submodule(encoder, source).register_forward_hook(
+        lambda module, args, output: seen.append(output.clone() if isinstance(output, Tensor) else output)
+    )
     try:
         encoder(x)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from torch import nn
 
@@ -68,7 +69,7 @@ class Overrides:
     min_dist: float | None = None
     recursions: int | None = None
     batches: Batches | int | None = None
-    learning_rate: float | None = None
+    optimiser: Optimiser | float | None = None  # a number is a learning rate
     augment: Augment | None = None
 
 
@@ -83,29 +84,52 @@ def resolve(recipe: str | Recipe, facts: Facts, said: Overrides) -> Recipe:
     elif said.recursions is not None:
         raise ValueError("recursions was given beside a Recipe object: its schedule already says how many there are")
     schedule = _adjusted(said.schedule or recipe.schedule, said)
-    batches = said.batches if said.batches is not None else recipe.batches
-    if isinstance(batches, int):
-        batches = replace(recipe.batches, size=batches) if hasattr(recipe.batches, "size") else Auto(batches)  # type: ignore[type-var]
-    optimiser = recipe.optimiser if said.learning_rate is None else replace(recipe.optimiser, lr=said.learning_rate)
+    batches = recipe.batches.resized(said.batches) if isinstance(said.batches, int) else said.batches or recipe.batches
+    optimiser = said.optimiser or recipe.optimiser
+    if not isinstance(optimiser, Optimiser):
+        optimiser = replace(recipe.optimiser, lr=optimiser)
+    if said.schedule is None:  # a stage with a rate of its own keeps its proportion to the others
+        share = optimiser.lr / recipe.optimiser.lr
+        schedule = Schedule(*(replace(s, lr=None if s.lr is None else s.lr * share) for s in schedule))
     encoder = recipe.encoder if said.encoder is None else said.encoder
     augment = recipe.augment if said.augment is None else said.augment
     return replace(recipe, schedule=schedule, encoder=encoder, batches=batches, optimiser=optimiser, augment=augment)
 
 
 def _adjusted(schedule: Schedule, said: Overrides) -> Schedule:
-    def affinity(a: Affinity) -> Affinity:
-        if isinstance(a, Gaussian) and said.perplexity is not None:
-            return replace(a, perplexity=said.perplexity)
-        if isinstance(a, Fuzzy) and said.n_neighbors is not None:
-            return replace(a, n_neighbors=said.n_neighbors)
-        return a
+    """The schedule with the user's perplexity, n_neighbors and min_dist in every affinity and loss that has one."""
+    stages = list(schedule)
+    for name in ("perplexity", "n_neighbors", "min_dist"):
+        value = getattr(said, name)
+        if value is not None:
+            changed = [
+                replace(s, affinity=_with(s.affinity, name, value), loss=_with_in_terms(s.loss, name, value)) for s in stages
+            ]
+            if changed == stages and not any(_has(s, name) for s in stages):
+                raise ValueError(
+                    f"{name}={value} was given, but no stage has a {name}:\n{schedule}\n"
+                    "Use recipe='deep-umap' or 'paper' for UMAP's, any other for t-SNE's; or pass a schedule."
+                )
+            stages = changed
+    return Schedule(*stages)
 
-    def loss(term: Loss) -> Loss:
-        if isinstance(term, Sum):
-            return Sum(tuple((weight, loss(part)) for weight, part in term.terms))
-        return replace(term, min_dist=said.min_dist) if isinstance(term, CE) and said.min_dist is not None else term
 
-    return Schedule(*(replace(s, affinity=affinity(s.affinity), loss=loss(s.loss)) for s in schedule))
+Plan = TypeVar("Plan", Affinity, Loss)
+
+
+def _with(plan: Plan, name: str, value: float) -> Plan:
+    return replace(plan, **{name: value}) if hasattr(plan, name) else plan  # type: ignore[type-var]
+
+
+def _with_in_terms(loss: Loss, name: str, value: float) -> Loss:
+    if isinstance(loss, Sum):
+        return Sum(tuple((weight, _with(term, name, value)) for weight, term in loss.terms))
+    return _with(loss, name, value)
+
+
+def _has(stage: Stage, name: str) -> bool:
+    terms = [term for _, term in stage.loss.terms] if isinstance(stage.loss, Sum) else [stage.loss]
+    return any(hasattr(plan, name) for plan in (stage.affinity, *terms))
 
 
 def _recursive(first: Stage, again: Stage, sources: Sequence[str], recursions: int) -> list[Stage]:

@@ -95,12 +95,17 @@ def image_layout(shape: tuple[int, ...]) -> str:
 
     >>> image_layout((28, 28)), image_layout((32, 32, 3)), image_layout((3, 32, 32)), image_layout((50,))
     ('hw', 'hwc', 'chw', 'd')
+    >>> image_layout((9, 9, 200)), image_layout((3, 32, 48))
+    ('hwc', 'chw')
     """
     if len(shape) > 3:
         raise ValueError(f"rows of the shape {shape}: expected vectors (d,) or images (h, w), (h, w, c), (c, h, w); reshape X")
     if len(shape) < 3:
         return "hw" if len(shape) == 2 else "d"
-    return "hwc" if shape[2] <= shape[0] else "chw"  # there are fewer channels than pixels
+    first, middle, last = shape
+    if (first == middle) != (middle == last):  # a square image, whatever the number of its channels
+        return "hwc" if first == middle else "chw"
+    return "hwc" if last <= first else "chw"  # fewer channels than pixels
 
 
 def channels_first(x: Tensor, layout: str) -> Tensor:

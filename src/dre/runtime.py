@@ -58,6 +58,19 @@ def pick_device(device: str | torch.device = "auto") -> torch.device:
     return chosen
 
 
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Float32 as it is meant: without the shortened products (tf32) that a GPU may have been allowed."""
+    products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+        yield
+    finally:
+        torch.set_float32_matmul_precision(products)
+        torch.backends.cudnn.allow_tf32 = convolutions
+
+
 class PrivateRandom:
     """Torch's global random state, swapped for one of our own while a network is built or trained.
 
@@ -70,7 +83,8 @@ class PrivateRandom:
         with _restored(device):
             torch.default_generator.manual_seed(seed)
             if device.type == "cuda":
-                torch.cuda.manual_seed(seed)
+                with torch.cuda.device(device):
+                    torch.cuda.manual_seed(seed)
             self._state = _states(device)
 
     @contextmanager

@@ -55,7 +55,7 @@ class Graph:
         self.neighbors = neighbors
         self.k: int | None = self.indices.shape[1]
         self.weight = _each_pair_once(affinity, self.indices, affinity.conditional(neighbors.distances)).float()
-        # Where a row stands in the batch; one entry more, so that "not in it" is a position too.
+        # Where each row stands in the batch, -1 where it is not in it.
         self._position = torch.full((len(self.indices),), -1, dtype=torch.long, device=self.indices.device)
 
     def block(self, ids: Tensor) -> Pairs:

@@ -41,7 +41,6 @@ class Run:
     stage: int = 0  # position: stage, epoch in the stage, steps in all
     epoch: int = 0
     steps: int = 0
-    stage_start: Weights | None = None  # from which the stage's target can be built again
     ending: str | None = None  # None, "stage" or "fit"
 
     def end_stage(self) -> None:
@@ -121,8 +120,10 @@ def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, 
 
 def _one_stage(run: Run) -> Iterator[Event]:
     stage, n = run.plan, run.rows.shape[0]
-    run.epoch, run.stage_start = 0, run.weights()
+    run.epoch = 0
     yield TargetBegan(run)
+    if run.ending:
+        return
     began = time.perf_counter()
     target = make_target(run, stage)
     batches = run.recipe.batches.chosen_for(target, n)
@@ -134,6 +135,8 @@ def _one_stage(run: Run) -> Iterator[Event]:
     for run.epoch in range(stage.epochs):
         if stage.refresh and run.epoch and run.epoch % stage.refresh == 0:
             yield TargetBegan(run)
+            if run.ending:
+                break
             target = make_target(run, stage)
             epochs = batches.epochs(target, n, run.generator, run.seed)
         yield from _one_epoch(run, next(epochs), step)
@@ -158,7 +161,7 @@ def _one_epoch(run: Run, batches: Iterable[Batch], step: Callable[[], None]) -> 
     if not math.isfinite(mean):
         raise DivergedError(
             f"the loss became {mean} in stage {run.stage} ({run.plan}), epoch {run.epoch + 1} of {run.plan.epochs}. "
-            "Lower the learning rate, set Optimiser(clip=1.0), or check the encoder for exploding outputs."
+            "Lower the learning rate, or limit the gradients: training=(None, Optimiser(1e-3, clip=1.0))."
         )
     yield EpochEnded(run, mean, rows, time.perf_counter() - began)
 

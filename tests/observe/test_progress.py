@@ -95,7 +95,7 @@ def test_verbose_says_what_was_chosen(X, capfd):
 def test_verbose_says_how_batches_are_drawn_and_why(n, chosen, met, capfd):
     X = np.random.default_rng(0).normal(size=(n, 6))
     cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1", training=("auto(4)", None)).fit(X)
-    assert re.search(rf"batches {chosen} \(a row meets k·b/n = {met} neighbours", capfd.readouterr().err)
+    assert re.search(rf"batches {chosen}, since a row meets k·b/n = {met} of its neighbours", capfd.readouterr().err)
 
 
 def test_verbose_says_that_a_target_is_inside_the_batch(X, capfd):

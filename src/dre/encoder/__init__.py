@@ -6,10 +6,11 @@ To add one, write a file here with a frozen dataclass like those beside it. Any 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from dre.notation import Family, write
@@ -51,19 +52,22 @@ class Network(nn.Module):
         for i, block in enumerate(blocks, 1):
             self.add_module(f"h{i}", block)
         self.out = out
-        self._order = ["features", *(f"h{i}" for i in range(1, len(blocks) + 1)), "out"]
+        self._hidden = [f"h{i}" for i in range(1, len(blocks) + 1)]
 
     def forward(self, x: Tensor) -> Tensor:
-        for name in self._order:
+        x = self.features(x)
+        for name in self._hidden:
             x = self.get_submodule(name)(x)
-        return x
+        with torch.autocast(x.device.type, enabled=False):  # eight bits are enough for features, not for places in the map
+            y: Tensor = self.out(x.float())
+        return y
 
 
-def dense_blocks(widths: Sequence[int], *, norm: bool) -> list[nn.Module]:
-    """One block per step of ``widths``: dense, batch norm if asked for, ReLU."""
+def dense_blocks(widths: Sequence[int], *, norm: Callable[[int], nn.Module] | None) -> list[nn.Module]:
+    """One block per step of ``widths``: dense, a norm if asked for, ReLU."""
     blocks: list[nn.Module] = []
     for before, after in pairwise(widths):
-        middle: list[nn.Module] = [nn.BatchNorm1d(after)] if norm else []
+        middle = [norm(after)] if norm is not None else []
         blocks.append(nn.Sequential(nn.Linear(before, after), *middle, nn.ReLU()))
     return blocks
 

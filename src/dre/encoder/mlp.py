@@ -11,7 +11,11 @@ from dre.encoder import Encoder, Network, dense_blocks, flat_size
 
 @dataclass(frozen=True)
 class MLP(Encoder, name="mlp"):
-    """``depth`` dense blocks (h1, h2, ...) of equal width with batch norm and ReLU, then the map. Images are flattened."""
+    """``depth`` dense blocks (h1, h2, ...) of equal width with layer norm and ReLU, then the map. Images are flattened.
+
+    Layer norm, since noise on the input is for training only: the statistics of a batch norm would be those of noisy rows, and
+    wrong for the clean ones that are embedded.
+    """
 
     width: int = 256
     _: KW_ONLY
@@ -19,4 +23,4 @@ class MLP(Encoder, name="mlp"):
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         widths = [flat_size(shape), *[self.width] * self.depth]
-        return Network(nn.Flatten(), dense_blocks(widths, norm=True), nn.Linear(self.width, n_components))
+        return Network(nn.Flatten(), dense_blocks(widths, norm=nn.LayerNorm), nn.Linear(self.width, n_components))

@@ -27,6 +27,5 @@ class ModelA(Encoder, name="model-a"):
         for _ in range(self.depth):
             layers += [nn.Linear(before, self.width), nn.ReLU(), nn.BatchNorm1d(self.width)]
             before = self.width
-        return Network(
-            nn.Sequential(*layers), dense_blocks([before, 2000, 500, 100], norm=self.norm), nn.Linear(100, n_components)
-        )
+        blocks = dense_blocks([before, 2000, 500, 100], norm=nn.BatchNorm1d if self.norm else None)
+        return Network(nn.Sequential(*layers), blocks, nn.Linear(100, n_components))

@@ -33,4 +33,5 @@ class ModelB(Encoder, name="model-b"):
         features = nn.Sequential(*layers, nn.Flatten())
         with torch.no_grad():
             size = features.eval()(torch.zeros(1, *shape)).shape[1]
-        return Network(features.train(), dense_blocks([size, 2000, 500, 100], norm=self.norm), nn.Linear(100, n_components))
+        blocks = dense_blocks([size, 2000, 500, 100], norm=nn.BatchNorm1d if self.norm else None)
+        return Network(features.train(), blocks, nn.Linear(100, n_components))

@@ -8,7 +8,11 @@ from dre.train import EpochEnded, Event, StageBegan
 
 
 class EarlyStop:
-    """After ``patience`` epochs without the loss falling by more than ``improvement`` of itself, the next stage begins."""
+    """After ``patience`` epochs without the loss falling by more than ``improvement`` of itself, the next stage begins.
+
+    Made for a constant rate, ``training=(None, Optimiser(1e-3, policy="constant"))``: a one-cycle rate is still high when a
+    stage ends early.
+    """
 
     def __init__(self, patience: int = 10, improvement: float = 1e-3) -> None:
         self.patience = patience

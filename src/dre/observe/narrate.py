@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from dre.batches import Auto
 from dre.target import Graph
 from dre.train import EpochEnded, Event, StageBegan, StageEnded
 
@@ -17,7 +18,8 @@ class Narrate:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageBegan):
             if event.run.stage == 0:
-                self._say(f"dre on {event.run.runtime}, {event.run.rows.shape[0]} rows\n{event.run.recipe}")
+                n, *shape = event.run.rows.shape
+                self._say(f"dre on {event.run.runtime}, {n} rows of the shape {tuple(shape)}\n{event.run.recipe}")
             self._seconds = 0.0
             self._say(f"stage {event.run.stage} ({event.run.plan.source}): {_target(event)}, {_batches(event)}")
         elif isinstance(event, EpochEnded):
@@ -42,8 +44,7 @@ def _target(event: StageBegan) -> str:
 
 def _batches(event: StageBegan) -> str:
     planned = event.run.recipe.batches
-    if event.batches == planned:
-        return f"batches {planned}"
-    n, k = event.run.rows.shape[0], event.target.k
-    met = "" if k is None else f" (a row meets k·b/n = {k * planned.size / n:.2g} neighbours in a random batch)"  # type: ignore[attr-defined]
-    return f"batches {event.batches}{met}"
+    if not isinstance(planned, Auto) or event.target.k is None:
+        return f"batches {event.batches}"
+    met = event.target.k * planned.size / event.run.rows.shape[0]
+    return f"batches {event.batches}, since a row meets k·b/n = {met:.2g} of its neighbours in a random batch"

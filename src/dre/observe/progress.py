@@ -48,7 +48,7 @@ class Progress:
             self._bar.close()
 
     def _announce(self, event: TargetBegan) -> None:
-        if someone_watches() and event.run.rows.shape[0] >= WORTH_SAYING:
+        if event.run.epoch == 0 and someone_watches() and event.run.rows.shape[0] >= WORTH_SAYING:
             from tqdm.auto import tqdm
 
             self._close()
