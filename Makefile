@@ -25,7 +25,7 @@ readme: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	# torch first and alone: a plain request for it could bring a build for GPUs of several gigabytes
+	# torch first: what comes after is then satisfied by the version that is pinned
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
 	touch $@

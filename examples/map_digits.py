@@ -69,7 +69,9 @@ def main() -> None:
 
     pca = PCA(2, random_state=0).fit(rows)
     maps = [("PCA", pca.transform(rows), pca.transform(test_rows))]
-    for i, stage in enumerate(model.schedule_):
+    for i, (stage, _) in enumerate(
+        zip(model.schedule_, model.stages_, strict=False)
+    ):  # Ctrl-C leaves fewer stages than planned
         name = "deep t-SNE" if i == 0 else f"recursion {i} ({stage.source})"
         maps.append((name, model.transform(rows, stage=i), model.transform(test_rows, stage=i)))
 
