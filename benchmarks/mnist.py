@@ -70,16 +70,15 @@ def main() -> None:
     parser.add_argument("--recipes", nargs="+", default=["paper", "auto"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--options", type=json.loads, default={}, help="further arguments of DRE, as JSON")
-    parser.add_argument("--name", default="mnist")
     arguments = parser.parse_args()
     data = load(arguments.data)
-    results = {}
     for recipe in arguments.recipes:
         runs = [one_run({"recipe": recipe, **arguments.options}, seed, data) for seed in range(arguments.seeds)]
         means = {score: mean_by_stage(runs, score) for score in ("1nn", "nh_paper", "nh", "trustworthiness")}
-        results[recipe] = {"mean": means, "fit_seconds": [run["fit_seconds"] for run in runs], "runs": runs}
-        print(recipe, {k: v for k, v in results[recipe].items() if k != "runs"}, flush=True)
-    record(arguments.name, results, protocol="fitted on 60,000, scored on 10,000 held-out images", seeds=arguments.seeds)
+        results = {"mean": means, "fit_seconds": [run["fit_seconds"] for run in runs], "runs": runs}
+        print(recipe, {k: v for k, v in results.items() if k != "runs"}, flush=True)
+        protocol = "fitted on 60,000, scored on 10,000 held-out images"
+        record(f"mnist-{recipe}", results, protocol=protocol, seeds=arguments.seeds)
 
 
 if __name__ == "__main__":

@@ -69,9 +69,7 @@ def main() -> None:
 
     pca = PCA(2, random_state=0).fit(rows)
     maps = [("PCA", pca.transform(rows), pca.transform(test_rows))]
-    for i, (stage, _) in enumerate(
-        zip(model.schedule_, model.stages_, strict=False)
-    ):  # Ctrl-C leaves fewer stages than planned
+    for i, (stage, _) in enumerate(zip(model.schedule_, model.stages_, strict=False)):  # fewer after Ctrl-C
         name = "deep t-SNE" if i == 0 else f"recursion {i} ({stage.source})"
         maps.append((name, model.transform(rows, stage=i), model.transform(test_rows, stage=i)))
 
