@@ -186,7 +186,7 @@ class Regime:
     size: int  # of a batch
     steps: int  # of the first stage, at least: small data need steps, not epochs
     recursions: int
-    alpha: float  # heavier tails pay once there are many rows to separate
+    alpha: float  # of the first stage: heavier tails pay once there are many rows to separate; recursions always have 0.5
 
 
 def _regime(facts: Facts) -> Regime:
@@ -202,34 +202,40 @@ def _noise(n: int) -> Noise:
     return Noise(round(0.6 * min(1.0, (2000 / n) ** 0.3), 2))
 
 
-def _ours(facts: Facts, affinity: Affinity, loss: Loss, recursions: int, *, effort: float = 1.0) -> Recipe:
+def _ours(facts: Facts, affinity: Affinity, first: Loss, again: Loss, recursions: int, *, effort: float = 1.0) -> Recipe:
     regime = _regime(facts)
     per_epoch = math.ceil(facts.n / regime.size)
-    first = math.ceil(effort * max(40, regime.steps / per_epoch))
-    again = math.ceil(effort * max(20, regime.steps / 2 / per_epoch))
-    stages = _recursive(Stage("x", affinity, loss, first), Stage("h1", affinity, loss, again), AGAIN, recursions)
+    stages = _recursive(
+        Stage("x", affinity, first, math.ceil(effort * max(40, regime.steps / per_epoch))),
+        Stage("h1", affinity, again, math.ceil(effort * max(20, regime.steps / 2 / per_epoch))),
+        AGAIN,
+        recursions,
+    )
     return Recipe(Schedule(*stages), regime.encoder, Auto(regime.size), Optimiser(2e-3), _noise(facts.n))
 
 
 def auto(facts: Facts, recursions: int | None) -> Recipe:
     """The best map for these data on this device."""
     regime = _regime(facts)
-    return _ours(facts, Gaussian(30), KL(alpha=regime.alpha), regime.recursions if recursions is None else recursions)
+    count = regime.recursions if recursions is None else recursions
+    return _ours(facts, Gaussian(30), KL(alpha=regime.alpha), KL(alpha=0.5), count)
 
 
 def fast(facts: Facts, recursions: int | None) -> Recipe:
     """The default with a third of its steps and one recursion."""
-    return _ours(facts, Gaussian(30), KL(alpha=_regime(facts).alpha), 1 if recursions is None else recursions, effort=1 / 3)
+    count = 1 if recursions is None else recursions
+    return _ours(facts, Gaussian(30), KL(alpha=_regime(facts).alpha), KL(alpha=0.5), count, effort=1 / 3)
 
 
 def deep_tsne(facts: Facts, recursions: int | None) -> Recipe:
     """A network trained with t-SNE's loss, without recursion."""
-    return _ours(facts, Gaussian(30), KL(), recursions or 0)
+    return _ours(facts, Gaussian(30), KL(), KL(), recursions or 0)
 
 
 def deep_umap(facts: Facts, recursions: int | None) -> Recipe:
     """A network trained with UMAP's loss, at UMAP's ratio of repulsion, without recursion."""
-    return _ours(facts, Fuzzy(15), CE(min_dist=0.1, negatives=5), recursions or 0)
+    loss = CE(min_dist=0.1, negatives=5)
+    return _ours(facts, Fuzzy(15), loss, loss, recursions or 0)
 
 
 RECIPES: dict[str, Callable[[Facts, int | None], Recipe]] = {
