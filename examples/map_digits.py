@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.patheffects import withStroke
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
@@ -42,10 +43,11 @@ def draw(panels: list[tuple[str, Array, Array]], labels: Array, test_labels: Arr
     for axis, (title, train, test) in zip(axes, panels, strict=True):
         axis.scatter(*train.T, c=labels, cmap=colours, vmin=0, vmax=9, s=7, alpha=0.35, linewidths=0)
         axis.scatter(*test.T, c=test_labels, cmap=colours, vmin=0, vmax=9, s=16, edgecolors=INK, linewidths=0.3)
-        for digit in range(10):
-            x, y = np.median(train[labels == digit], axis=0)
-            axis.text(x, y, str(digit), fontsize=15, weight="bold", color=INK, ha="center", va="center",
-                      bbox={"boxstyle": "circle,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.75})  # fmt: skip
+        for digit in range(10):  # above its cluster, so that no point is hidden
+            of_digit = train[labels == digit]
+            x, y = np.median(of_digit[:, 0]), np.quantile(of_digit[:, 1], 0.97)
+            label = axis.annotate(str(digit), (x, y), xytext=(0, 4), textcoords="offset points", ha="center", va="bottom")
+            label.set(fontsize=14, weight="bold", color=INK, path_effects=[withStroke(linewidth=3, foreground=PAPER)])
         axis.set_title(title, color=INK, fontsize=12)
         axis.set_xticks([])
         axis.set_yticks([])
@@ -80,7 +82,7 @@ def main() -> None:
         if not panels:
             print(" " * 18 + "".join(f"{score:>20s}" for score in found))
         print(f"{name:18s}" + "".join(f"{value:20.3f}" for value in found.values()))
-        panels.append((f"{name}\nheld-out 1-NN {found['1-NN']:.3f}", train, test))
+        panels.append((name, train, test))
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "out/digits.png")
     draw(panels, labels, test_labels, path)
     print(f"\nthe maps are in {path}")
