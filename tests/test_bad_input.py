@@ -17,7 +17,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
-from dre import DRE, KL, DivergedError, Gaussian, ModelFileError, Recipe, Schedule, Stage
+from dre import DRE, KL, DivergedError, EarlyStop, Gaussian, ModelFileError, Recipe, Schedule, Stage
 from dre.archive import HEADER
 from dre.batches import Fixed
 from dre.encoder.mlp import MLP
@@ -205,7 +205,7 @@ RECIPE = Recipe(Schedule.parse(SCHEDULE), MLP(16), Fixed(20), Optimiser())
         ({"training": (1, None)}, "at least 2 rows"),
         ({"training": (2.5, None)}, "batches"),
         ({"training": ("fixd(20)", None)}, "unknown way of drawing batches 'fixd'.*edges.*fixed"),
-        ({"training": (None, -1.0)}, "lr=-1.0: must be positive"),
+        ({"training": (None, -1.0)}, "lr=-1.0: must be a positive number"),
         ({"training": ("edges(8)", None), "schedule": "x: gaussian(5, over=batch) -> kl * 1"}, "use over=graph"),
         ({"umap": 15}, r"umap=\(n_neighbors, min_dist\)"),
         ({"umap": ("many", None)}, "n_neighbors='many': expected a whole number"),
@@ -435,3 +435,31 @@ def test_a_save_that_fails_leaves_the_file_that_was_there(step, problem, fitted,
         fitted.save(saved)
     assert saved.read_bytes() == before
     assert os.listdir(saved.parent) == [saved.name]
+
+
+@pytest.mark.parametrize("wrong", [{"clip": -1.0}, {"clip": 0.0}, {"eps": -1.0}, {"lr": float("nan")}, {"lr": "a"}])
+def test_an_optimiser_that_would_climb_is_refused(wrong):
+    with pytest.raises(ValueError, match="must be a positive number"):
+        Optimiser(**wrong)
+
+
+@pytest.mark.parametrize("observers", [[EarlyStop], [3], print])
+def test_what_cannot_watch_a_run_is_refused(observers, X):
+    with pytest.raises(TypeError, match=r"such as EarlyStop\(\)|pass a list"):
+        cheap().fit(X, observers=observers)
+
+
+@pytest.mark.parametrize("stage", ["h1", 1.0, 7, -3])
+def test_a_stage_that_was_not_carried_out_is_refused(stage, X):
+    with pytest.raises(ValueError, match=r"carried out 2 stage\(s\), counted from 0"):
+        cheap().fit(X).transform(X, stage=stage)
+
+
+def test_an_encoder_without_the_sources_of_the_recipe_gets_a_remedy(X):
+    with pytest.raises(ValueError, match=r"unknown source 'h1'.*recursions=0"):
+        DRE("fast", encoder=torch.nn.Linear(X.shape[1], 2), device="cpu").fit(X)
+
+
+def test_the_embedding_of_a_loaded_model_is_to_be_had_by_transform(saved):
+    with pytest.raises(AttributeError, match=r"not saved with a model: transform\(X\)"):
+        _ = DRE.load(saved).embedding_

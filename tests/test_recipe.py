@@ -293,3 +293,17 @@ def test_the_text_of_a_recipe_shows_all_that_it_is():
     text = str(recipe)
     for part in (*map(str, SCHEDULE), "model-b(norm=true)", "fixed(77)", "0.003", "noise(0.25)"):
         assert part in text
+
+
+def test_a_recipe_reads_texts():
+    recipe = resolve("auto", VECTORS, NOTHING)
+    changed = replace(recipe, batches="edges(32)", encoder="mlp(64)", schedule=str(SCHEDULE), augment="noise(0.1)")
+    assert changed == replace(recipe, batches=Edges(32), encoder=MLP(64), schedule=SCHEDULE, augment=Noise(0.1))
+
+
+def test_a_recipe_says_what_few_rows_made_of_its_affinities():
+    recipe = resolve("paper", Facts(50, (9,), "cpu"), NOTHING)
+    with pytest.warns(UserWarning, match="perplexity 30 is too large for 50 rows") as said:
+        fitted = recipe.fitted_to(50)
+    assert len(said) == 1  # once, not once a stage
+    assert [stage.affinity for stage in fitted.schedule][:4] == [Gaussian(49 / 3, over="batch")] * 4

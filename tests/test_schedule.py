@@ -152,3 +152,8 @@ def test_a_schedule_is_a_sequence_of_stages_and_nothing_else() -> None:
     assert schedule != Schedule(second, first)
     with pytest.raises(TypeError, match="is not a Stage"):
         Schedule("x: gaussian(30) -> kl * 3")  # type: ignore[arg-type]
+
+
+def test_comments_are_passed_over() -> None:
+    text = "# the input first\nx: gaussian(30) -> kl * 3  # as in t-SNE\n\nh1: fuzzy(15) -> ce * 2"
+    assert Schedule.parse(text) == Schedule.parse("x: gaussian(30) -> kl * 3; h1: fuzzy(15) -> ce * 2")

@@ -32,6 +32,7 @@ from dre.schedule import Schedule
 
 FORMAT = 1
 HEADER = "dre"
+WRITABLE = "Choose a folder that exists and can be written to."
 
 
 class ModelFileError(ValueError):
@@ -113,6 +114,8 @@ def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 def _write_whole(path: Path, tensors: dict[str, Tensor], header: str) -> None:
     """The whole file or none: it is completed beside its place and then moved there."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"can't write the model to {path}: there is no folder {path.parent}. {WRITABLE}")
     partial = None
     try:
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -121,9 +124,7 @@ def _write_whole(path: Path, tensors: dict[str, Tensor], header: str) -> None:
         os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, path)
     except (OSError, SafetensorError) as problem:
-        raise OSError(
-            f"can't write the model to {path}: {problem}. Choose a folder that exists and can be written to."
-        ) from problem
+        raise OSError(f"can't write the model to {path}: {problem}. {WRITABLE}") from problem
     finally:
         if partial is not None and os.path.exists(partial):
             os.unlink(partial)

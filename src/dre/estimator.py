@@ -17,11 +17,12 @@ from torch import nn
 
 from dre.archive import decode, encode, load_map, save_map, sound
 from dre.augment import AUGMENTS, Augment
+from dre.augment.noise import Noise
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import Array, FittedMap, embed, prepared
 from dre.inputs import check_rows, number, read, two
-from dre.observe import Observer, watch
+from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
 from dre.observe.interrupt import Interrupt
 from dre.observe.narrate import Narrate
@@ -67,7 +68,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``, and the rate an ``Optimiser``; either
         may be None.
     augment : str or Augment, optional
-        Random changes to the rows in training: ``"noise(0.5)"``; ``"noise(0)"`` turns off the noise of the recipe.
+        Random changes to the rows in training: ``"noise(0.5)"``; ``"none"`` turns off that of the recipe.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
     random_state : int, RandomState or None
@@ -119,7 +120,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ``observers`` see every event of the run, and may end it: ``[EarlyStop(patience=20)]``.
         """
         with _all_or_nothing(self):
-            return self._fit(check_rows(self, X, fitting=True), observers)
+            return self._fit(check_rows(self, X, fitting=True), check_observers(observers))
 
     def _fit(self, X: Any, observers: Iterable[Observer]) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
@@ -129,7 +130,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         recipe, said = self._said()
         scaling = Scaling.of(X)
         rows = prepared(X, scaling, device)
-        recipe = resolve(recipe, Facts(rows.shape[0], rows.shape[1:], device.type), said)
+        recipe = resolve(recipe, Facts(rows.shape[0], rows.shape[1:], device.type), said).fitted_to(rows.shape[0])
         runtime = Runtime.on(device, recipe.precision)
         seed = _seed(self.random_state)
         encoder = runtime.place(_built(recipe.encoder, rows.shape[1:], n_components, PrivateRandom(seed, device)))
@@ -137,13 +138,13 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed)
         watch(events, [history, Interrupt(), *self._shown(), *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
-        self.embedding_ = embed(encoder, rows)
+        self._embedding = embed(encoder, rows)
         return self
 
     def transform(self, X: Any, *, stage: int | None = None) -> Array:
         """The place of each row in the map, float32; ``stage`` gives the map as it was after that stage."""
         check_is_fitted(self)
-        if len(self._map.shape) > 1:  # scikit-learn would call the height of an image its number of features
+        if len(self._map.shape) > 1 or getattr(X, "ndim", 2) > 2:  # scikit-learn would call an image's height its features
             self._map.check_shape(np.shape(X))
         return self._map.embed(check_rows(self, X, fitting=False), stage)
 
@@ -173,6 +174,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """
         from dre.deep import DeepTSNE, DeepUMAP
 
+        if encoder is not None and not isinstance(encoder, nn.Module):
+            raise TypeError(f"encoder={encoder!r}: pass the module itself, such as MyModule()")
         fitted, about = load_map(path, encoder)
         kinds = {kind.__name__: kind for kind in (DRE, DeepTSNE, DeepUMAP)}
         with sound(path):
@@ -187,6 +190,13 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
         return model
+
+    @property
+    def embedding_(self) -> Array:
+        self._fitted()
+        if "_embedding" not in vars(self):
+            raise AttributeError("the embedding is not saved with a model: transform(X) gives it again")
+        return self._embedding
 
     @property
     def encoder_(self) -> nn.Module:
@@ -247,7 +257,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             encoder=read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
             batches=read("batches", batches, BATCHES.parse, Batches, int),
             optimiser=rate if isinstance(rate, Optimiser) else number("the learning rate", rate),
-            augment=read("augment", self.augment, AUGMENTS.parse, Augment),
+            augment=Noise(0) if self.augment == "none" else read("augment", self.augment, AUGMENTS.parse, Augment),
         )
 
     def _shown(self) -> list[Observer]:

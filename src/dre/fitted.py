@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,8 @@ class FittedMap:
             raise ValueError(f"X has rows of the shape {tuple(shape[1:])}, but the model was fitted on {self.shape}: reshape X")
 
     def _after(self, stage: int) -> nn.Module:
-        if not -len(self.stages) <= stage < len(self.stages):
-            raise ValueError(f"stage={stage}: this model has {len(self.stages)} stage(s), counted from 0")
+        if not isinstance(stage, Integral) or not -len(self.stages) <= stage < len(self.stages):
+            raise ValueError(f"stage={stage!r}: this model carried out {len(self.stages)} stage(s), counted from 0")
         weights = self.stages[stage]
         if weights is None:
             raise ValueError(f"stage={stage}: this model was saved with stages=False; transform(X) gives its last map")

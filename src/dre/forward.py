@@ -72,7 +72,8 @@ def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
 def submodule(encoder: nn.Module, source: str) -> nn.Module:
     known: dict[str, nn.Module] = dict(encoder.named_modules())
     if source not in known or source == "":
-        raise ValueError(unknown("source", source, [INPUT, *(name for name in known if name)]))
+        remedy = "Pass a schedule with sources that this encoder has, or recursions=0."
+        raise ValueError(f"{unknown('source', source, [INPUT, *(name for name in known if name)])} {remedy}")
     return known[source]
 
 

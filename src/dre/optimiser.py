@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 
 import torch
 from torch import nn
@@ -24,8 +26,10 @@ class Optimiser:
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise ValueError(f"policy={self.policy!r}; known: {', '.join(POLICIES)}")
-        if self.lr <= 0:
-            raise ValueError(f"lr={self.lr}: must be positive")
+        for name in ("lr", "eps", "clip"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
+                raise ValueError(f"{name}={value!r}: must be a positive number")
 
     def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int) -> tuple[torch.optim.Adam, Callable[[], None]]:
         """The optimiser of one stage, and what makes one step with it."""

@@ -12,10 +12,10 @@ from torch import nn
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
-from dre.augment import Augment
+from dre.augment import AUGMENTS, Augment
 from dre.augment.noise import Noise
-from dre.batches import Auto, Batches, Fixed
-from dre.encoder import Encoder
+from dre.batches import BATCHES, Auto, Batches, Fixed
+from dre.encoder import ENCODERS, Encoder
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
@@ -38,10 +38,24 @@ class Recipe:
     augment: Augment | None = None
     precision: str = "auto"
 
+    def __post_init__(self) -> None:
+        """Texts are read, as everywhere."""
+        readers = {"schedule": Schedule.parse, "encoder": ENCODERS.parse, "batches": BATCHES.parse, "augment": AUGMENTS.parse}
+        for name, read in readers.items():
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, read(getattr(self, name)))
+
+    def fitted_to(self, n: int) -> Recipe:
+        """With every affinity that n rows, or the batches made of them, are too few for adapted (and one warning for each)."""
+        smallest = n // self.batches.steps(n)
+        fitted = {a: a.fitted_to(n if a.over == "graph" else smallest) for a in {s.affinity: None for s in self.schedule}}
+        return replace(self, schedule=Schedule(*(replace(s, affinity=fitted[s.affinity]) for s in self.schedule)))
+
     def __str__(self) -> str:
         encoder = self.encoder if isinstance(self.encoder, Encoder) else type(self.encoder).__name__
         lines = [f"encoder   {encoder}", f"batches   {self.batches}", f"optimiser {self.optimiser}"]
         lines += [f"augment   {self.augment}"] if self.augment else []
+        lines += [f"precision {self.precision}"]
         return "\n".join([*lines, *(f"stage {i}   {stage}" for i, stage in enumerate(self.schedule))])
 
 
@@ -107,8 +121,8 @@ def _adjusted(schedule: Schedule, said: Overrides) -> Schedule:
             ]
             if changed == stages and not any(_has(s, name) for s in stages):
                 raise ValueError(
-                    f"{name}={value} was given, but no stage has a {name}:\n{schedule}\n"
-                    "Use recipe='deep-umap' or 'paper' for UMAP's, any other for t-SNE's; or pass a schedule."
+                    f"{name}={value} was given, but no stage has a {name} (gaussian has a perplexity, fuzzy n_neighbors, ce a "
+                    f"min_dist):\n{schedule}\nPass another recipe, or a schedule."
                 )
             stages = changed
     return Schedule(*stages)

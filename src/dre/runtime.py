@@ -55,6 +55,10 @@ def pick_device(device: str | torch.device = "auto") -> torch.device:
         raise ValueError(f"device={device!r} is none that torch knows; use 'auto', 'cpu', 'cuda' or 'cuda:1'") from problem
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r}, but torch sees no CUDA device here; use device='cpu' or 'auto'")
+    try:
+        torch.zeros(1, device=chosen).cpu()
+    except (RuntimeError, NotImplementedError, AssertionError) as problem:
+        raise ValueError(f"device={device!r} can't be used here ({problem}); use device='cpu' or 'auto'") from problem
     return chosen
 
 

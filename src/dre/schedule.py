@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dre.affinity import AFFINITIES, Affinity
 from dre.loss import Loss, Sum, read_loss
 from dre.notation import NotationError, Reader, is_word, write_value
+
+COMMENT = re.compile(r"#.*")
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,8 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """Read stages, on lines or between ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]``."""
-        return cls(*(_read_stage(line) for line in text.replace(";", "\n").splitlines() if line.strip()))
+        """Read ``source: affinity -> loss * epochs [@ rate] [refresh epochs]``, on lines or between ``;``, with ``#`` comments."""
+        return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
     def __iter__(self) -> Iterator[Stage]:
         return iter(self.stages)
@@ -121,5 +124,5 @@ def _read_stage(line: str) -> Stage:
 def _whole(reader: Reader, what: str) -> int:
     token = reader.expect("number", what)
     if not token.text.isdigit():
-        raise reader.error(token, f"{what} must be a whole number")
+        raise reader.error(token, f"{what} must be a whole number from 1 up")
     return int(token.text)

@@ -15,9 +15,19 @@ class Observer(Protocol):
     def __call__(self, event: Event) -> None: ...
 
 
+def check_observers(observers: Iterable[Observer]) -> list[Observer]:
+    """Refuse what can't be called with an event, before anything is trained."""
+    if callable(observers):
+        raise TypeError(f"observers={observers!r}: pass a list, [{getattr(observers, '__name__', 'observer')}]")
+    for observer in (observers := list(observers)):
+        if isinstance(observer, type) or not callable(observer):
+            raise TypeError(f"{observer!r} can't watch a run: pass what can be called with an event, such as EarlyStop()")
+    return observers
+
+
 def watch(events: Iterable[Event], observers: Iterable[Observer]) -> None:
     """Carry a run through, showing every event to every observer."""
-    observers = list(observers)
+    observers = check_observers(observers)
     with ExitStack() as stack:
         for observer in observers:
             if hasattr(observer, "__enter__"):

@@ -15,6 +15,8 @@ class EarlyStop:
     """
 
     def __init__(self, patience: int = 10, improvement: float = 1e-3) -> None:
+        if patience < 1:
+            raise ValueError(f"patience={patience}: must be at least 1")
         self.patience = patience
         self.improvement = improvement
         self._best, self._waited = math.inf, 0
