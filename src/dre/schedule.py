@@ -70,7 +70,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """Read ``source: affinity -> loss * epochs [@ rate] [refresh epochs]``, on lines or between ``;``, with ``#`` comments."""
+        """Read stages, on lines or between ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]  # why``."""
         return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
     def __iter__(self) -> Iterator[Stage]:
