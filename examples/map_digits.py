@@ -43,11 +43,15 @@ def draw(panels: list[tuple[str, Array, Array]], labels: Array, test_labels: Arr
     for axis, (title, train, test) in zip(axes, panels, strict=True):
         axis.scatter(*train.T, c=labels, cmap=colours, vmin=0, vmax=9, s=7, alpha=0.35, linewidths=0)
         axis.scatter(*test.T, c=test_labels, cmap=colours, vmin=0, vmax=9, s=16, edgecolors=INK, linewidths=0.3)
-        for digit in range(10):  # above its cluster, so that no point is hidden
+        for digit in range(10):  # above the heart of its cluster, in its colour; medians, since a few strays lie far off
             of_digit = train[labels == digit]
-            x, y = np.median(of_digit[:, 0]), np.quantile(of_digit[:, 1], 0.97)
-            label = axis.annotate(str(digit), (x, y), xytext=(0, 4), textcoords="offset points", ha="center", va="bottom")
-            label.set(fontsize=14, weight="bold", color=INK, path_effects=[withStroke(linewidth=3, foreground=PAPER)])
+            x, y = np.median(of_digit, axis=0)
+            height = np.median(np.abs(of_digit[:, 1] - y))
+            label = axis.annotate(str(digit), (x, y + 2 * height), xytext=(0, 3), textcoords="offset points", ha="center")
+            label.set(
+                fontsize=15, weight="bold", color=colours(digit), path_effects=[withStroke(linewidth=3, foreground=PAPER)]
+            )
+        axis.margins(0.08)
         axis.set_title(title, color=INK, fontsize=12)
         axis.set_xticks([])
         axis.set_yticks([])
