@@ -307,3 +307,8 @@ def test_a_recipe_says_what_few_rows_made_of_its_affinities():
         fitted = recipe.fitted_to(50)
     assert len(said) == 1  # once, not once a stage
     assert [stage.affinity for stage in fitted.schedule][:4] == [Gaussian(49 / 3, over="batch")] * 4
+
+
+def test_a_rate_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="must be a positive number"):
+        resolve("auto", VECTORS, Overrides(optimiser=0.0))
