@@ -184,8 +184,8 @@ def paper(facts: Facts, recursions: int | None) -> Recipe:
 
 
 # Ours: P over one graph of all rows, batches redrawn, one-cycle rates, and steps and noise that fit the size of the data.
-# The numbers were chosen on validation rows: the last 10,000 training images of MNIST, and other splits of the digits and of two
-# single-cell sets than those that are reported.
+# The numbers were chosen on validation rows: the last 10,000 training images of MNIST, and other splits of the digits and of
+# two single-cell sets than those that are reported.
 
 LARGE = 20_000  # rows from which a network can be large without learning the rows by heart
 AGAIN = ("h1", "h1", "h2", "h3")  # the first hidden block twice: later ones add less and cost trustworthiness
