@@ -30,7 +30,7 @@ class Interrupt:
             warnings.warn(
                 f"fit was interrupted in stage {run.stage} of {len(run.recipe.schedule)} ({run.plan.source}), epoch "
                 f"{run.epoch + 1} of {run.plan.epochs}: the model has the weights learned so far and can be used",
-                stacklevel=2,
+                stacklevel=6,  # the line that called fit
             )
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
