@@ -106,6 +106,7 @@ def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, 
 
     The caller may stop asking for events at any moment: the encoder then has the weights of that moment.
     """
+    recipe = recipe.fitted_to(rows.shape[0])
     for stage in recipe.schedule:  # what can't be done is said before anything is trained
         recipe.batches.check_scope(stage.affinity.over)
     check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
@@ -181,10 +182,7 @@ def learn(run: Run, batch: Batch) -> Tensor:
 
 def make_target(run: Run, stage: Stage) -> Target:
     """What the stage must match, from the network as it stands."""
-    n = run.rows.shape[0]
     features = outputs(run.encoder, run.rows, stage.source)
     if stage.affinity.over == "graph":
-        affinity = stage.affinity.fitted_to(n)
-        return Graph(affinity, nearest(features, affinity.neighbors(n)))
-    smallest = n // run.recipe.batches.steps(n)
-    return InBatch(stage.affinity.fitted_to(smallest), features)
+        return Graph(stage.affinity, nearest(features, stage.affinity.neighbors(len(features))))
+    return InBatch(stage.affinity, features)

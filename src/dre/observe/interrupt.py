@@ -15,7 +15,7 @@ class Interrupt:
     def __init__(self) -> None:
         self.asked = False
         self._run: Run | None = None
-        self._before: Any = None
+        self._before: Any = None  # the handler that was there; None where this is not the main thread
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():  # Python lets no other thread set a handler
