@@ -107,7 +107,7 @@ def test_what_is_no_table_of_numbers_is_refused(bad, message):
 
 
 def test_a_sparse_matrix_that_would_not_fit_in_memory_is_refused_before_it_is_tried(monkeypatch):
-    monkeypatch.setattr("dre.inputs._available_bytes", lambda: 1000)
+    monkeypatch.setattr("dre.inputs.available_bytes", lambda: 1000)
     with pytest.raises(ValueError, match="TruncatedSVD"):
         cheap().fit(scipy.sparse.csr_array(np.eye(40)))
 

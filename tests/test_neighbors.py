@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from torch import Tensor
 
+import dre.distances
 import dre.neighbors
-from dre.neighbors import nearest, pairwise_distances
+from dre.neighbors import nearest
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -56,8 +57,9 @@ def test_exact_is_the_brute_force_on_digits_with_all_their_ties() -> None:
     _, distances = brute_force(X, 30)
     found = nearest(X, 30, "exact")
     assert torch.allclose(found.distances.double(), distances, rtol=1e-6)
-    direct = (X[:, None] - X[found.indices]).square().sum(2).sqrt()
+    direct = (X[:, None] - X[found.indices]).double().square().sum(2).sqrt().float()
     assert torch.equal(found.distances, direct)
+    assert torch.equal(found.indices, brute_force(X, 30)[0]), "ties are in the order of the rows"
 
 
 @settings(max_examples=30, deadline=None)
@@ -72,11 +74,12 @@ def test_a_row_is_never_its_own_neighbour_and_its_duplicates_come_first(copies: 
     assert torch.allclose(found.distances.double(), brute_force(X, k)[1], rtol=1e-5)
 
 
-@pytest.mark.parametrize("chunk", [1, 700, 10**9])
-def test_the_result_does_not_depend_on_the_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    whole = nearest(DATA["normal"], 10, "exact")
-    monkeypatch.setattr(dre.neighbors, "CHUNK_ELEMENTS", {"cpu": chunk})
-    assert torch.equal(nearest(DATA["normal"], 10, "exact").indices, whole.indices)
+@pytest.mark.parametrize("k", [10, 90])
+@pytest.mark.parametrize("rows", [8, 104, 10**9])
+def test_the_result_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch, rows: int, k: int) -> None:
+    whole = nearest(DATA["normal"], k, "exact")
+    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": rows})
+    assert torch.equal(nearest(DATA["normal"], k, "exact").indices, whole.indices)
 
 
 @pytest.mark.parametrize("k", [0, -1, 5, 100])
@@ -94,15 +97,6 @@ def test_the_input_is_left_as_it_was() -> None:
     X = DATA["far from the origin"].clone()
     nearest(X, 5, "exact")
     assert torch.equal(X, DATA["far from the origin"])
-
-
-@pytest.mark.parametrize("name", DATA)
-def test_pairwise_distances_are_right_wherever_the_rows_lie(name: str) -> None:
-    X = torch.cat([DATA[name][:100], DATA[name][:5]])
-    exact = (X.double()[:, None] - X.double()[None, :]).square().sum(2).sqrt()
-    ours = pairwise_distances(X, X)
-    assert torch.allclose(ours.double(), exact, rtol=1e-5, atol=0)
-    assert (ours[torch.arange(5), torch.arange(100, 105)] == 0).all()
 
 
 def test_small_data_are_searched_exactly() -> None:

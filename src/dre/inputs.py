@@ -8,37 +8,48 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import sklearn.utils
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+# How scikit-learn is to look at rows; whether they are finite we check ourselves, to say where they are not.
+ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
+
 
 def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     """X as an array (n, d) or (n, ...) of numbers; its values and its order are never changed."""
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu()
-        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()  # numpy has no bfloat16
-    X = validate_data(
-        estimator,
-        X,
-        reset=fitting,
-        accept_sparse="csr",
-        dtype="numeric",
-        allow_nd=True,
-        ensure_all_finite=False,
-        ensure_min_samples=2 if fitting else 1,
-    )
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"X holds {X.dtype}, not real numbers: convert or encode it first")
-    if 0 in X.shape[1:]:
-        raise ValueError(f"rows of the shape {X.shape[1:]} hold no values")
-    _check_finite(X)
+    least = 2 if fitting else 1
+    X = validate_data(estimator, _from_torch(X), reset=fitting, ensure_min_samples=least, **ACCEPTED)
+    _check_numbers(X, "X")
     if fitting:
         _check_memory(X)
     return X
 
 
-def _check_finite(X: Any) -> None:
+def check_array(rows: Any, name: str) -> Any:
+    """Rows that are not an estimator's, as an array (n, d) or (n, ...) of numbers."""
+    rows = sklearn.utils.check_array(_from_torch(rows), input_name=name, **ACCEPTED)
+    _check_numbers(rows, name)
+    return rows
+
+
+def _from_torch(X: Any) -> Any:
+    if not isinstance(X, torch.Tensor):
+        return X
+    X = X.detach().cpu()
+    return (X.float() if X.dtype == torch.bfloat16 else X).numpy()  # numpy has no bfloat16
+
+
+def _check_numbers(X: Any, name: str) -> None:
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{name} holds {X.dtype}, not real numbers: convert or encode it first")
+    if 0 in X.shape[1:]:
+        raise ValueError(f"rows of the shape {X.shape[1:]} hold no values")
+    _check_finite(X, name)
+
+
+def _check_finite(X: Any, name: str) -> None:
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else X
     if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)) or bool(np.isfinite(values).all()):
@@ -52,7 +63,8 @@ def _check_finite(X: Any) -> None:
         where = tuple(int(i) for i in np.unravel_index(first, X.shape))
     kind = "NaN" if np.isnan(values.ravel()[first]) else "infinity"
     raise ValueError(
-        f"Input X contains {kind}: {int(bad.sum())} value(s) are NaN or inf, the first in row {where[0]} at {list(where[1:])}. "
+        f"Input {name} contains {kind}: {int(bad.sum())} value(s) are NaN or inf, "
+        f"the first in row {where[0]} at {list(where[1:])}. "
         "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
     )
 
@@ -62,7 +74,7 @@ def _check_memory(X: Any) -> None:
     if not scipy.sparse.issparse(X):
         return
     needed = 4 * X.shape[0] * X.shape[1]
-    available = _available_bytes()
+    available = available_bytes()
     if available is not None and needed > available / 2:
         raise ValueError(
             f"the sparse X would need {needed / 2**30:.1f} GiB as dense float32, more than half of the "
@@ -70,7 +82,7 @@ def _check_memory(X: Any) -> None:
         )
 
 
-def _available_bytes() -> int | None:
+def available_bytes() -> int | None:
     try:
         with open("/proc/meminfo") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))

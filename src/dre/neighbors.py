@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dre.runtime import full_precision
+from dre.distances import Distances
+from dre.order import nearest_rows, nearest_to
 
-CHUNK_ELEMENTS = {"cuda": 2**29, "cpu": 2**25}  # distances held at once: 2 GiB on a GPU, 128 MiB on a CPU
-SPARE = 8  # extra candidates, so that rounding in the matrix product can't push a true neighbour out
-DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
 METHODS = ("auto", "exact", "approximate")
 
 # Measured on 2 cores (benchmarks/results/neighbors.json): up to n²·(d + 200) of this the exact search is faster than training
@@ -52,7 +50,8 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
             method = "exact"
     if method == "approximate":
         return _approximate(features, k)
-    return Neighbors(*_exact(features, torch.arange(n, device=features.device), k), "exact")
+    indices, squared = nearest_rows(Distances(features), k)
+    return Neighbors(indices, squared.sqrt().to(features.dtype), "exact")
 
 
 def chosen_method(features: Tensor) -> str:
@@ -60,47 +59,6 @@ def chosen_method(features: Tensor) -> str:
     n, dim = features.shape
     small = float(n) * n * (dim + SELECTING) <= EXACT_UP_TO
     return "exact" if small or features.device.type != "cpu" else "approximate"
-
-
-def pairwise_distances(a: Tensor, b: Tensor) -> Tensor:
-    """(len(a), len(b)) Euclidean distances through a matrix product, in float64: in float32 it loses close pairs."""
-    origin = b.double().mean(0)
-    a, b = a.double() - origin, b.double() - origin
-    norms = a.square().sum(1)[:, None] + b.square().sum(1)[None, :]
-    squared = norms - 2 * (a @ b.T)
-    return squared.masked_fill_(squared <= DUPLICATE * norms, 0.0).sqrt_()
-
-
-def _exact(features: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    n, dim = features.shape
-    budget = CHUNK_ELEMENTS.get(features.device.type, CHUNK_ELEMENTS["cpu"])
-    wide = min(n - 1, k + SPARE)
-    chunk = max(1, budget // max(n, wide * dim))
-    centred = features - features.mean(0)  # the product loses the less, the nearer the rows lie to the origin
-    norms = centred.square().sum(1)
-    parts = []
-    for rows in queries.split(chunk):
-        with full_precision():
-            score = torch.addmm(norms[None, :], centred[rows], centred.T, alpha=-2)  # |b|² - 2ab ranks as |a - b|² does
-        score[torch.arange(len(rows), device=rows.device), rows] = torch.inf
-        scores, candidates = score.topk(wide, largest=False, sorted=False)
-        exact, order = _direct_distances(features, rows, candidates).sort(dim=1, stable=True)
-        exact = exact[:, :k]
-        # All others score above the candidates. One of them can still be a neighbour where rounding is larger than the spare;
-        # its errors add up like a random walk over the values of a row.
-        rounding = 8 * dim**0.5 * torch.finfo(features.dtype).eps * (norms[rows].sqrt() + exact[:, -1]).square()
-        doubt = exact[:, -1].square() > scores.amax(1) + norms[rows] - rounding
-        parts.append((candidates.gather(1, order[:, :k]), exact, doubt))
-    found, distances, doubt = (torch.cat(part) for part in zip(*parts, strict=True))
-    if wide < n - 1 and features.dtype != torch.double and bool(doubt.any()):
-        found[doubt], again = _exact(features.double(), queries[doubt], k)
-        distances[doubt] = again.to(distances.dtype)
-    return found, distances
-
-
-def _direct_distances(features: Tensor, rows: Tensor, others: Tensor) -> Tensor:
-    """|xi - xj| from the differences themselves: the matrix product loses close pairs far from the origin."""
-    return (features[rows][:, None, :] - features[others]).square_().sum(2).sqrt_()
 
 
 def _has_faiss() -> bool:
@@ -121,7 +79,7 @@ def _approximate(features: Tensor, k: int) -> Neighbors:
     index.train(data.numpy())
     index.add(data.numpy())
     sample = torch.linspace(0, n - 1, min(RECALL_SAMPLE, n)).long()
-    reach = _exact(data, sample, k)[1][:, -1:]
+    reach = nearest_to(Distances(data), data[sample], k, sample).squared[:, -1:].sqrt()
     probes, recall = max(1, cells // 64), 0.0
     while True:
         index.nprobe = min(probes, cells)
@@ -144,6 +102,6 @@ def _search(index: Any, data: Tensor, queries: Tensor, k: int) -> tuple[Tensor, 
     missing = squared.isinf()
     if missing.any():
         rows = missing.any(1).nonzero().ravel()
-        found[rows], distances = _exact(data, queries[rows], k)
-        squared[rows] = distances.square()
+        found[rows], again = nearest_to(Distances(data), data[queries[rows]], k, queries[rows])
+        squared[rows] = again.to(squared.dtype)
     return found, squared.clamp_min(0).sqrt()

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from dre.affinity import Affinity
-from dre.neighbors import Neighbors, pairwise_distances
+from dre.distances import pairwise_distances
+from dre.neighbors import Neighbors
 
 
 class Pairs(NamedTuple):

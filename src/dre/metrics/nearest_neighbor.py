@@ -1,0 +1,66 @@
+"""1-NN accuracy: whether the nearest point of the map has the same label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from dre.distances import Distances
+from dre.metrics.neighborhoods import Near
+from dre.metrics.points import Device, codes, plain_labels, points
+from dre.metrics.study import LOW, Measure, Score, Study, Train, of_map
+from dre.order import nearest_to
+
+
+def nearest_neighbor(Y: Any, labels: Any, *, train: tuple[Any, Any] | None = None, device: Device = "auto") -> float:
+    """The share of points whose label is that of the nearest other point.
+
+    >>> import numpy as np
+    >>> Y = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> nearest_neighbor(Y, ["a", "a", "b", "b"])
+    1.0
+    >>> nearest_neighbor([[0.4], [10.7]], ["a", "a"], train=(Y, ["a", "a", "b", "b"]))
+    0.5
+
+    1-NN = 1/n Σᵢ [labelᵢ = label of the point nearest to i]. With ``train=(Y_train, labels_train)`` the nearest is sought
+    among the training points: the accuracy on held-out rows. Without it among all other points of Y: leave-one-out. Of two that
+    are equally near, the one with the lower index.
+    """
+    places = points(Y, "Y", device)
+    study = Study({LOW: places}, title="1-NN") if train is not None else of_map(places, device=device, title="1-NN")
+    study.levels = {"labels": codes(labels, study.n)}
+    if train is not None:
+        study.train = read_train(train, labels, places)
+    return NEAREST_NEIGHBOR(study)  # type: ignore[no-any-return]
+
+
+def read_train(train: Any, labels: Any, places: Tensor) -> Train:
+    """The training points of a map, with their labels and those of the study's rows on one scale."""
+    if not isinstance(train, tuple | list) or len(train) != 2:
+        raise ValueError("train must be the two (Y_train, labels_train)")
+    known = points(train[0], "Y_train", places.device)
+    if known.shape[1] != places.shape[1]:
+        raise ValueError(f"Y has {places.shape[1]} columns and Y_train {known.shape[1]}; both must be places in the same map")
+    own, theirs = plain_labels(labels, len(places), "labels"), plain_labels(train[1], len(known), "labels_train")
+    both = codes(np.concatenate([own, theirs]), len(own) + len(theirs))
+    return Train(known, both[len(own) :], both[: len(own)])
+
+
+def _score(study: Study) -> Score:
+    if study.train is None:
+        nearest = study.find(Near(LOW))[0].indices[:, 0].cpu()
+        hits = study.labels[nearest] == study.labels
+        return Score(float(hits.double().mean()), hits.double(), "leave-one-out")
+    nearest = nearest_to(Distances(study.train.places), study.spaces[LOW], 1).indices[:, 0].cpu()
+    hits = study.train.labels[nearest] == study.train.own_labels
+    return Score(float(hits.double().mean()), hits.double(), "nearest training row")
+
+
+NEAREST_NEIGHBOR = Measure(
+    "nearest_neighbor",
+    parts=lambda study: () if study.train is not None else (Near(LOW),),
+    score=_score,
+    applies=lambda study: bool(study.levels),
+)

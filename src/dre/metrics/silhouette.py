@@ -1,0 +1,84 @@
+"""Silhouette of the labels: whether classes lie closer to themselves than to the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dre.distances import both_ways
+from dre.metrics.pairs import Block
+from dre.metrics.points import Device, codes
+from dre.metrics.study import LOW, Gathering, Measure, Part, Score, Study, of_map
+
+Array = np.ndarray[Any, Any]
+
+
+def silhouette(Y: Any, labels: Any, *, per_point: bool = False, device: Device = "auto") -> float | Array:
+    """How much closer a point of the map lies to its own class than to the next: from -1 to 1.
+
+    >>> import numpy as np
+    >>> Y = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> round(silhouette(Y, ["a", "a", "b", "b"]), 3)
+    0.9
+
+    s = 1/n Σᵢ (bᵢ - aᵢ)/max(aᵢ, bᵢ), where aᵢ is the mean distance of i to the others of its class and bᵢ that to the class for
+    which it is smallest; 0 for the only one of a class. ``per_point=True`` gives an array of n values.
+    """
+    study = of_map(Y, device=device, title="silhouette")
+    study.levels = {"labels": codes(labels, study.n)}
+    if not SILHOUETTE.applies(study):
+        classes = int(study.labels.max()) + 1
+        raise ValueError(f"{classes} classes among {study.n} rows; a silhouette needs at least 2, and fewer than rows")
+    return SILHOUETTE(study, per_point)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class ToClasses:
+    """(n, classes) the sum of the distances of each row of the map to those of each class."""
+
+    needs: tuple[Part, ...] = ()
+
+    def begin(self, study: Study) -> Gathering:
+        return _ToClasses(study.labels.to(study.spaces[LOW].device))
+
+
+class _ToClasses:
+    def __init__(self, labels: Tensor) -> None:
+        self._member = torch.nn.functional.one_hot(labels).double()
+        self._sums = torch.zeros_like(self._member)
+
+    def take(self, block: Block) -> None:
+        distances = block.squared(LOW).double().clamp_min(0).sqrt_()
+        if block.some == block.others:
+            distances.fill_diagonal_(0)
+        both_ways(self._add, block.some, block.others, distances)
+
+    def _add(self, some: slice, others: slice, distances: Tensor) -> None:
+        self._sums[some] += distances @ self._member[others]
+
+    def result(self) -> Tensor:
+        return self._sums
+
+
+def _score(study: Study) -> Score:
+    sums = study.find(ToClasses())[0]
+    labels = study.labels.to(sums.device)
+    sizes = labels.bincount(minlength=sums.shape[1]).double()
+    own = labels[:, None]
+    within = sums.gather(1, own)[:, 0] / (sizes[labels] - 1).clamp_min(1)
+    between = (sums / sizes).scatter(1, own, torch.inf).amin(1)
+    values = (between - within) / torch.maximum(within, between).clamp_min(torch.finfo(torch.double).tiny)
+    values.masked_fill_(sizes[labels] == 1, 0.0)
+    return Score(float(values.mean()), values)
+
+
+SILHOUETTE = Measure(
+    "silhouette",
+    parts=lambda study: (ToClasses(),),
+    score=_score,
+    applies=lambda study: bool(study.levels) and 2 <= int(study.labels.max()) + 1 < study.n,
+)
