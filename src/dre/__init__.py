@@ -58,14 +58,17 @@ _PLACES = {
     "Seeds": "dre.batches",
     "Stage": "dre.schedule",
 }
+_MODULES = ("metrics", "plot")
 __all__ = sorted(_PLACES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"dre.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'dre' has no attribute {name!r}")
     return getattr(importlib.import_module(_PLACES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_PLACES]
+    return [*globals(), *_PLACES, *_MODULES]

@@ -6,6 +6,7 @@ from dre.metrics.nearest_neighbor import nearest_neighbor
 from dre.metrics.neighborhood_hit import neighborhood_hit, neighborhood_hit_by_level
 from dre.metrics.recall import neighbor_agreement, neighbor_recall
 from dre.metrics.shepard import shepard_goodness
+from dre.metrics.shepard_diagram import ShepardDiagram, shepard_diagram
 from dre.metrics.silhouette import silhouette
 from dre.metrics.stability import laid_over, procrustes_distance
 from dre.metrics.stress import normalized_stress
@@ -14,6 +15,7 @@ from dre.metrics.trustworthiness import continuity, trustworthiness
 __all__ = [
     "CentroidDistances",
     "Evaluation",
+    "ShepardDiagram",
     "centroid_correlation",
     "centroid_distances",
     "continuity",
@@ -26,6 +28,7 @@ __all__ = [
     "neighborhood_hit_by_level",
     "normalized_stress",
     "procrustes_distance",
+    "shepard_diagram",
     "shepard_goodness",
     "silhouette",
     "trustworthiness",

@@ -1,0 +1,31 @@
+"""The distances between classes, among the rows and in the map: which of them the map misplaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from dre.metrics.centroids import CentroidDistances
+from dre.plot.look import ACCENT, FAINT, INK, one_axis, plain
+
+NAMED = 3  # of the pairs that are too close, and of those that are too far
+
+
+def centroids(distances: CentroidDistances, *, title: str = "", ax: Any = None) -> Any:
+    """Draw what ``centroid_distances(X, Y, labels)`` gave: a dot per pair of classes, the most misplaced by name."""
+    axis = one_axis(ax, 5.4, 4.6)
+    upper = np.triu_indices(len(distances.classes), 1)
+    high, low = distances.high[upper], distances.low[upper]
+    axis.scatter(high, low, s=22, color=FAINT, linewidths=0)
+    moved = rankdata(low) - rankdata(high)
+    order = moved.argsort()
+    wrong = [i for i in (*order[:NAMED], *order[::-1][:NAMED]) if abs(moved[i]) > len(moved) / 10]
+    axis.scatter(high[wrong], low[wrong], s=30, color=ACCENT, linewidths=0)
+    for i in wrong:
+        name = f"{distances.classes[upper[0][i]]} – {distances.classes[upper[1][i]]}"
+        axis.annotate(name, (high[i], low[i]), xytext=(5, 4), textcoords="offset points", fontsize=9, color=INK)
+    axis.margins(0.12)
+    plain(axis, title or "distances between classes", "between their means among the rows", "between their means in the map")
+    return axis

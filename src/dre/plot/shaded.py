@@ -1,0 +1,38 @@
+"""A map whose points are shaded by how wrong they are: what is in order recedes, the worst lies on top."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dre.plot.look import INK, TROUBLE, size_of
+
+Array = np.ndarray[Any, Any]
+
+
+def shaded(axis: Any, places: Array, values: Array, *, best: float, worst: float) -> Any:
+    """Dots at places (n, 2), from pale at the best value to dark at the worst and beyond. Gives the dots."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("trouble", TROUBLE)
+    wrong = (values - best) / (worst - best)
+    worst_last = wrong.argsort(kind="stable")
+    return axis.scatter(
+        *places[worst_last].T,
+        c=values[worst_last],
+        cmap=colours if worst > best else colours.reversed(),
+        vmin=min(best, worst),
+        vmax=max(best, worst),
+        s=1.5 * size_of(len(places)),
+        linewidths=0,
+        rasterized=len(places) > 5000,
+    )
+
+
+def key_of(dots: Any, axes: Any, name: str, *, beyond: str) -> None:
+    """The colour bar; it ends in a point where values go on beyond it, "min" or "max"."""
+    bar = dots.figure.colorbar(dots, ax=axes, shrink=0.6, pad=0.02, extend=beyond)
+    bar.set_label(name, color=INK)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(colors=INK, length=0)

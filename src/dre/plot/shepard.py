@@ -1,0 +1,34 @@
+"""The Shepard diagram as a picture: distances between rows against distances in the map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dre.metrics.shepard_diagram import ShepardDiagram
+from dre.plot.look import ACCENT, INK, one_axis, plain
+
+
+def shepard(diagram: ShepardDiagram, *, title: str = "", ax: Any = None) -> Any:
+    """Draw what ``shepard_diagram(X, Y)`` counted; the line is the median, the thin ones hold half of the pairs."""
+    axis = one_axis(ax, 5.4, 4.4)
+    shares = diagram.counts / max(1, diagram.counts.max())
+    picture = np.where(shares > 0, shares, np.nan) ** 0.4  # so that rare pairs are seen beside the common ones
+    axis.pcolormesh(diagram.high_edges, diagram.low_edges, picture.T, cmap="Greys", vmin=0, vmax=1.25, rasterized=True)
+    centres = (diagram.high_edges[1:] + diagram.high_edges[:-1]) / 2
+    enough = diagram.counts.sum(1) >= max(10, 1e-5 * diagram.counts.sum())
+    for share, width in ((0.25, 0.8), (0.5, 2.2), (0.75, 0.8)):
+        axis.plot(centres[enough], _quantile(diagram, share)[enough], color=ACCENT, linewidth=width)
+    axis.text(0.03, 0.96, "median and quartiles", transform=axis.transAxes, va="top", color=ACCENT, fontsize=9)
+    plain(axis, title or "Shepard diagram", "distance between rows", "distance in the map")
+    axis.set_facecolor("none")
+    axis.title.set_color(INK)
+    return axis
+
+
+def _quantile(diagram: ShepardDiagram, share: float) -> Any:
+    """For every distance between rows, the distance in the map below which this share of the pairs lies."""
+    below = diagram.counts.cumsum(1) >= share * diagram.counts.sum(1, keepdims=True)
+    centres = (diagram.low_edges[1:] + diagram.low_edges[:-1]) / 2
+    return centres[below.argmax(1)]

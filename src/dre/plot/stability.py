@@ -1,0 +1,33 @@
+"""Two maps of the same rows, the second laid over the first: what moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dre.metrics.recall import neighbor_agreement
+from dre.metrics.stability import laid_over, procrustes_distance
+from dre.plot.look import bare, panels
+from dre.plot.scatter import flat
+from dre.plot.shaded import key_of, shaded
+
+
+def stability(A: Any, B: Any, *, k: int = 15) -> Any:
+    """Draw two maps side by side, the second turned to lie over the first, coloured by how far a point moved. Gives the figure.
+
+    >>> import numpy as np
+    >>> A = np.random.default_rng(0).normal(size=(50, 2))
+    >>> figure = stability(A, A @ [[0, 1], [-1, 0]])
+    """
+    first, second = flat(A), laid_over(flat(A), flat(B))
+    spread = np.sqrt(((first - first.mean(0)) ** 2).sum(1).mean())
+    moved = np.sqrt(((first - second) ** 2).sum(1)) / max(spread, np.finfo(float).tiny)
+    figure, axes = panels(2, 5.6, 5.4)
+    agreement = f"neighbours in common {neighbor_agreement(A, B, k=k):.3f}"
+    titles = ("first map\n", f"second, laid over it\nProcrustes distance {procrustes_distance(A, B):.3f}, {agreement}")
+    for axis, places, title in zip(axes, (first, second), titles, strict=True):
+        dots = shaded(axis, places, moved, best=0.0, worst=max(0.05, float(np.quantile(moved, 0.98))))
+        bare(axis, title)
+    key_of(dots, axes, "moved, in spreads of the map", beyond="max")
+    return figure
