@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from dre import DRE
+from dre.metrics import nearest_neighbor
 from record import record
-from scores import held_out_1nn
 
 Array = np.ndarray[Any, Any]
 Maps = list[tuple[Array, Array]]  # of the training and the test rows, after every stage
@@ -68,7 +68,7 @@ def main() -> None:
             rows, test_rows, known, wanted = train_test_split(X, labels, test_size=0.25, stratify=labels, random_state=seed)
             took, maps = method(rows, test_rows, seed)
             seconds.append(took)
-            scores.append([held_out_1nn(train, known, test, wanted) for train, test in maps])
+            scores.append([nearest_neighbor(test, wanted, train=(train, known)) for train, test in maps])
         mean = np.mean(scores, axis=0).round(4).tolist()
         results.append({"name": name, "mean": mean, "splits": scores, "seconds": float(np.mean(seconds)), "each": seconds})
         print(name, mean, f"{np.mean(seconds):.1f} s", flush=True)

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from dre import DRE
+from dre.metrics import nearest_neighbor, neighborhood_hit, trustworthiness
 from record import record
-from scores import held_out_1nn, neighborhood_hit, trustworthiness
 
 Array = np.ndarray[Any, Any]
 
@@ -43,9 +43,9 @@ def scores(model: DRE, data: tuple[Array, Array, Array, Array], stage: int) -> d
     train, test = model.transform(images, stage=stage), model.transform(test_images, stage=stage)
     return {
         "stage": str(model.schedule_[stage]),
-        "1nn": held_out_1nn(train, labels, test, test_labels),
-        "nh_paper": neighborhood_hit(test, test_labels, counting_itself=True),
-        "nh": neighborhood_hit(test, test_labels, counting_itself=False),
+        "1nn": nearest_neighbor(test, test_labels, train=(train, labels)),
+        "nh_paper": neighborhood_hit(test, test_labels, protocol="paper"),
+        "nh": neighborhood_hit(test, test_labels),
         "trustworthiness": trustworthiness(test_images.astype(np.float32), test),
     }
 

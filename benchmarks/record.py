@@ -16,7 +16,7 @@ import torch
 import dre
 
 RESULTS = Path(__file__).parent / "results"
-LIBRARIES = ("torch", "numpy", "scikit-learn", "faiss-cpu", "umap-learn")
+LIBRARIES = ("torch", "numpy", "scikit-learn", "faiss-cpu", "umap-learn", "zadu")
 
 
 def record(name: str, results: Any, **about: Any) -> None:

@@ -1,6 +1,6 @@
 """The main job on the digits that ship with scikit-learn: fit, embed rows the network has not seen, score, draw.
 
-Writes out/digits.png: the map after each stage beside that of PCA.
+Writes out/digits.png, the map after each stage beside that of PCA, and out/digits-lies.png, where the last one lies.
 """
 
 from __future__ import annotations
@@ -16,25 +16,15 @@ from matplotlib import pyplot as plt
 from matplotlib.patheffects import withStroke
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
-from sklearn.manifold import trustworthiness
 from sklearn.model_selection import train_test_split
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from dre import DRE
+from dre.metrics import evaluate
+from dre.plot import where_it_lies
 
 Array = np.ndarray[Any, Any]
-K = 7
+SHOWN = ("nearest_neighbor", "neighborhood_hit", "trustworthiness", "continuity", "shepard_goodness")
 INK, PAPER = "#22252b", "#ffffff"
-
-
-def scores(train: Array, labels: Array, test: Array, test_labels: Array, test_rows: Array) -> dict[str, float]:
-    """All on the held-out rows: 1-NN against the embedded training rows, the share of like neighbours, trustworthiness."""
-    near = NearestNeighbors(n_neighbors=K).fit(test).kneighbors(return_distance=False)
-    return {
-        "1-NN": KNeighborsClassifier(1).fit(train, labels).score(test, test_labels),
-        "neighbourhood hit": float((test_labels[near] == test_labels[:, None]).mean()),
-        "trustworthiness": trustworthiness(test_rows, test, n_neighbors=K),
-    }
 
 
 def draw(panels: list[tuple[str, Array, Array]], labels: Array, test_labels: Array, path: Path) -> None:
@@ -79,17 +69,16 @@ def main() -> None:
         name = "deep t-SNE" if i == 0 else f"recursion {i} ({stage.source})"
         maps.append((name, model.transform(rows, stage=i), model.transform(test_rows, stage=i)))
 
-    print(f"\nfitted in {seconds:.0f} s; scores on the held-out rows\n")
-    panels: list[tuple[str, Array, Array]] = []
+    print(f"\nfitted in {seconds:.0f} s; scores of the held-out rows, 1-NN against the training rows\n")
+    print(" " * 18 + "".join(f"{score:>19s}" for score in SHOWN))
     for name, train, test in maps:
-        found = scores(train, labels, test, test_labels, test_rows)
-        if not panels:
-            print(" " * 18 + "".join(f"{score:>20s}" for score in found))
-        print(f"{name:18s}" + "".join(f"{value:20.3f}" for value in found.values()))
-        panels.append((name, train, test))
+        result = evaluate(test_rows, test, test_labels, train=(train, labels))
+        print(f"{name:18s}" + "".join(f"{result[score]:19.3f}" for score in SHOWN))
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "out/digits.png")
-    draw(panels, labels, test_labels, path)
-    print(f"\nthe maps are in {path}")
+    draw(maps, labels, test_labels, path)
+    lies = path.with_stem(f"{path.stem}-lies")
+    where_it_lies(maps[-1][2], result).savefig(lies, dpi=110)
+    print(f"\nthe maps are in {path}, and where the last one lies in {lies}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from dre import DRE, Gaussian
+from dre.metrics import evaluate, shepard_goodness
+from dre.metrics.points import points
 from dre.neighbors import nearest
 from dre.target import Graph
 
@@ -46,3 +48,28 @@ def test_the_random_state_of_the_gpu_is_left_alone():
     before = torch.cuda.get_rng_state()
     DRE(schedule=SCHEDULE, encoder="mlp(32)", device="cuda").fit(IMAGES)
     assert torch.equal(before, torch.cuda.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    "rows", [IMAGES.reshape(400, -1), IMAGES.reshape(400, -1).astype(np.float32) / 7], ids=["ties", "float32"]
+)
+def test_the_scores_of_a_map_equal_those_of_the_cpu(rows):
+    labels = load_digits().target[:400]
+    Y = np.round(rows @ np.random.default_rng(0).normal(size=(64, 2)))  # with ties
+    here, there = (evaluate(rows, Y, labels, device=device) for device in ("cpu", "cuda"))
+    for name, value in here.items():
+        assert there[name] == pytest.approx(value, abs=1e-9), name
+    for name in ("trustworthiness", "continuity"):
+        assert np.allclose(here.per_point[name], there.per_point[name], rtol=0, atol=1e-12)
+
+
+def test_the_histogram_of_the_gpu_holds_its_bound():
+    rows = np.random.default_rng(0).normal(size=(400, 8))
+    exact = shepard_goodness(rows, rows[:, :2], method="exact", device="cuda")
+    value, error = shepard_goodness(rows, rows[:, :2], method="histogram", return_error=True, device="cuda")
+    assert abs(value - exact) <= error < 1e-3
+
+
+def test_rows_that_are_on_the_gpu_stay_there():
+    rows = torch.from_numpy(IMAGES.reshape(400, -1)).cuda()
+    assert points(rows, "X").data_ptr() == rows.data_ptr()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 from sklearn.datasets import load_digits
 
@@ -22,7 +23,9 @@ def test_every_table_is_read_from_the_result_files():
 @pytest.mark.parametrize("program", BLOCKS, ids=[block.strip().splitlines()[-1][:40] for block in BLOCKS])
 def test_every_program_runs(program, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    X = load_digits().data[:200]
-    namespace = {"X": X, "X_new": X[:5]}
+    mpl.use("Agg")
+    digits = load_digits()
+    X = digits.data[:200]
+    namespace = {"X": X, "X_new": X[:5], "labels": digits.target[:200]}
     exec("from dre import DRE", namespace)
     exec(program, namespace)

@@ -28,11 +28,12 @@ def nearest_neighbor(Y: Any, labels: Any, *, train: tuple[Any, Any] | None = Non
     among the training points: the accuracy on held-out rows. Without it among all other points of Y: leave-one-out. Of two that
     are equally near, the one with the lower index.
     """
-    places = points(Y, "Y", device)
-    study = Study({LOW: places}, title="1-NN") if train is not None else of_map(places, device=device, title="1-NN")
+    study = of_map(Y, device=device, title="1-NN")
     study.levels = {"labels": codes(labels, study.n)}
     if train is not None:
-        study.train = read_train(train, labels, places)
+        study.train = read_train(train, labels, study.spaces[LOW])
+    elif study.n < 2:
+        raise ValueError(f"{study.n} rows have no neighbours; pass train=(Y_train, labels_train)")
     return NEAREST_NEIGHBOR(study)  # type: ignore[no-any-return]
 
 

@@ -19,8 +19,10 @@ Device = str | torch.device
 def points(rows: Any, name: str, device: Device = "auto") -> Tensor:
     """Rows of any kind as (n, d); float32 stays so, whole numbers and all else become float64."""
     where = pick_device(device)
-    if isinstance(rows, Tensor) and rows.device == where and rows.dtype in (torch.float32, torch.float64):
-        found = rows.detach()
+    if where.type not in ("cpu", "cuda"):
+        raise ValueError(f"distances are settled in float64, which device={str(where)!r} may lack; use device='cpu' or 'cuda'")
+    if _is_there(rows, where) and rows.dtype in (torch.float32, torch.float64):
+        found: Tensor = rows.detach()
         if not bool(found.isfinite().all()):
             check_array(rows, name)
     else:
@@ -29,6 +31,10 @@ def points(rows: Any, name: str, device: Device = "auto") -> Tensor:
         kept = values.dtype if values.dtype == np.float32 else np.float64
         found = torch.as_tensor(np.ascontiguousarray(values, dtype=kept)).to(where)
     return found.reshape(len(found), -1)
+
+
+def _is_there(rows: Any, where: torch.device) -> bool:
+    return isinstance(rows, Tensor) and rows.device.type == where.type and where.index in (None, rows.device.index)
 
 
 def two_spaces(X: Any, Y: Any, device: Device = "auto") -> tuple[Tensor, Tensor]:

@@ -77,7 +77,9 @@ class Study:
     def find(self, *parts: Part) -> list[Any]:
         """The parts, gathered together; what one of them needs first is gathered in a round before it."""
         rounds = self._rounds(parts)
-        blocks = list(self.distances(LOW).half()) if rounds else []
+        if not rounds:
+            return [self._found[part] for part in parts]
+        blocks = list(self.distances(LOW).half())
         with progress(self.title, len(rounds) * len(blocks)) as bar:
             for ready in rounds:
                 under_way = {part: part.begin(self) for part in ready}
@@ -128,11 +130,11 @@ class Measure:
         return found.value
 
 
-def of_both(X: Any, Y: Any, k: Any = 1, device: Device = "auto", **options: Any) -> Study:
+def of_both(X: Any, Y: Any, k: Any = None, device: Device = "auto", **options: Any) -> Study:
     high, low = two_spaces(X, Y, device)
-    return Study({HIGH: high, LOW: low}, check_k(k, len(low)), **options)
+    return Study({HIGH: high, LOW: low}, 1 if k is None else check_k(k, len(low)), **options)
 
 
-def of_map(Y: Any, k: Any = 1, device: Device = "auto", **options: Any) -> Study:
+def of_map(Y: Any, k: Any = None, device: Device = "auto", **options: Any) -> Study:
     low = points(Y, "Y", device)
-    return Study({LOW: low}, check_k(k, len(low)), **options)
+    return Study({LOW: low}, 1 if k is None else check_k(k, len(low)), **options)

@@ -1,0 +1,176 @@
+"""The metrics: speed and memory beside scikit-learn's and ZADU's, at full size on a GPU, and the paper's protocol on PCA.
+
+    python benchmarks/metrics.py speed --data FOLDER     2 cores; each measurement in a process of its own
+    python benchmarks/metrics.py gpu --data FOLDER       all at 60,000 rows
+    python benchmarks/metrics.py paper --data FOLDER     PCA of the MNIST test images, fitted on the training images
+
+FOLDER holds MNIST as published. The rows are its images in float64, the map their first two principal components: a poor map,
+for which ranks are high and float32 leaves many open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.decomposition import PCA
+
+from dre.metrics import continuity, evaluate, trustworthiness
+from mnist import load
+from record import record
+
+Array = np.ndarray[Any, Any]
+Work = Callable[[Array, Array, Array], Any]
+K = 7
+SIZES = (2_000, 5_000, 10_000, 20_000)
+REPEATS = {2_000: 5, 5_000: 3, 10_000: 3}  # the best of; once at larger sizes
+WARM_UP = 500  # rows on which everything is compiled and imported first
+
+
+def ours(X: Array, Y: Array, labels: Array) -> Any:
+    return trustworthiness(X, Y, k=K, device="cpu")
+
+
+def scikit_learn(X: Array, Y: Array, labels: Array) -> Any:
+    from sklearn.manifold import trustworthiness as theirs
+
+    return theirs(X, Y, n_neighbors=K)
+
+
+def scikit_learn_float32(X: Array, Y: Array, labels: Array) -> Any:
+    return scikit_learn(X.astype(np.float32), Y.astype(np.float32), labels)
+
+
+def ours_both(X: Array, Y: Array, labels: Array) -> Any:
+    return trustworthiness(X, Y, k=K, device="cpu"), continuity(X, Y, k=K, device="cpu")
+
+
+def ours_all(X: Array, Y: Array, labels: Array) -> Any:
+    return dict(evaluate(X, Y, labels, k=K, device="cpu"))
+
+
+def zadu_all(X: Array, Y: Array, labels: Array) -> Any:
+    """Those of the six that it has: trustworthiness, continuity, stress, Spearman's ρ, neighbourhood hit."""
+    from zadu import zadu
+
+    parts = [
+        {"id": "tnc", "params": {"k": K}},
+        {"id": "stress", "params": {}},
+        {"id": "srho", "params": {}},
+        {"id": "nh", "params": {"k": K}},
+    ]
+    return zadu.ZADU(parts, X).measure(Y, labels)
+
+
+WORK: dict[str, Work] = {
+    "trustworthiness, dre": ours,
+    "trustworthiness, scikit-learn": scikit_learn,
+    "trustworthiness, scikit-learn in float32": scikit_learn_float32,
+    "all, dre": ours_all,
+    "all, ZADU": zadu_all,
+    "trustworthiness and continuity, dre": ours_both,
+}
+
+
+def memory(which: str) -> float:
+    """Of this process, in MB: what it holds now, VmRSS, or the most it has held since ``forget_peak``, VmHWM."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(which))
+
+
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def rows_and_map(folder: Path, n: int) -> tuple[Array, Array, Array]:
+    images, labels, _, _ = load(folder)
+    rows = images[:n].reshape(n, -1) / 255.0
+    sample = rows[:: max(1, n // 5000)]
+    return rows, PCA(2, random_state=0).fit(sample).transform(rows), labels[:n]
+
+
+def measure(name: str, folder: Path, n: int) -> dict[str, Any]:
+    """In this process: the best time, and the memory beyond what the data and the libraries take."""
+    X, Y, labels = rows_and_map(folder, n)
+    WORK[name](X[:WARM_UP], Y[:WARM_UP], labels[:WARM_UP])
+    forget_peak()
+    before, seconds = memory("VmRSS"), []
+    for _ in range(REPEATS.get(n, 1)):
+        began = time.perf_counter()
+        value = WORK[name](X, Y, labels)
+        seconds.append(time.perf_counter() - began)
+    return {"work": name, "n": n, "seconds": min(seconds), "peak_mb": memory("VmHWM") - before, "value": value}
+
+
+def in_its_own_process(name: str, folder: Path, n: int) -> dict[str, Any]:
+    command = [sys.executable, __file__, "one", "--data", str(folder), "--work", name, "--n", str(n)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(
+        f"{found['work']:45s}{found['n']:8,d}{found['seconds']:9.2f} s{found['peak_mb']:10,.0f} MB  {found['value']}",
+        flush=True,
+    )
+    return found
+
+
+def speed(folder: Path) -> None:
+    compared = [name for name in WORK if name != "trustworthiness and continuity, dre"]
+    results = [in_its_own_process(name, folder, n) for n in SIZES for name in compared]
+    results += [in_its_own_process(name, folder, 60_000) for name in ("trustworthiness and continuity, dre", "all, dre")]
+    about = "X and Y in float64; ours takes float32 products and settles what they leave open in float64"
+    record("metrics-speed", results, k=K, precision=about, threads=torch.get_num_threads())
+
+
+def gpu(folder: Path) -> None:
+    images, labels, _, _ = load(folder)
+    results = []
+    for dtype in (np.float32, np.float64):
+        X = (images.reshape(60_000, -1) / 255.0).astype(dtype)
+        Y = PCA(2, random_state=0).fit_transform(X)
+        evaluate(X[:WARM_UP], Y[:WARM_UP], labels[:WARM_UP], device="cuda")
+        seconds = []
+        for _ in range(5):
+            torch.cuda.reset_peak_memory_stats()
+            began = time.perf_counter()
+            found = evaluate(X, Y, labels, k=K, device="cuda")
+            torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - began)
+        gib = torch.cuda.max_memory_allocated() / 2**30
+        results.append({"n": 60_000, "dtype": dtype.__name__, "seconds": seconds, "peak_gib": gib, "value": dict(found)})
+        print(results[-1], flush=True)
+    record("metrics-gpu", results, k=K)
+
+
+def paper(folder: Path) -> None:
+    images, _, test_images, test_labels = load(folder)
+    pca = PCA(2, random_state=0).fit(images.reshape(60_000, -1) / 255.0)
+    X = test_images.reshape(10_000, -1) / 255.0
+    Y = pca.transform(X)
+    results = {protocol: dict(evaluate(X, Y, test_labels, k=K, protocol=protocol)) for protocol in ("paper", "standard")}
+    print(json.dumps(results, indent=1))
+    record("metrics-paper", results, k=K)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("speed", "gpu", "paper", "one"))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", choices=WORK)
+    parser.add_argument("--n", type=int)
+    options = parser.parse_args()
+    if options.what == "one":
+        print(json.dumps(measure(options.work, options.data, options.n)))
+    else:
+        {"speed": speed, "gpu": gpu, "paper": paper}[options.what](options.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""What callers hand in: any kind of rows and labels, and errors that name the remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+
+import dre.metrics
+from dre.metrics.points import check_k, codes, first_level, levels, one_of, points, two_spaces
+
+ROWS = np.random.default_rng(0).integers(256, size=(20, 4, 3))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS,
+        ROWS.astype(np.uint8),
+        ROWS.astype(np.float16),
+        torch.tensor(ROWS),
+        torch.tensor(ROWS, dtype=torch.uint8),
+        torch.tensor(ROWS, dtype=torch.double, requires_grad=True),
+        ROWS.reshape(20, 12).tolist(),
+        pd.DataFrame(ROWS.reshape(20, 12)),
+        scipy.sparse.csr_matrix(ROWS.reshape(20, 12).astype(np.float64)),
+        scipy.sparse.csr_array(ROWS.reshape(20, 12)),
+        np.asfortranarray(ROWS.reshape(20, 12)),
+    ],
+    ids=lambda rows: f"{type(rows).__name__} {getattr(rows, 'dtype', '')}",
+)
+def test_rows_of_any_kind_are_the_same_points_in_float64(rows: Any) -> None:
+    found = points(rows, "X")
+    assert found.dtype == torch.double
+    assert not found.requires_grad
+    assert found.tolist() == ROWS.reshape(20, 12).tolist()
+
+
+@pytest.mark.parametrize("rows", [ROWS.astype(np.float32), torch.tensor(ROWS, dtype=torch.float32)])
+def test_float32_stays_so(rows: Any) -> None:
+    assert points(rows, "X").dtype == torch.float32
+
+
+@pytest.mark.parametrize("rows", [np.zeros(5), torch.zeros(5), [1.0, 2.0, 3.0], torch.zeros(5, dtype=torch.long)])
+def test_rows_without_columns_are_an_error(rows: Any) -> None:
+    with pytest.raises(ValueError, match=r"(?i)expected 2D array|reshape your data"):
+        points(rows, "Y")
+
+
+@pytest.mark.parametrize("rows", [np.zeros((0, 2)), torch.zeros(0, 2), np.zeros((4, 0)), torch.zeros(4, 0)])
+def test_rows_that_are_none_or_hold_nothing_are_an_error(rows: Any) -> None:
+    with pytest.raises(ValueError, match=r"0 sample|0 feature|hold no values"):
+        points(rows, "Y")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("as_kind", [np.asarray, torch.tensor, pd.DataFrame, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("which", ["X", "Y"])
+def test_values_that_are_not_finite_are_an_error_that_names_where_and_what_to_do(
+    which: str, as_kind: Callable[[Any], Any], bad: float
+) -> None:
+    spaces = {"X": np.ones((20, 3)), "Y": np.ones((20, 2))}
+    spaces[which][11, 1] = bad
+    spaces[which] = as_kind(spaces[which])
+    kind = "NaN" if np.isnan(bad) else "infinity"
+    with pytest.raises(ValueError, match=rf"Input {which} contains {kind}: .* row 11 at \[1\].*SimpleImputer"):
+        dre.metrics.evaluate(spaces["X"], spaces["Y"])
+
+
+def test_texts_are_an_error_that_says_to_convert_them() -> None:
+    with pytest.raises(ValueError, match=r"Convert your data to numeric values"):
+        points([["a", "b"]], "X")
+
+
+def test_different_numbers_of_rows_are_an_error_that_names_both() -> None:
+    with pytest.raises(ValueError, match="X has 30 rows and Y has 29; row i of Y must be the place of row i of X"):
+        two_spaces(np.zeros((30, 5)), np.zeros((29, 2)))
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_too_few_rows_are_an_error_that_says_how_many_it_takes(n: int) -> None:
+    with pytest.raises(ValueError, match=f"{n} rows are too few to compare distances: 3 are the least"):
+        dre.metrics.shepard_goodness(np.zeros((n, 5)), np.zeros((n, 2)))
+
+
+LABELS = ["b", "a", "c", "a"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        LABELS,
+        tuple(LABELS),
+        np.array(LABELS),
+        np.array(LABELS, dtype=object),
+        np.array(LABELS)[:, None],
+        pd.Series(LABELS, index=[9, 8, 7, 6]),
+        pd.Series(LABELS, dtype="string"),
+        pd.Series(LABELS, dtype="category"),
+        pd.Categorical(LABELS),
+        pd.Index(LABELS),
+        pd.DataFrame({"label": LABELS}),
+        [1, 0, 2, 0],
+        np.array([1, 0, 2, 0], dtype=np.uint8),
+        np.array([0.5, -1.0, 7.0, -1.0]),
+        torch.tensor([5, 3, 9, 3]),
+        pd.Series([1, 0, 2, 0], dtype="Int64"),
+        pd.Categorical([1, 0, 2, 0]),
+        pd.Series(pd.to_datetime(["2021", "2020", "2022", "2020"])),
+    ],
+    ids=lambda labels: f"{type(labels).__name__} {getattr(labels, 'dtype', '')}",
+)
+def test_labels_of_any_kind_are_numbered_in_their_order(labels: Any) -> None:
+    assert codes(labels, 4).tolist() == [1, 0, 2, 0]
+
+
+def test_truths_are_labels() -> None:
+    assert codes(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", None, "b"],
+        [1, None, 2],
+        [1.0, np.nan, 2.0],
+        np.array([1.0, np.nan, 2.0], dtype=np.float32),
+        torch.tensor([1.0, torch.nan, 2.0]),
+        np.array(["a", np.nan, "b"], dtype=object),
+        ["a", np.nan, "b"],
+        pd.Series(["a", None, "b"]),
+        pd.Series(["a", None, "b"], dtype="category"),
+        pd.Categorical(["a", None, "b"]),
+        pd.Series(["a", None, "b"], dtype="string"),
+        pd.Series([1, None, 2], dtype="Int64"),
+        pd.Series(pd.to_datetime(["2020", None, "2021"])),
+    ],
+    ids=lambda labels: f"{type(labels).__name__} {getattr(labels, 'dtype', '')}",
+)
+def test_missing_labels_are_an_error_that_says_what_to_do(labels: Any) -> None:
+    with pytest.raises(ValueError, match=r"labels has missing values.*; drop these rows or give them a label of their own"):
+        codes(labels, 3)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 2, 3], np.zeros((3, 2)), 5, np.zeros((1, 3))])
+def test_labels_of_another_shape_are_an_error_that_says_how_many_are_expected(labels: Any) -> None:
+    shape = re.escape(str(np.shape(labels)))
+    with pytest.raises(ValueError, match=f"labels has the shape {shape}; expected one label for each of 3 rows"):
+        codes(labels, 3)
+
+
+def test_levels_keep_their_names_and_order() -> None:
+    table = {"cluster": ["x", "y", "x"], "class": [1, 1, 0]}
+    for given in (table, pd.DataFrame(table, index=[5, 6, 7])):
+        found = levels(given, 3)
+        assert {name: each.tolist() for name, each in found.items()} == {"cluster": [0, 1, 0], "class": [1, 1, 0]}
+        assert list(found) == ["cluster", "class"]
+        assert list(first_level(given)) == ["x", "y", "x"]
+    assert list(levels(["x", "y", "x"], 3)) == ["labels"]
+    assert first_level(["x", "y"]) == ["x", "y"]
+
+
+@pytest.mark.parametrize("k", [1, 9, np.int64(4), np.uint8(4)])
+def test_k_from_1_to_below_half_the_rows_is_a_whole_number(k: Any) -> None:
+    assert check_k(k, 19) == int(k)
+    assert type(check_k(k, 19)) is int
+
+
+ASKED = {
+    "trustworthiness": lambda X, Y, labels, k: dre.metrics.trustworthiness(X, Y, k=k),
+    "continuity": lambda X, Y, labels, k: dre.metrics.continuity(X, Y, k=k),
+    "neighborhood_hit": lambda X, Y, labels, k: dre.metrics.neighborhood_hit(Y, labels, k=k),
+    "neighborhood_hit_by_level": lambda X, Y, labels, k: dre.metrics.neighborhood_hit_by_level(Y, {"a": labels}, k=k),
+    "neighbor_recall": lambda X, Y, labels, k: dre.metrics.neighbor_recall(X, Y, k=k),
+    "neighbor_agreement": lambda X, Y, labels, k: dre.metrics.neighbor_agreement(X, Y, k=k),
+    "evaluate": lambda X, Y, labels, k: dre.metrics.evaluate(X, Y, labels, k=k),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_every_metric_checks_k_and_names_the_range(name: str) -> None:
+    X, Y, labels = np.zeros((20, 3)), np.zeros((20, 2)), np.arange(20) % 3
+    for k in (0, -1, 10, 100):
+        with pytest.raises(ValueError, match=rf"k={k} neighbours of 20 rows; k must be at least 1 and below half the rows, 10"):
+            ASKED[name](X, Y, labels, k)
+    for k in (2.5, 2.0, True, "7"):
+        with pytest.raises(TypeError, match=rf"k={k!r}: expected a whole number"):
+            ASKED[name](X, Y, labels, k)
+    ASKED[name](X, Y, labels, 9)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_no_k_is_not_taken_for_another_k_than_the_default(name: str) -> None:
+    X, Y, labels = (np.random.default_rng(0).normal(size=(20, d)) for d in (3, 2, 1))
+    with pytest.raises(TypeError, match="k=None: expected a whole number"):
+        ASKED[name](X, Y, np.round(labels), None)
+
+
+X, Y, L = np.zeros((20, 3)), np.zeros((20, 2)), np.arange(20) % 3
+ON_A_DEVICE: dict[str, Callable[[str], Any]] = {
+    "trustworthiness": lambda device: dre.metrics.trustworthiness(X, Y, device=device),
+    "continuity": lambda device: dre.metrics.continuity(X, Y, device=device),
+    "nearest_neighbor": lambda device: dre.metrics.nearest_neighbor(Y, L, device=device),
+    "neighborhood_hit": lambda device: dre.metrics.neighborhood_hit(Y, L, device=device),
+    "neighborhood_hit_by_level": lambda device: dre.metrics.neighborhood_hit_by_level(Y, {"a": L}, device=device),
+    "shepard_goodness": lambda device: dre.metrics.shepard_goodness(X, Y, device=device),
+    "normalized_stress": lambda device: dre.metrics.normalized_stress(X, Y, device=device),
+    "silhouette": lambda device: dre.metrics.silhouette(Y, L, device=device),
+    "centroid_correlation": lambda device: dre.metrics.centroid_correlation(X, Y, L, device=device),
+    "neighbor_recall": lambda device: dre.metrics.neighbor_recall(X, Y, k=5, device=device),
+    "neighbor_agreement": lambda device: dre.metrics.neighbor_agreement(X, Y, k=5, device=device),
+    "evaluate": lambda device: dre.metrics.evaluate(X, Y, L, device=device),
+}
+
+
+@pytest.mark.parametrize("name", ON_A_DEVICE)
+def test_an_unknown_device_is_an_error_that_names_the_known_ones(name: str) -> None:
+    with pytest.raises(ValueError, match=r"device='gpu' is none that torch knows; use 'auto', 'cpu', 'cuda' or 'cuda:1'"):
+        ON_A_DEVICE[name]("gpu")
+    ON_A_DEVICE[name]("cpu")
+
+
+def test_one_of_several_is_itself_and_any_other_an_error_that_lists_them() -> None:
+    assert one_of("method", "b", ("a", "b")) == "b"
+    with pytest.raises(ValueError, match="method='c'; known: a, b"):
+        one_of("method", "c", ("a", "b"))

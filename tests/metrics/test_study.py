@@ -1,0 +1,161 @@
+"""A study: what is asked for is gathered once, after what it needs, from all pairs of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor
+
+import dre.distances
+from dre.metrics.evaluation import MEASURES
+from dre.metrics.neighborhoods import Near, RanksOfOther
+from dre.metrics.pairs import Block
+from dre.metrics.shepard import Binned, Counts
+from dre.metrics.stress import Extent, Stress
+from dre.metrics.study import HIGH, LOW, Gathering, Measure, Part, Score, Study, of_both, of_map
+
+ROWS = torch.randn(70, 5, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+LOG: list[str] = []
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Notes when it begins and ends; its result is how many pairs it was shown."""
+
+    name: str
+    needs: tuple[Part, ...] = ()
+
+    def begin(self, study: Study) -> Gathering:
+        for part in self.needs:
+            assert study.find(part) == [70 * 69 // 2], "what it needs is there"
+        LOG.append(f"{self.name} begins")
+        return _Noting(self.name)
+
+
+@dataclass
+class _Noting:
+    name: str
+    pairs: list[Tensor] = field(default_factory=list)
+
+    def take(self, block: Block) -> None:
+        self.pairs.append(block.once(block.squared(LOW)))
+
+    def result(self) -> int:
+        LOG.append(f"{self.name} ends")
+        return len(torch.cat(self.pairs))
+
+
+@pytest.fixture(autouse=True)
+def _empty_log() -> None:
+    LOG.clear()
+
+
+def study() -> Study:
+    return of_both(ROWS, ROWS[:, :2], 5)
+
+
+A = Noted("a")
+B = Noted("b", (A,))
+C = Noted("c", (B, A))
+
+
+def test_what_is_needed_is_gathered_before_and_only_once() -> None:
+    assert study().find(C, B, Noted("d", (A,))) == [2415, 2415, 2415]
+    assert LOG[:2] == ["a begins", "a ends"]
+    assert set(LOG[2:6]) == {"b begins", "b ends", "d begins", "d ends"}
+    assert LOG[6:] == ["c begins", "c ends"]
+
+
+def test_what_was_found_is_not_gathered_again() -> None:
+    one = study()
+    one.find(A)
+    assert one.find(B, A) == [2415, 2415]
+    assert one.find(B) == [2415]
+    assert LOG == ["a begins", "a ends", "b begins", "b ends"]
+
+
+def test_what_does_not_need_each_other_shares_a_round() -> None:
+    study().find(A, Noted("e"), Noted("f"))
+    assert LOG[:3] == ["a begins", "e begins", "f begins"]
+
+
+def test_all_measures_together_take_two_rounds() -> None:
+    for protocol in ("standard", "paper"):
+        one = of_both(ROWS, ROWS[:, :2], 5, protocol=protocol, shepard="histogram")
+        one.levels = {"fine": torch.arange(70) % 4, "coarse": torch.arange(70) % 2}
+        rounds = one._rounds([part for measure in MEASURES for part in measure.parts(one)])
+        assert len(rounds) == 2
+        first, second = map(set, rounds)
+        assert {Near(HIGH), Near(LOW), Counts(HIGH), Counts(LOW)} <= first
+        assert {RanksOfOther(HIGH), RanksOfOther(LOW), Binned()} <= second
+        assert (Extent(HIGH) in first, Stress(protocol) in second) == (protocol == "paper",) * 2
+
+
+@pytest.mark.parametrize("limit", [8, 24, 64, 10**9])
+def test_every_pair_is_shown_once(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": limit})
+
+    @dataclass(frozen=True)
+    class Seen:
+        needs: tuple[Part, ...] = ()
+
+        def begin(self, study: Study) -> Gathering:
+            return _Seeing(lambda block: block.squared(HIGH))
+
+    values = study().find(Seen())[0]
+    assert values.sort().values.tolist() == pytest.approx(torch.pdist(ROWS).square().sort().values.tolist(), rel=1e-9)
+
+
+class _Seeing:
+    def __init__(self, values: Callable[[Block], Tensor]) -> None:
+        self._values, self._parts = values, list[Tensor]()
+
+    def take(self, block: Block) -> None:
+        self._parts.append(block.once(self._values(block)))
+
+    def result(self) -> Tensor:
+        return torch.cat(self._parts)
+
+
+def test_a_block_is_computed_when_it_is_asked_for_and_not_again() -> None:
+    one = study()
+    some = one.distances(LOW).stretches()[0]
+    block = Block(some, some, {LOW: one.distances(LOW)})
+    assert block.squared(LOW) is block.squared(LOW)
+    with pytest.raises(KeyError):
+        block.squared(HIGH)
+
+
+@pytest.mark.parametrize(
+    ("kind", "only_order", "dtype"),
+    [
+        (torch.double, False, torch.double),
+        (torch.float32, False, torch.float32),
+        (torch.double, True, torch.float32),
+        (torch.float32, True, torch.float32),
+    ],
+)
+def test_large_data_are_multiplied_in_float32_where_values_do_not_matter_or_had_no_more(
+    monkeypatch: pytest.MonkeyPatch, kind: torch.dtype, only_order: bool, dtype: torch.dtype
+) -> None:
+    monkeypatch.setattr("dre.metrics.study.IN_FLOAT64_UP_TO", 69)
+    assert of_map(ROWS.to(kind), only_order=only_order).distances(LOW).dtype == dtype
+    monkeypatch.setattr("dre.metrics.study.IN_FLOAT64_UP_TO", 70)
+    assert of_map(ROWS.to(kind), only_order=only_order).distances(LOW).dtype == (torch.float32 if only_order else torch.double)
+
+
+def test_a_measure_gives_its_value_or_that_of_each_point() -> None:
+    measure = Measure("m", lambda study: (A,), lambda study: Score(study.find(A)[0], torch.ones(3)))
+    assert measure(study()) == 2415
+    assert measure(study(), per_point=True).tolist() == [1, 1, 1]
+
+
+def test_the_measures_are_named_as_their_functions() -> None:
+    import dre.metrics
+
+    names = [measure.name for measure in MEASURES]
+    assert len(set(names)) == len(names)
+    assert all(callable(getattr(dre.metrics, name)) for name in names)
