@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement
 
@@ -15,6 +16,7 @@ ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values held at once by what is not a
 TIE = 1e-12  # squared distances that differ by less, in parts of themselves, are equal: machines round differently by less
 DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
 CLEAR = 5e-4  # float32 will do where its rounding is below this part of the distance to the nearest neighbours
+SAFE = (2.0**-40, 2.0**50)  # the largest value of rows whose squared distances float32 can hold, with room on both sides
 LOOKED_AT = 32  # rows that decide it
 
 
@@ -24,12 +26,17 @@ class Distances:
     ``dtype`` is that of the products. In float32 they cost half, but close pairs far from the origin drown in rounding; by
     default it is taken where the nearest neighbours stand clear of that. Whatever it is, ``margin`` says how far off a block
     may be, and ``direct`` settles what the margin leaves open.
+
+    Squared distances, and the points that they are from, are in units of ``unit``: 1, unless squares would leave the range of
+    float32.
     """
 
     def __init__(self, rows: Tensor, dtype: torch.dtype | None = None) -> None:
-        self.rows = rows if rows.dtype == torch.float32 else rows.double()
         self.n, self.dim = rows.shape
         self.device = rows.device
+        self.unit = _unit(rows)
+        rows = rows if rows.dtype == torch.float32 else rows.double()
+        self.rows = rows if self.unit == 1 else rows / self.unit
         self._origin = self.rows.mean(0, dtype=torch.double)  # the product loses the less, the nearer the rows lie to it
         self.norms = torch.cat([self._centred(part).square().sum(1) for part in self.stretches()])  # (n,) squared, float64
         self.dtype = dtype or self._sufficient()
@@ -116,6 +123,14 @@ class Distances:
         near = self.from_points(some).clamp_min(0).topk(min(self.n, 6), largest=False).values[:, -1]
         rounding = self.margin(some, near, torch.float32)
         return torch.float32 if bool((rounding <= CLEAR * near).double().mean() >= 0.5) else torch.double
+
+
+def _unit(rows: Tensor) -> float:
+    """A power of two, so that nothing is rounded when rows are divided by it."""
+    largest = float(rows.abs().max()) if rows.numel() else 1.0
+    if largest == 0 or SAFE[0] <= largest <= SAFE[1]:
+        return 1.0
+    return float(2.0 ** math.floor(math.log2(largest)))
 
 
 def both_ways(take: Callable[[slice, slice, Tensor], None], some: slice, others: slice, block: Tensor) -> None:

@@ -50,8 +50,9 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
             method = "exact"
     if method == "approximate":
         return _approximate(features, k)
-    indices, squared = nearest_rows(Distances(features), k)
-    return Neighbors(indices, squared.sqrt().to(features.dtype), "exact")
+    distances = Distances(features)
+    indices, squared = nearest_rows(distances, k)
+    return Neighbors(indices, (squared.sqrt() * distances.unit).to(features.dtype), "exact")
 
 
 def chosen_method(features: Tensor) -> str:
@@ -79,7 +80,8 @@ def _approximate(features: Tensor, k: int) -> Neighbors:
     index.train(data.numpy())
     index.add(data.numpy())
     sample = torch.linspace(0, n - 1, min(RECALL_SAMPLE, n)).long()
-    reach = nearest_to(Distances(data), data[sample], k, sample).squared[:, -1:].sqrt()
+    all_rows = Distances(data)
+    reach = nearest_to(all_rows, data[sample], k, sample).squared[:, -1:].sqrt() * all_rows.unit
     probes, recall = max(1, cells // 64), 0.0
     while True:
         index.nprobe = min(probes, cells)
@@ -102,6 +104,7 @@ def _search(index: Any, data: Tensor, queries: Tensor, k: int) -> tuple[Tensor, 
     missing = squared.isinf()
     if missing.any():
         rows = missing.any(1).nonzero().ravel()
-        found[rows], again = nearest_to(Distances(data), data[queries[rows]], k, queries[rows])
-        squared[rows] = again.to(squared.dtype)
+        all_rows = Distances(data)
+        found[rows], again = nearest_to(all_rows, data[queries[rows]], k, queries[rows])
+        squared[rows] = (again * all_rows.unit**2).to(squared.dtype)
     return found, squared.clamp_min(0).sqrt()

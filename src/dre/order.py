@@ -15,7 +15,7 @@ TREE_UP_TO = 4  # dimensions in which a tree beats looking at every pair, on a C
 
 class Nearest(NamedTuple):
     indices: Tensor  # (m, k) long
-    squared: Tensor  # (m, k) float64, as the differences give it
+    squared: Tensor  # (m, k) float64, as the differences give it, in units of the distances' own
 
 
 class Candidates(NamedTuple):
@@ -36,6 +36,7 @@ def nearest_rows(distances: Distances, k: int) -> Nearest:
 
 def nearest_to(distances: Distances, points: Tensor, k: int, itself: Tensor | None = None) -> Nearest:
     """The k rows nearest to any points (m, d); ``itself``: the row that a point is, and that doesn't count."""
+    points = points if distances.unit == 1 else points.double() / distances.unit
     if tree_is_quicker(distances, k):
         return _settled(distances, points, itself, _by_tree(distances, points, itself, k), k)
     return _by_whole_rows(distances, points, itself, k)

@@ -11,8 +11,9 @@ from scipy.spatial.distance import pdist
 import dre.distances
 import dre.metrics.study
 from dre.metrics import normalized_stress
+from dre.metrics.points import LOW, map_alone
 from dre.metrics.stress import Extent
-from dre.metrics.study import LOW, of_map
+from dre.metrics.study import Study
 
 
 @pytest.mark.parametrize("protocol", ["standard", "paper"])
@@ -75,14 +76,14 @@ def test_large_float32_data_lose_little_to_float32_products(monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["normal", "six columns", "an outlier", "tiny"])
 def test_the_extent_of_distances_is_from_the_smallest_to_the_largest(name: str) -> None:
     X = CASES[name].X
-    assert of_map(X).find(Extent(LOW))[0] == pytest.approx((pdist(X).min(), pdist(X).max()), rel=1e-12)
+    assert Study(map_alone(X)).find(Extent(LOW))[0] == pytest.approx((pdist(X).min(), pdist(X).max()), rel=1e-12)
 
 
 @pytest.mark.parametrize("row", range(10, 20))
 def test_the_smallest_distance_is_nothing_where_two_rows_are_equal_which_a_product_does_not_say(row: int) -> None:
     X = CASES["an outlier"].X.copy()
     X[row] = X[2 * row]
-    assert of_map(X).find(Extent(LOW))[0][0] == 0
+    assert Study(map_alone(X)).find(Extent(LOW))[0][0] == 0
 
 
 def test_rows_that_all_lie_in_one_place_have_no_stress_to_speak_of() -> None:

@@ -11,11 +11,13 @@ from torch import Tensor
 
 import dre.distances
 from dre.metrics.evaluation import MEASURES
+from dre.metrics.measure import Measure, Score
 from dre.metrics.neighborhoods import Near, RanksOfOther
 from dre.metrics.pairs import Block
+from dre.metrics.points import HIGH, LOW, map_alone, two_spaces
 from dre.metrics.shepard import Binned, Counts
 from dre.metrics.stress import Extent, Stress
-from dre.metrics.study import HIGH, LOW, Gathering, Measure, Part, Score, Study, of_both, of_map
+from dre.metrics.study import Gathering, Part, Study
 
 ROWS = torch.randn(70, 5, generator=torch.Generator().manual_seed(0), dtype=torch.double)
 LOG: list[str] = []
@@ -54,7 +56,7 @@ def _empty_log() -> None:
 
 
 def study() -> Study:
-    return of_both(ROWS, ROWS[:, :2], 5)
+    return Study(two_spaces(ROWS, ROWS[:, :2]), 5)
 
 
 A = Noted("a")
@@ -84,7 +86,7 @@ def test_what_does_not_need_each_other_shares_a_round() -> None:
 
 def test_all_measures_together_take_two_rounds() -> None:
     for protocol in ("standard", "paper"):
-        one = of_both(ROWS, ROWS[:, :2], 5, protocol=protocol, shepard="histogram")
+        one = Study(two_spaces(ROWS, ROWS[:, :2]), 5, protocol=protocol, shepard="histogram")
         one.levels = {"fine": torch.arange(70) % 4, "coarse": torch.arange(70) % 2}
         rounds = one._rounds([part for measure in MEASURES for part in measure.parts(one)])
         assert len(rounds) == 2
@@ -142,9 +144,11 @@ def test_large_data_are_multiplied_in_float32_where_values_do_not_matter_or_had_
     monkeypatch: pytest.MonkeyPatch, kind: torch.dtype, only_order: bool, dtype: torch.dtype
 ) -> None:
     monkeypatch.setattr("dre.metrics.study.IN_FLOAT64_UP_TO", 69)
-    assert of_map(ROWS.to(kind), only_order=only_order).distances(LOW).dtype == dtype
+    assert Study(map_alone(ROWS.to(kind)), only_order=only_order).distances(LOW).dtype == dtype
     monkeypatch.setattr("dre.metrics.study.IN_FLOAT64_UP_TO", 70)
-    assert of_map(ROWS.to(kind), only_order=only_order).distances(LOW).dtype == (torch.float32 if only_order else torch.double)
+    assert Study(map_alone(ROWS.to(kind)), only_order=only_order).distances(LOW).dtype == (
+        torch.float32 if only_order else torch.double
+    )
 
 
 def test_a_measure_gives_its_value_or_that_of_each_point() -> None:

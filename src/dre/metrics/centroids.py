@@ -10,8 +10,9 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from dre.distances import pairwise_distances
-from dre.metrics.points import Device, named_codes, two_spaces
-from dre.metrics.study import HIGH, LOW, Measure, Score, Study
+from dre.metrics.measure import Measure, Score
+from dre.metrics.points import HIGH, LOW, Device, named_codes, two_spaces
+from dre.metrics.study import Study
 
 Array = np.ndarray[Any, Any]
 
@@ -39,11 +40,11 @@ def centroid_correlation(X: Any, Y: Any, labels: Any, *, device: Device = "auto"
 
 def centroid_distances(X: Any, Y: Any, labels: Any, *, device: Device = "auto") -> CentroidDistances:
     """The distances themselves; ``dre.plot.centroids`` draws them."""
-    high, low = two_spaces(X, Y, device)
-    names, label = named_codes(labels, len(low))
+    spaces = two_spaces(X, Y, device)
+    names, label = named_codes(labels, len(spaces[LOW]))
     if len(names) < 3:
         raise ValueError(f"{len(names)} classes; the order of their distances needs 3")
-    return CentroidDistances(names, *_in_both({HIGH: high, LOW: low}, torch.from_numpy(label)))
+    return CentroidDistances(names, *_in_both(spaces, torch.from_numpy(label)))
 
 
 def _correlation(found: CentroidDistances) -> float:

@@ -12,12 +12,12 @@ import numpy as np
 from dre.metrics.centroids import CENTROID_CORRELATION
 from dre.metrics.nearest_neighbor import NEAREST_NEIGHBOR, read_train
 from dre.metrics.neighborhood_hit import BY_LEVEL, NEIGHBORHOOD_HIT
-from dre.metrics.points import Device, first_level, levels, one_of
+from dre.metrics.points import LOW, Device, check_k, first_level, levels, one_of, two_spaces
 from dre.metrics.protocol import PROTOCOLS
 from dre.metrics.shepard import METHODS, SHEPARD_GOODNESS
 from dre.metrics.silhouette import SILHOUETTE
 from dre.metrics.stress import NORMALIZED_STRESS
-from dre.metrics.study import LOW, of_both
+from dre.metrics.study import Study
 from dre.metrics.trustworthiness import CONTINUITY, TRUSTWORTHINESS
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +37,7 @@ MEASURES = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evaluation(Mapping[str, Any]):
     """Scores by the names of their functions: ``dict(result)``, ``result["continuity"]``; printed, a table."""
 
@@ -106,7 +106,8 @@ def evaluate(
     """
     one_of("protocol", protocol, PROTOCOLS)
     one_of("shepard", shepard, METHODS)
-    study = of_both(X, Y, k, device, protocol=protocol, shepard=shepard, title="evaluate")
+    spaces = two_spaces(X, Y, device)
+    study = Study(spaces, check_k(k, len(spaces[LOW])), protocol=protocol, shepard=shepard, title="evaluate")
     if labels is not None:
         study.levels = levels(labels, study.n)
     if train is not None:

@@ -8,9 +8,10 @@ import numpy as np
 from torch import Tensor
 
 from dre.distances import Distances
+from dre.metrics.measure import Measure, Score
 from dre.metrics.neighborhoods import Near
-from dre.metrics.points import Device, codes, plain_labels, points
-from dre.metrics.study import LOW, Measure, Score, Study, Train, of_map
+from dre.metrics.points import LOW, Device, codes, map_alone, plain_labels, points
+from dre.metrics.study import Study, Train
 from dre.order import nearest_to
 
 
@@ -28,7 +29,7 @@ def nearest_neighbor(Y: Any, labels: Any, *, train: tuple[Any, Any] | None = Non
     among the training points: the accuracy on held-out rows. Without it among all other points of Y: leave-one-out. Of two that
     are equally near, the one with the lower index.
     """
-    study = of_map(Y, device=device, title="1-NN")
+    study = Study(map_alone(Y, device), title="1-NN")
     study.levels = {"labels": codes(labels, study.n)}
     if train is not None:
         study.train = read_train(train, labels, study.spaces[LOW])

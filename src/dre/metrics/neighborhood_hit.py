@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from dre.metrics.measure import Measure, Score
 from dre.metrics.neighborhoods import Near
-from dre.metrics.points import Device, codes, levels, one_of
+from dre.metrics.points import LOW, Device, check_k, codes, levels, map_alone, one_of
 from dre.metrics.protocol import PAPER, PROTOCOLS
-from dre.metrics.study import LOW, Measure, Score, Study, of_map
+from dre.metrics.study import Study
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +30,8 @@ def neighborhood_hit(
     among its k, as the paper's tables do; that raises it. ``per_point=True`` gives an array of n values.
     """
     one_of("protocol", protocol, PROTOCOLS)
-    study = of_map(Y, k, device, protocol=protocol, title="neighbourhood hit")
+    spaces = map_alone(Y, device)
+    study = Study(spaces, check_k(k, len(spaces[LOW])), protocol=protocol, title="neighbourhood hit")
     study.levels = {"labels": codes(labels, study.n)}
     return NEIGHBORHOOD_HIT(study, per_point)  # type: ignore[no-any-return]
 
@@ -48,7 +50,8 @@ def neighborhood_hit_by_level(
     the map keeps what lies above the clusters.
     """
     one_of("protocol", protocol, PROTOCOLS)
-    study = of_map(Y, k, device, protocol=protocol, title="neighbourhood hit")
+    spaces = map_alone(Y, device)
+    study = Study(spaces, check_k(k, len(spaces[LOW])), protocol=protocol, title="neighbourhood hit")
     study.levels = levels(levels_of_labels, study.n)
     return BY_LEVEL(study)  # type: ignore[no-any-return]
 
@@ -58,7 +61,8 @@ def _shares(study: Study, labels: Tensor) -> Tensor:
     near, itself = study.find(Near(LOW))[0].indices, study.protocol == PAPER
     labels = labels.to(near.device)
     others = near[:, : study.k - 1] if itself else near
-    return ((labels[others] == labels[:, None]).sum(1).double() + itself) / study.k
+    hits: Tensor = (labels[others] == labels[:, None]).sum(1).double()
+    return (hits + itself) / study.k
 
 
 def _score(study: Study) -> Score:

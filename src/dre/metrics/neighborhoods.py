@@ -8,8 +8,9 @@ from torch import Tensor
 
 from dre.distances import both_ways
 from dre.metrics.pairs import Block
+from dre.metrics.points import HIGH, LOW
 from dre.metrics.ranks import Ranks
-from dre.metrics.study import HIGH, LOW, Gathering, Part, Study
+from dre.metrics.study import Gathering, Part, Study
 from dre.order import Gathered, Nearest, nearest_rows, tree_is_quicker
 
 

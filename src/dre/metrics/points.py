@@ -14,6 +14,7 @@ from dre.runtime import pick_device
 
 Array = np.ndarray[Any, Any]
 Device = str | torch.device
+HIGH, LOW = "high", "low"  # the space of the rows, and that of their map
 
 
 def points(rows: Any, name: str, device: Device = "auto") -> Tensor:
@@ -21,7 +22,7 @@ def points(rows: Any, name: str, device: Device = "auto") -> Tensor:
     where = pick_device(device)
     if where.type not in ("cpu", "cuda"):
         raise ValueError(f"distances are settled in float64, which device={str(where)!r} may lack; use device='cpu' or 'cuda'")
-    if _is_there(rows, where) and rows.dtype in (torch.float32, torch.float64):
+    if _is_there(rows, where) and rows.dtype in (torch.float32, torch.float64) and rows.ndim > 1 and rows.numel():
         found: Tensor = rows.detach()
         if not bool(found.isfinite().all()):
             check_array(rows, name)
@@ -37,14 +38,18 @@ def _is_there(rows: Any, where: torch.device) -> bool:
     return isinstance(rows, Tensor) and rows.device.type == where.type and where.index in (None, rows.device.index)
 
 
-def two_spaces(X: Any, Y: Any, device: Device = "auto") -> tuple[Tensor, Tensor]:
+def map_alone(Y: Any, device: Device = "auto") -> dict[str, Tensor]:
+    return {LOW: points(Y, "Y", device)}
+
+
+def two_spaces(X: Any, Y: Any, device: Device = "auto") -> dict[str, Tensor]:
     """The rows and their map, both as points."""
     high, low = points(X, "X", device), points(Y, "Y", device)
     if len(high) != len(low):
         raise ValueError(f"X has {len(high)} rows and Y has {len(low)}; row i of Y must be the place of row i of X")
     if len(high) < 3:
         raise ValueError(f"{len(high)} rows are too few to compare distances: 3 are the least")
-    return high, low
+    return {HIGH: high, LOW: low}
 
 
 def codes(labels: Any, n: int, name: str = "labels") -> Tensor:
@@ -62,18 +67,24 @@ def plain_labels(labels: Any, n: int, name: str) -> Array:
     """(n,) numbers or texts, none missing."""
     if isinstance(labels, Tensor):
         labels = labels.detach().cpu()
-    values = np.asarray(labels)
+    values = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != (n,):
         raise ValueError(f"{name} has the shape {values.shape}; expected one label for each of {n} rows")
+    if any(map(_is_missing, values)) if values.dtype.kind == "O" else (values != values).any():  # noqa: PLR0124
+        raise ValueError(f"{name} has missing values; drop these rows or give them a label of their own")
     if values.dtype.kind == "O":
-        if any(value is None or value != value for value in values):  # noqa: PLR0124
-            raise ValueError(f"{name} has missing values; drop these rows or give them a label of their own")
-        values = values.astype(str)
-    elif values.dtype.kind == "f" and np.isnan(values).any():
-        raise ValueError(f"{name} has missing values (NaN); drop these rows or give them a label of their own")
-    return values
+        values = np.asarray(values.tolist())
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas' NA: what doesn't equal itself, or won't say."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124
+    except TypeError:
+        return True
 
 
 def levels(labels: Any, n: int) -> dict[str, Tensor]:

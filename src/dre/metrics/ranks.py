@@ -61,4 +61,4 @@ def count(mask: Tensor) -> Tensor:
 def _words(mask: Tensor) -> Tensor:
     if mask.shape[1] % 8:
         mask = torch.nn.functional.pad(mask, (0, -mask.shape[1] % 8))
-    return mask.contiguous().view(torch.int64)
+    return mask.reshape(-1).view(torch.int64).view(len(mask), -1)

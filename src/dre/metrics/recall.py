@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from dre.metrics.neighborhoods import Near
-from dre.metrics.points import Device, points
-from dre.metrics.study import HIGH, LOW, of_both
+from dre.metrics.points import HIGH, LOW, Device, check_k, points, two_spaces
+from dre.metrics.study import Study
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +25,8 @@ def neighbor_recall(X: Any, Y: Any, *, k: int = 100, device: Device = "auto") ->
 
     recall(m) = 1/(nm) Σᵢ |N_X(i, m) ∩ N_Y(i, m)| for m = 1…k. At random it is m/(n-1). ``dre.plot.recall`` draws it.
     """
-    study = of_both(X, Y, k, device, only_order=True, title="recall")
+    spaces = two_spaces(X, Y, device)
+    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="recall")
     high, low = study.find(Near(HIGH), Near(LOW))
     return shared(high.indices, low.indices).cpu().numpy()
 
@@ -43,7 +44,8 @@ def neighbor_agreement(A: Any, B: Any, *, k: int = 15, device: Device = "auto") 
     a, b = points(A, "A", device), points(B, "B", device)
     if len(a) != len(b):
         raise ValueError(f"A has {len(a)} rows and B has {len(b)}; both must be maps of the same rows")
-    study = of_both(a, b, k, device, only_order=True, title="agreement")
+    spaces = two_spaces(a, b, device)
+    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="agreement")
     high, low = study.find(Near(HIGH), Near(LOW))
     return float(shared(high.indices, low.indices)[-1])
 

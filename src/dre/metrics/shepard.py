@@ -9,17 +9,18 @@ import torch
 from torch import Tensor
 
 from dre.inputs import available_bytes
+from dre.metrics.measure import Measure, Score
 from dre.metrics.pairs import Block
-from dre.metrics.points import Device, one_of
-from dre.metrics.study import HIGH, LOW, Gathering, Measure, Part, Score, Study, of_both
+from dre.metrics.points import HIGH, LOW, Device, one_of, two_spaces
+from dre.metrics.study import Gathering, Part, Study
 
 EXACT_UP_TO = 5_000  # rows: 12.5 million pairs can still be sorted, in a second or two and half a GiB
 METHODS = ("auto", "exact", "histogram")
 BYTES_PER_PAIR = 72  # while two lists of them are ranked
-BITS, OCTAVES = 15, 24  # a bin is 1/32768 of a squared distance wide; those below 2⁻²⁴ of the largest share one
-BASE = (127 - OCTAVES) << BITS  # the leading bits of 2⁻²⁴ as float32
+BITS, OCTAVES = 14, 48  # a bin is 1/16384 of a squared distance wide; those below 2⁻⁴⁸ of the largest share one
+BASE = (127 - OCTAVES) << BITS  # the leading bits of 2⁻⁴⁸ as float32
 BINS = (OCTAVES << BITS) + 1
-SAME = 1e-9  # squared distances that differ by less, in parts of themselves, share their rank
+SAME = 1e-11  # squared distances that differ by less, in parts of themselves, share their rank
 CLOSE = 1e-3  # of the squared norms: below, the distance is taken from the differences
 
 
@@ -44,12 +45,12 @@ def shepard_goodness(
     X, r that in Y, and equal distances share their mean rank.
 
     ``method="exact"`` sorts all distances, which are held in memory: "auto" takes it up to 5,000 rows. ``"histogram"`` holds
-    none: distances that differ by less than 1/65536 of themselves, and so share their leading bits, share their mean rank too.
-    With ``return_error=True`` the value comes with a bound on what that may change: about .00003, and 0 if exact; the
-    change itself is commonly far less.
+    none: distances that differ by less than 1/32768 of themselves, and so share their leading bits, share their mean rank too.
+    With ``return_error=True`` the value comes with a bound on what that may change: about .00006, and 0 if exact. The change
+    itself is commonly far less; where there are few different distances, the bound is wide and the change next to nothing.
     """
     one_of("method", method, METHODS)
-    study = of_both(X, Y, device=device, shepard=method, title="Shepard goodness")
+    study = Study(two_spaces(X, Y, device), shepard=method, title="Shepard goodness")
     found: Goodness = study.find(_part(study))[0]
     return found if return_error else found.value
 

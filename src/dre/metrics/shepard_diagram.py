@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from dre.metrics.pairs import Block
-from dre.metrics.points import Device
+from dre.metrics.points import HIGH, LOW, Device, two_spaces
 from dre.metrics.stress import Extent
-from dre.metrics.study import HIGH, LOW, Gathering, Part, Study, of_both
+from dre.metrics.study import Gathering, Part, Study
 
 Array = np.ndarray[Any, Any]
 
@@ -33,10 +33,14 @@ def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, device: Device = "auto")
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
         raise ValueError(f"bins={bins!r}; expected a whole number from 2 on")
-    study = of_both(X, Y, device=device, title="Shepard diagram")
+    study = Study(two_spaces(X, Y, device), title="Shepard diagram")
     (counts,) = study.find(Joint(bins))
-    high, low = (np.linspace(least, most, bins + 1) for least, most in study.find(Extent(HIGH), Extent(LOW)))
-    return ShepardDiagram(counts.cpu().numpy(), high, low)
+    return ShepardDiagram(counts.cpu().numpy(), *(_edges(study, space, bins) for space in (HIGH, LOW)))
+
+
+def _edges(study: Study, space: str, bins: int) -> Array:
+    least, most = study.find(Extent(space))[0]
+    return study.distances(space).unit * np.linspace(least, most, bins + 1)
 
 
 @dataclass(frozen=True)

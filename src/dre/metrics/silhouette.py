@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from dre.distances import both_ways
+from dre.metrics.measure import Measure, Score
 from dre.metrics.pairs import Block
-from dre.metrics.points import Device, codes
-from dre.metrics.study import LOW, Gathering, Measure, Part, Score, Study, of_map
+from dre.metrics.points import LOW, Device, codes, map_alone
+from dre.metrics.study import Gathering, Part, Study
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +29,7 @@ def silhouette(Y: Any, labels: Any, *, per_point: bool = False, device: Device =
     s = 1/n Σᵢ (bᵢ - aᵢ)/max(aᵢ, bᵢ), where aᵢ is the mean distance of i to the others of its class and bᵢ that to the class for
     which it is smallest; 0 for the only one of a class. ``per_point=True`` gives an array of n values.
     """
-    study = of_map(Y, device=device, title="silhouette")
+    study = Study(map_alone(Y, device), title="silhouette")
     study.levels = {"labels": codes(labels, study.n)}
     if not SILHOUETTE.applies(study):
         classes = int(study.labels.max()) + 1

@@ -24,9 +24,9 @@ def procrustes_distance(A: Any, B: Any) -> float:
     """
     a, b = _centred(A, B)
     singular = np.linalg.svd(a.T @ b, compute_uv=False)
-    both = float((a**2).sum() * (b**2).sum())
-    if both == 0:
+    if not (np.ptp(a, axis=0).any() and np.ptp(b, axis=0).any()):
         raise ValueError("all points of a map lie in one place: there is nothing to lay over it")
+    both = float((a**2).sum() * (b**2).sum())
     return float(max(0.0, 1 - singular.sum() ** 2 / both))
 
 

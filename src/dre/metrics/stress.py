@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dre.metrics.measure import Measure, Score
 from dre.metrics.pairs import Block
-from dre.metrics.points import Device, one_of
+from dre.metrics.points import HIGH, LOW, Device, one_of, two_spaces
 from dre.metrics.protocol import PAPER, PROTOCOLS
-from dre.metrics.study import HIGH, LOW, Gathering, Measure, Part, Score, Study, of_both
+from dre.metrics.study import Gathering, Part, Study
 
 
 def normalized_stress(X: Any, Y: Any, *, protocol: str = "standard", device: Device = "auto") -> float:
@@ -30,12 +31,12 @@ def normalized_stress(X: Any, Y: Any, *, protocol: str = "standard", device: Dev
     float64.
     """
     one_of("protocol", protocol, PROTOCOLS)
-    return NORMALIZED_STRESS(of_both(X, Y, device=device, protocol=protocol, title="stress"))  # type: ignore[no-any-return]
+    return NORMALIZED_STRESS(Study(two_spaces(X, Y, device), protocol=protocol, title="stress"))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The smallest and the largest distance in a space."""
+    """The smallest and the largest distance in a space, in units of its own."""
 
     space: str
     needs: tuple[Part, ...] = ()
@@ -53,8 +54,10 @@ class Stress:
         return (Extent(HIGH), Extent(LOW)) if self.protocol == PAPER else ()
 
     def begin(self, study: Study) -> Gathering:
-        extents = study.find(*self.needs) or [(0.0, 1.0), (0.0, 1.0)]
-        return _Stress(*extents)
+        if self.protocol == PAPER:
+            return _Stress(*study.find(*self.needs))
+        relative = study.distances(HIGH).unit / study.distances(LOW).unit
+        return _Stress((0.0, 1.0), (0.0, relative))
 
 
 class _Extent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -11,10 +11,9 @@ from torch import Tensor
 
 from dre.distances import Distances
 from dre.metrics.pairs import Block, progress
-from dre.metrics.points import Device, check_k, points, two_spaces
+from dre.metrics.points import LOW
 from dre.metrics.protocol import STANDARD
 
-HIGH, LOW = "high", "low"
 IN_FLOAT64_UP_TO = 5_000  # rows: below, products in float64 take less than a second
 
 
@@ -70,8 +69,9 @@ class Study:
     def distances(self, space: str) -> Distances:
         if space not in self._distances:
             rows = self.spaces[space]
-            wide = not self.only_order and (rows.dtype == torch.double or self.n <= IN_FLOAT64_UP_TO)
-            self._distances[space] = Distances(rows, torch.double if wide else None)
+            small = self.n <= IN_FLOAT64_UP_TO or self.shepard == "exact"
+            in_float64 = not self.only_order and (small or rows.dtype == torch.double)
+            self._distances[space] = Distances(rows, torch.double if in_float64 else None)
         return self._distances[space]
 
     def find(self, *parts: Part) -> list[Any]:
@@ -104,37 +104,3 @@ class Study:
             known |= set(ready)
             open_parts = {part: None for part in open_parts if part not in known}
         return rounds
-
-
-class Score(NamedTuple):
-    value: Any
-    per_point: Tensor | None = None  # (n,)
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A metric, as data: the name of its function, what it needs gathered, how it is read off that, and when it applies."""
-
-    name: str
-    parts: Callable[[Study], tuple[Part, ...]]
-    score: Callable[[Study], Score]
-    applies: Callable[[Study], bool] = lambda study: True
-
-    def __call__(self, study: Study, per_point: bool = False) -> Any:
-        study.find(*self.parts(study))
-        found = self.score(study)
-        if per_point:
-            assert found.per_point is not None
-            return found.per_point.cpu().numpy()
-        return found.value
-
-
-def of_both(X: Any, Y: Any, k: Any = None, device: Device = "auto", **options: Any) -> Study:
-    high, low = two_spaces(X, Y, device)
-    return Study({HIGH: high, LOW: low}, 1 if k is None else check_k(k, len(low)), **options)
-
-
-def of_map(Y: Any, k: Any = None, device: Device = "auto", **options: Any) -> Study:
-    low = points(Y, "Y", device)
-    return Study({LOW: low}, 1 if k is None else check_k(k, len(low)), **options)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from dre.metrics.measure import Measure, Score
 from dre.metrics.neighborhoods import RanksOfOther
-from dre.metrics.points import Device
-from dre.metrics.study import HIGH, LOW, Measure, Score, Study, of_both
+from dre.metrics.points import HIGH, LOW, Device, check_k, two_spaces
+from dre.metrics.study import Study
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +29,8 @@ def trustworthiness(X: Any, Y: Any, *, k: int = 7, per_point: bool = False, devi
     where that is close. Ties are broken by index. ``per_point=True`` gives an array of n values, whose mean T is: where the map
     lies.
     """
-    study = of_both(X, Y, k, device, only_order=True, title="trustworthiness")
+    spaces = two_spaces(X, Y, device)
+    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="trustworthiness")
     return TRUSTWORTHINESS(study, per_point)  # type: ignore[no-any-return]
 
 
@@ -43,7 +45,8 @@ def continuity(X: Any, Y: Any, *, k: int = 7, per_point: bool = False, device: D
     C = 1 - 2/(nk(2n-3k-1)) Σᵢ Σⱼ (r(i, j) - k), over the j that are among the k nearest of i in X but not in Y; r(i, j) is the
     rank of j among the others of i in Y. ``per_point`` and the precision are as for ``trustworthiness``.
     """
-    study = of_both(X, Y, k, device, only_order=True, title="continuity")
+    spaces = two_spaces(X, Y, device)
+    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="continuity")
     return CONTINUITY(study, per_point)  # type: ignore[no-any-return]
 
 
