@@ -90,7 +90,7 @@ def metrics_speed() -> str:
     both, all_ = by_size[largest]["trustworthiness and continuity, dre"], by_size[largest]["all, dre"]
     return (
         f"{trust}\n{everything}\n`{where}; memory is that beside the data and the libraries. Rows and map are in float64, and "
-        "so is the result; ours takes float32 products and settles in float64 what they leave open. `evaluate` has eight scores, "
+        "so is the result; ours takes float32 products and settles in float64 what they leave open. `evaluate` has 8 scores, "
         f"ZADU was asked for those five of them that it has. At {largest:,} × 784, where nothing n × n fits into memory, "
         f"trustworthiness and continuity take {both['seconds']:.0f} s and {both['peak_mb']:,.0f} MB, `evaluate` "
         f"{all_['seconds']:.0f} s and {all_['peak_mb']:,.0f} MB.\n"

@@ -27,20 +27,31 @@ class Distances:
     default it is taken where the nearest neighbours stand clear of that. Whatever it is, ``margin`` says how far off a block
     may be, and ``direct`` settles what the margin leaves open.
 
-    Squared distances, and the points that they are from, are in units of ``unit``: 1, unless squares would leave the range of
-    float32.
+    ``rows`` are divided by ``unit``, which is 1 unless squares would overflow or vanish in float32; distances are to be
+    multiplied by it.
     """
 
     def __init__(self, rows: Tensor, dtype: torch.dtype | None = None) -> None:
         self.n, self.dim = rows.shape
         self.device = rows.device
-        self.unit = _unit(rows)
+        least, most = rows.aminmax(dim=0)
+        self.unit = _unit(float(torch.maximum(-least, most).max()))
         rows = rows if rows.dtype == torch.float32 else rows.double()
         self.rows = rows if self.unit == 1 else rows / self.unit
-        self._origin = self.rows.mean(0, dtype=torch.double)  # the product loses the less, the nearer the rows lie to it
-        self.norms = torch.cat([self._centred(part).square().sum(1) for part in self.stretches()])  # (n,) squared, float64
-        self.dtype = dtype or self._sufficient()
+        constant = least == most  # such columns, the margins of images for one, add nothing to a product, and are left out
+        self._varies = (~constant).nonzero().ravel()
+        mean = self.rows.mean(0, dtype=torch.double)
+        self._origin = torch.where(constant, self.rows[0].double(), mean)  # products lose the less, the nearer rows lie to it
+        self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)  # (n,) squared, about the origin
+        self.dtype = dtype or torch.float32
         self._factors = self._factored()
+        # In eps, relative to (|a| + |b|)²: in float64 what no order of summation can exceed, in float32 by looking.
+        self._roundings = {torch.double: self.dim / 4 + 4}
+        if self.dtype == torch.float32:
+            clear = self._clear_in_float32()
+            if dtype is None and not clear:
+                self.dtype = torch.double
+                self._factors = self._factored()
 
     def stretches(self) -> list[slice]:
         """The rows in pieces of equal size, a multiple of 8, of which two make a block."""
@@ -55,11 +66,7 @@ class Distances:
 
     def block(self, some: slice, others: slice) -> Tensor:
         """(some, others) squared distances, up to their margin; infinite from a row to itself, which is nobody's neighbour."""
-        a = self._factors[some].clone()
-        a[:, :-2] *= -2
-        a[:, -2:] = a[:, -2:].flip(1)  # (-2a, |a|², 1) · (b, 1, |b|²) = |a - b|²
-        with full_precision():
-            squared = a @ self._factors[others].T
+        squared = self._product(self._factors[some], self._factors[others])
         if some == others:
             squared.fill_diagonal_(torch.inf)
         return squared
@@ -74,16 +81,15 @@ class Distances:
             parts.append(torch.addmm(norms, points, self._centred(part).T, alpha=-2))
         return torch.cat(parts, dim=1)
 
-    def margin(self, points: Tensor, squared: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """How far off a product may be at about these squared distances (m, ...) from points (m, d).
+    def reach(self, points: Tensor) -> Tensor:
+        """(m,) how far points lie from the origin of the products; of a row it is the root of its norm."""
+        return (points.double() - self._origin).square_().sum(1).sqrt_()
 
-        Rounding errors add up like a random walk over the values of a row, at worst; this is seven deviations of it, and 5 to
-        30 times the largest error seen.
-        """
-        reach: Tensor = (points.double() - self._origin).square().sum(1).sqrt()
+    def margin(self, reach: Tensor, squared: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """How far off a product may be at about these squared distances (m, ...) from points with this reach (m,)."""
+        dtype = dtype or self.dtype
         reach = reach.reshape(-1, *[1] * (squared.ndim - 1))
-        eps = torch.finfo(dtype or self.dtype).eps
-        rounding: Tensor = max(8, 0.5 * (self.dim + 2) ** 0.5) * eps * (2 * reach + squared.sqrt()).square()
+        rounding: Tensor = self._roundings[dtype] * torch.finfo(dtype).eps * (2 * reach + squared.sqrt()).square()
         return rounding
 
     def direct(self, points: Tensor, others: Tensor) -> Tensor:
@@ -111,23 +117,42 @@ class Distances:
         return self.rows[part].double() - self._origin
 
     def _factored(self) -> Tensor:
-        factors = torch.empty(self.n, self.dim + 2, dtype=self.dtype, device=self.device)
-        for part in self.stretches():
-            factors[part, :-2] = self._centred(part).to(self.dtype)
+        """(n, columns + 2) rows about the origin, a one, and their norm: what the products are of."""
+        all_vary = len(self._varies) == self.dim
+        factors = torch.empty(self.n, len(self._varies) + 2, dtype=self.dtype, device=self.device)
         factors[:, -2] = 1
+        step = max(1, self._elements() // self.dim)
+        for start in range(0, self.n, step):
+            part = slice(start, start + step)
+            centred = self._centred(part)
+            factors[part, :-2] = (centred if all_vary else centred[:, self._varies]).to(self.dtype)
+            self.norms[part] = centred.square_().sum(1)
         factors[:, -1] = self.norms
         return factors
 
-    def _sufficient(self) -> torch.dtype:
-        some = self.rows[torch.linspace(0, self.n - 1, min(LOOKED_AT, self.n), device=self.device).long()]
-        near = self.from_points(some).clamp_min(0).topk(min(self.n, 6), largest=False).values[:, -1]
-        rounding = self.margin(some, near, torch.float32)
-        return torch.float32 if bool((rounding <= CLEAR * near).double().mean() >= 0.5) else torch.double
+    def _product(self, some: Tensor, others: Tensor) -> Tensor:
+        a = some.clone()
+        a[:, :-2] *= -2
+        a[:, -2:] = a[:, -2:].flip(1)  # (-2a, |a|², 1) · (b, 1, |b|²) = |a - b|²
+        with full_precision():
+            return a @ others.T
+
+    def _clear_in_float32(self) -> bool:
+        """Look at some rows: how much float32 rounds, and whether the nearest neighbours stand clear of that."""
+        some = torch.linspace(0, self.n - 1, min(LOOKED_AT, self.n), device=self.device).long()
+        true = self.from_points(self.rows[some]).clamp_min_(0)
+        reach = self.norms[some].sqrt()
+        off = (self._product(self._factors[some], self._factors).double() - true).abs_()
+        self._roundings[torch.float32] = 1.0
+        seen = float((off / self.margin(reach, true, torch.float32).clamp_min(torch.finfo(torch.double).tiny)).max())
+        # Errors that are independent add up like a random walk; those of equal columns, all to one side, and more.
+        self._roundings[torch.float32] = max(8.0, (self.dim + 2) ** 0.5, 4 * seen)
+        near = true.topk(min(self.n, 6), largest=False).values[:, -1]
+        return bool((self.margin(reach, near, torch.float32) <= CLEAR * near).double().mean() >= 0.5)
 
 
-def _unit(rows: Tensor) -> float:
-    """A power of two, so that nothing is rounded when rows are divided by it."""
-    largest = float(rows.abs().max()) if rows.numel() else 1.0
+def _unit(largest: float) -> float:
+    """A power of two, so that nothing is rounded when rows with this largest value are divided by it."""
     if largest == 0 or SAFE[0] <= largest <= SAFE[1]:
         return 1.0
     return float(2.0 ** math.floor(math.log2(largest)))

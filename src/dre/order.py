@@ -65,7 +65,7 @@ class Gathered:
         if self._indices.shape[1] == distances.n - 1:
             beyond.fill_(torch.inf)
         else:
-            beyond -= distances.margin(distances.rows, beyond)
+            beyond -= distances.margin(distances.norms.sqrt(), beyond)
         everyone = torch.arange(distances.n, device=distances.device)
         return _settled(distances, distances.rows, everyone, Candidates(self._indices, beyond), self._k)
 
@@ -114,7 +114,7 @@ def _by_whole_rows(distances: Distances, points: Tensor, itself: Tensor | None, 
         if itself is not None:
             squared[torch.arange(len(ids), device=ids.device), itself[ids]] = torch.inf
         reach = squared.topk(k, largest=False, sorted=False).values.amax(1).clamp_min(0)
-        limit = reach * (1 + TIE) + 2 * distances.margin(points[ids], reach, torch.double)
+        limit = reach * (1 + TIE) + 2 * distances.margin(distances.reach(points[ids]), reach, torch.double)
         wide = int((squared <= limit[:, None]).sum(1).max())
         near = squared.topk(wide, largest=False, sorted=False)
         true = distances.direct(points[ids], near.indices).masked_fill_(near.values > limit[:, None], torch.inf)

@@ -64,12 +64,13 @@ def pick_device(device: str | torch.device = "auto") -> torch.device:
 
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """Float32 as it is meant: without the shortened products (tf32) that a GPU may have been allowed."""
+    """Float32 as it is meant: without the shortened products (tf32, autocast) that may have been allowed around it."""
     products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     try:
         torch.set_float32_matmul_precision("highest")
         torch.backends.cudnn.allow_tf32 = False
-        yield
+        with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
+            yield
     finally:
         torch.set_float32_matmul_precision(products)
         torch.backends.cudnn.allow_tf32 = convolutions

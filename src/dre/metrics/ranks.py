@@ -20,7 +20,7 @@ class Ranks:
     def __init__(self, distances: Distances, targets: Tensor) -> None:
         self._distances, self._targets = distances, targets
         self._squared = distances.direct(distances.rows, targets)
-        margin = distances.margin(distances.rows, self._squared) + TIE * self._squared
+        margin = distances.margin(distances.norms.sqrt(), self._squared) + TIE * self._squared
         self._low, self._high = ((self._squared + sign * margin).to(distances.dtype) for sign in (-1, 1))
         self.ranks = torch.ones_like(targets)
 

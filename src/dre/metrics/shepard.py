@@ -14,7 +14,7 @@ from dre.metrics.pairs import Block
 from dre.metrics.points import HIGH, LOW, Device, one_of, two_spaces
 from dre.metrics.study import Gathering, Part, Study
 
-EXACT_UP_TO = 5_000  # rows: 12.5 million pairs can still be sorted, in a second or two and half a GiB
+EXACT_UP_TO = 3_000  # rows: 4.5 million pairs can still be sorted, in two seconds and a third of a GiB
 METHODS = ("auto", "exact", "histogram")
 BYTES_PER_PAIR = 72  # while two lists of them are ranked
 BITS, OCTAVES = 14, 48  # a bin is 1/16384 of a squared distance wide; those below 2⁻⁴⁸ of the largest share one
@@ -44,7 +44,7 @@ def shepard_goodness(
     ρ = Σ (R - R̄)(r - r̄) / sqrt(Σ (R - R̄)² Σ (r - r̄)²) over all pairs i < j, where R is the rank of the distance of i and j in
     X, r that in Y, and equal distances share their mean rank.
 
-    ``method="exact"`` sorts all distances, which are held in memory: "auto" takes it up to 5,000 rows. ``"histogram"`` holds
+    ``method="exact"`` sorts all distances, which are held in memory: "auto" takes it up to 3,000 rows. ``"histogram"`` holds
     none: distances that differ by less than 1/32768 of themselves, and so share their leading bits, share their mean rank too.
     With ``return_error=True`` the value comes with a bound on what that may change: about .00006, and 0 if exact. The change
     itself is commonly far less; where there are few different distances, the bound is wide and the change next to nothing.
