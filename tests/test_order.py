@@ -13,7 +13,7 @@ from torch import Tensor
 import dre.distances
 import dre.order
 from dre.distances import Distances
-from dre.order import Gathered, in_order, nearest_rows, nearest_to
+from dre.order import NearestSoFar, in_order, nearest_rows, nearest_to
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -102,7 +102,7 @@ def test_neither_blocks_nor_precision_nor_search_matter(
 def test_how_much_is_held_at_once_does_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, elements: int) -> None:
     whole = nearest_rows(Distances(DATA[name]), 9)
     monkeypatch.setattr(dre.distances, "ELEMENTS", {"cpu": elements})
-    monkeypatch.setattr(dre.order, "ELEMENTS", {"cpu": elements})
+    monkeypatch.setattr(dre.order, "WHOLE", {"cpu": elements})
     assert torch.equal(nearest_rows(Distances(DATA[name]), 9).indices, whole.indices)
 
 
@@ -112,7 +112,7 @@ def test_blocks_may_come_in_any_order(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dre.distances, "BLOCK", {"cpu": 24})
         distances = Distances(DATA["grid of 8 dimensions"])
-        gathered = Gathered(distances, 6)
+        gathered = NearestSoFar(distances, 6)
         blocks = [(some, others) for some in distances.stretches() for others in distances.stretches()]
         for at in torch.randperm(len(blocks), generator=seeded(seed)).tolist():
             gathered.take(*blocks[at], distances.block(*blocks[at]))

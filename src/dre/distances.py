@@ -12,7 +12,7 @@ from torch import Tensor
 from dre.runtime import full_precision
 
 BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side: half a GiB of float64 on a GPU; on a CPU its cache
-ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values held at once by what is not a block: arrays beyond the cache are far slower
+ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows that are worked on at once: beyond a CPU's cache it is far slower
 TIE = 1e-12  # squared distances that differ by less, in parts of themselves, are equal: machines round differently by less
 DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
 CLEAR = 5e-4  # float32 will do where its rounding is below this part of the distance to the nearest neighbours
@@ -71,14 +71,14 @@ class Distances:
             squared.fill_diagonal_(torch.inf)
         return squared
 
-    def from_points(self, points: Tensor) -> Tensor:
-        """(m, n) squared distances from any points to all rows, in float64."""
+    def from_points(self, points: Tensor, others: slice | None = None) -> Tensor:
+        """(m, others) squared distances from any points to these rows, or to all, in float64."""
         points = points.double() - self._origin
         own = points.square().sum(1)
-        parts = []
-        for part in self.stretches():
-            norms = own[:, None] + self.norms[part]
-            parts.append(torch.addmm(norms, points, self._centred(part).T, alpha=-2))
+        parts = [
+            torch.addmm(own[:, None] + self.norms[part], points, self._centred(part).T, alpha=-2)
+            for part in (self.stretches() if others is None else [others])
+        ]
         return torch.cat(parts, dim=1)
 
     def reach(self, points: Tensor) -> Tensor:

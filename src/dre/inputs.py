@@ -13,6 +13,8 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from dre.runtime import available_bytes
+
 # How scikit-learn is to look at rows; whether they are finite we check ourselves, to say where they are not.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
 
@@ -22,8 +24,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     least = 2 if fitting else 1
     X = validate_data(estimator, _from_torch(X), reset=fitting, ensure_min_samples=least, **ACCEPTED)
     _check_numbers(X, "X")
-    if fitting:
-        _check_memory(X)
+    if fitting and scipy.sparse.issparse(X):
+        check_memory(X, "X", np.float32)
     return X
 
 
@@ -69,25 +71,15 @@ def _check_finite(X: Any, name: str) -> None:
     )
 
 
-def _check_memory(X: Any) -> None:
-    """Sparse rows are trained on as dense float32; say so before the machine runs out of memory."""
-    if not scipy.sparse.issparse(X):
-        return
-    needed = 4 * X.shape[0] * X.shape[1]
+def check_memory(X: Any, name: str, dtype: Any) -> None:
+    """Sparse rows are worked on as dense ones; say so before the machine runs out of memory."""
+    needed = np.dtype(dtype).itemsize * X.shape[0] * X.shape[1]
     available = available_bytes()
     if available is not None and needed > available / 2:
         raise ValueError(
-            f"the sparse X would need {needed / 2**30:.1f} GiB as dense float32, more than half of the "
+            f"the sparse {name} would need {needed / 2**30:.1f} GiB as dense {np.dtype(dtype).name}, more than half of the "
             f"{available / 2**30:.1f} GiB available. Reduce it first, say with sklearn.decomposition.TruncatedSVD(100)."
         )
-
-
-def available_bytes() -> int | None:
-    try:
-        with open("/proc/meminfo") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return None  # not Linux: the allocation itself will tell
 
 
 def read(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> Any:

@@ -52,7 +52,8 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
         return _approximate(features, k)
     distances = Distances(features)
     indices, squared = nearest_rows(distances, k)
-    return Neighbors(indices, (squared.sqrt() * distances.unit).to(features.dtype), "exact")
+    kind = features.dtype if features.is_floating_point() else torch.float32
+    return Neighbors(indices, (squared.sqrt() * distances.unit).to(kind), "exact")
 
 
 def chosen_method(features: Tensor) -> str:

@@ -7,15 +7,26 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dre.distances import ELEMENTS, TIE, Distances, both_ways
+from dre.distances import TIE, Distances, both_ways
 
 SPARE = 8  # extra candidates, so that rounding in a product can't push a true neighbour out
 TREE_UP_TO = 4  # dimensions in which a tree beats looking at every pair, on a CPU
+WHOLE = {"cuda": 2**28, "cpu": 2**23}  # distances from some points to all rows that are held at once
 
 
 class Nearest(NamedTuple):
     indices: Tensor  # (m, k) long
-    squared: Tensor  # (m, k) float64, as the differences give it, in units of the distances' own
+    squared: Tensor  # (m, k) float64, as the differences give it; of ``Distances.rows``, in their unit
+
+
+class Points(NamedTuple):
+    """Whose neighbours are sought."""
+
+    places: Tensor  # (m, d)
+    itself: Tensor | None  # (m,) the row that a point is, and that doesn't count as its neighbour
+
+    def some(self, which: Tensor) -> Points:
+        return Points(self.places[which], None if self.itself is None else self.itself[which])
 
 
 class Candidates(NamedTuple):
@@ -25,30 +36,40 @@ class Candidates(NamedTuple):
 
 def nearest_rows(distances: Distances, k: int) -> Nearest:
     """The k nearest others of every row."""
-    everyone = torch.arange(distances.n, device=distances.device)
     if tree_is_quicker(distances, k):
-        return _settled(distances, distances.rows, everyone, _by_tree(distances, distances.rows, everyone, k), k)
-    gathered = Gathered(distances, k)
+        return _by_tree(distances, _everyone(distances), k)
+    found = NearestSoFar(distances, k)
     for some, others in distances.half():
-        both_ways(gathered.take, some, others, distances.block(some, others))
-    return gathered.nearest()
+        both_ways(found.take, some, others, distances.block(some, others))
+    return found.nearest()
 
 
-def nearest_to(distances: Distances, points: Tensor, k: int, itself: Tensor | None = None) -> Nearest:
+def nearest_to(distances: Distances, places: Tensor, k: int, itself: Tensor | None = None) -> Nearest:
     """The k rows nearest to any points (m, d); ``itself``: the row that a point is, and that doesn't count."""
-    points = points if distances.unit == 1 else points.double() / distances.unit
+    points = Points(places if distances.unit == 1 else places.double() / distances.unit, itself)
     if tree_is_quicker(distances, k):
-        return _settled(distances, points, itself, _by_tree(distances, points, itself, k), k)
-    return _by_whole_rows(distances, points, itself, k)
+        return _by_tree(distances, points, k)
+    found = NearestSoFar(distances, k, points)
+    for part in distances.stretches():
+        found.take(slice(None), part, _without_itself(distances.from_points(points.places, part), itself, part))
+    return found.nearest()
 
 
-class Gathered:
-    """The nearest rows of every row, from blocks of distances that come in any order."""
+def tree_is_quicker(distances: Distances, k: int) -> bool:
+    return distances.device.type == "cpu" and distances.dim <= TREE_UP_TO and k + SPARE < distances.n - 1
 
-    def __init__(self, distances: Distances, k: int) -> None:
+
+class NearestSoFar:
+    """The nearest rows of every row, or of other points, from blocks of distances that come in any order."""
+
+    def __init__(self, distances: Distances, k: int, points: Points | None = None) -> None:
         self._distances, self._k = distances, k
-        shape = (distances.n, min(distances.n - 1, k + SPARE))
-        self._squared = torch.full(shape, torch.inf, dtype=distances.dtype, device=distances.device)
+        self._points = _everyone(distances) if points is None else points
+        self._dtype = distances.dtype if points is None else torch.double
+        others = distances.n - (self._points.itself is not None)
+        self._all_fit = others <= k + SPARE
+        shape = (len(self._points.places), min(others, k + SPARE))
+        self._squared = torch.full(shape, torch.inf, dtype=self._dtype, device=distances.device)
         self._indices = torch.zeros(shape, dtype=torch.long, device=distances.device)
 
     def take(self, some: slice, others: slice, block: Tensor) -> None:
@@ -60,23 +81,45 @@ class Gathered:
         self._indices[some] = indices.gather(1, at)
 
     def nearest(self) -> Nearest:
-        distances = self._distances
         beyond = self._squared.amax(1).double().clamp_min(0)
-        if self._indices.shape[1] == distances.n - 1:
+        if self._all_fit:
             beyond.fill_(torch.inf)
         else:
-            beyond -= distances.margin(distances.norms.sqrt(), beyond)
-        everyone = torch.arange(distances.n, device=distances.device)
-        return _settled(distances, distances.rows, everyone, Candidates(self._indices, beyond), self._k)
+            beyond -= self._distances.margin(_reach(self._distances, self._points), beyond, self._dtype)
+        return _settled(self._distances, self._points, Candidates(self._indices, beyond), self._k)
+
+
+def in_order(squared: Tensor, indices: Tensor, k: int) -> Nearest:
+    """The first k in each row of (m, c) candidates by (distance, index)."""
+    squared, at = squared.sort(dim=1)
+    indices = indices.gather(1, at)
+    further = squared[:, 1:] > squared[:, :-1] * (1 + TIE)
+    step = torch.nn.functional.pad(further.cumsum(1), (1, 0))
+    at = (step * (indices.max() + 1) + indices).argsort(dim=1)[:, :k]
+    return Nearest(indices.gather(1, at), squared.gather(1, at))
+
+
+def _everyone(distances: Distances) -> Points:
+    return Points(distances.rows, torch.arange(distances.n, device=distances.device))
+
+
+def _reach(distances: Distances, points: Points) -> Tensor:
+    return distances.norms.sqrt() if points.places is distances.rows else distances.reach(points.places)
+
+
+def _without_itself(squared: Tensor, itself: Tensor | None, part: slice) -> Tensor:
+    if itself is not None:
+        there = ((itself >= part.start) & (itself < part.stop)).nonzero().ravel()
+        squared[there, itself[there] - part.start] = torch.inf
+    return squared
 
 
 def _below(block: Tensor, bar: Tensor, wide: int) -> tuple[Tensor, Tensor]:
     """The values of each row that are below its bar, and their columns; the ``wide`` smallest where there is no bar yet."""
     if bool(bar.isinf().any()):
         return block.topk(min(wide, block.shape[1]), largest=False, sorted=False)
-    rows, columns = (block < bar[:, None]).nonzero(
-        as_tuple=True
-    )  # few, and to find them is quicker than to select the smallest
+    # They are few, and to find them is quicker than to select the smallest.
+    rows, columns = (block < bar[:, None]).nonzero(as_tuple=True)
     counts = rows.bincount(minlength=len(block))
     place = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[rows]
     shape = (len(block), int(counts.max()))
@@ -85,55 +128,38 @@ def _below(block: Tensor, bar: Tensor, wide: int) -> tuple[Tensor, Tensor]:
     return values, found
 
 
-def _settled(distances: Distances, points: Tensor, itself: Tensor | None, candidates: Candidates, k: int) -> Nearest:
+def _settled(distances: Distances, points: Points, candidates: Candidates, k: int) -> Nearest:
     """The first k of the candidates; of all rows, where one that is no candidate might be as near."""
-    indices, squared = in_order(distances.direct(points, candidates.indices), candidates.indices, k)
+    indices, squared = in_order(distances.direct(points.places, candidates.indices), candidates.indices, k)
     doubt = squared[:, -1] * (1 + TIE) >= candidates.beyond
     if bool(doubt.any()):
-        again = _by_whole_rows(distances, points[doubt], None if itself is None else itself[doubt], k)
-        indices[doubt], squared[doubt] = again
+        indices[doubt], squared[doubt] = _by_whole_rows(distances, points.some(doubt), k)
     return Nearest(indices, squared)
 
 
-def in_order(squared: Tensor, indices: Tensor, k: int) -> Nearest:
-    """The first k in each row of (m, c) candidates by (distance, index)."""
-    squared, at = squared.sort(dim=1)
-    indices = indices.gather(1, at)
-    further = squared[:, 1:] > squared[:, :-1] * (1 + TIE)
-    level = torch.nn.functional.pad(further.cumsum(1), (1, 0))
-    at = (level * (indices.max() + 1) + indices).argsort(dim=1)[:, :k]
-    return Nearest(indices.gather(1, at), squared.gather(1, at))
-
-
-def _by_whole_rows(distances: Distances, points: Tensor, itself: Tensor | None, k: int) -> Nearest:
+def _by_whole_rows(distances: Distances, points: Points, k: int) -> Nearest:
     """In float64, with every row that rounding may have put too far among the candidates, however many tie."""
     parts = []
-    step = max(1, ELEMENTS.get(distances.device.type, ELEMENTS["cpu"]) // distances.n)
-    for ids in torch.arange(len(points), device=distances.device).split(step):
-        squared = distances.from_points(points[ids])
-        if itself is not None:
-            squared[torch.arange(len(ids), device=ids.device), itself[ids]] = torch.inf
-        reach = squared.topk(k, largest=False, sorted=False).values.amax(1).clamp_min(0)
-        limit = reach * (1 + TIE) + 2 * distances.margin(distances.reach(points[ids]), reach, torch.double)
+    step = max(1, WHOLE.get(distances.device.type, WHOLE["cpu"]) // distances.n)
+    for ids in torch.arange(len(points.places), device=distances.device).split(step):
+        places, itself = points.some(ids)
+        squared = _without_itself(distances.from_points(places), itself, slice(0, distances.n))
+        farthest = squared.topk(k, largest=False, sorted=False).values.amax(1).clamp_min(0)
+        limit = farthest * (1 + TIE) + 2 * distances.margin(distances.reach(places), farthest, torch.double)
         wide = int((squared <= limit[:, None]).sum(1).max())
         near = squared.topk(wide, largest=False, sorted=False)
-        true = distances.direct(points[ids], near.indices).masked_fill_(near.values > limit[:, None], torch.inf)
+        true = distances.direct(places, near.indices).masked_fill_(near.values > limit[:, None], torch.inf)
         parts.append(in_order(true, near.indices, k))
     return Nearest(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def tree_is_quicker(distances: Distances, k: int) -> bool:
-    return distances.device.type == "cpu" and distances.dim <= TREE_UP_TO and k + SPARE < distances.n - 1
-
-
-def _by_tree(distances: Distances, points: Tensor, itself: Tensor | None, k: int) -> Candidates:
+def _by_tree(distances: Distances, points: Points, k: int) -> Nearest:
     from scipy.spatial import cKDTree
 
     tree = cKDTree(distances.rows.double().numpy())
-    reach, found = tree.query(points.double().numpy(), k=k + SPARE, workers=torch.get_num_threads())
-    squared, indices = torch.from_numpy(reach).square(), torch.from_numpy(found)
-    beyond = squared[:, -1] * (1 - TIE)
-    if itself is not None:  # it is there, unless all that were found lie in the same place: then all rows are looked at
-        others = (indices != itself[:, None]).double().argsort(dim=1, descending=True, stable=True)[:, :-1]
+    found, indices = tree.query(points.places.double().numpy(), k=k + SPARE, workers=torch.get_num_threads())
+    squared, indices = torch.from_numpy(found).square(), torch.from_numpy(indices)
+    if points.itself is not None:  # it is there, unless all that were found lie in the same place: then all rows are looked at
+        others = (indices != points.itself[:, None]).double().argsort(dim=1, descending=True, stable=True)[:, :-1]
         indices = indices.gather(1, others)
-    return Candidates(indices, beyond)
+    return _settled(distances, points, Candidates(indices, squared[:, -1] * (1 - TIE)), k)

@@ -62,6 +62,17 @@ def pick_device(device: str | torch.device = "auto") -> torch.device:
     return chosen
 
 
+def available_bytes(device: str = "cpu") -> int | None:
+    """The memory that is free there; None where that can't be told, and the allocation itself will."""
+    if device == "cuda":
+        return int(torch.cuda.mem_get_info()[0])
+    try:
+        with open("/proc/meminfo") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None
+
+
 @contextmanager
 def full_precision() -> Iterator[None]:
     """Float32 as it is meant: without the shortened products (tf32, autocast) that may have been allowed around it."""

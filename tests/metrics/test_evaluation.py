@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dre.distances
 import dre.metrics
-import dre.metrics.pairs
+import dre.metrics.bar
 from dre.metrics import evaluate
 
 ALWAYS = {"trustworthiness", "continuity", "shepard_goodness", "normalized_stress"}
@@ -42,9 +42,8 @@ def test_each_score_is_what_the_function_of_its_name_gives_alone(
     result = evaluate(X, Y, levels, k=5, protocol=protocol, shepard=shepard, train=train)
     assert set(result) == {*WITH_LABELS, "neighborhood_hit_by_level"}
     for score, value in result.items():
-        wanted = alone(
-            score, X=X, Y=Y, labels=labels, levels_of_labels=levels, k=5, protocol=protocol, method=shepard, train=train
-        )
+        of = levels if score == "neighborhood_hit_by_level" else labels
+        wanted = alone(score, X=X, Y=Y, labels=of, k=5, protocol=protocol, method=shepard, train=train)
         assert value == pytest.approx(wanted, abs=1e-12), score
 
 
@@ -257,8 +256,8 @@ def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, bl
 
 def test_a_bar_is_shown_where_someone_watches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     X, Y, _ = CASES["normal"]
-    monkeypatch.setattr(dre.metrics.pairs, "SECONDS_BEFORE_A_BAR", 0)
-    monkeypatch.setattr(dre.metrics.pairs, "someone_watches", lambda: True)
+    monkeypatch.setattr(dre.metrics.bar, "SECONDS_BEFORE_A_BAR", 0)
+    monkeypatch.setattr(dre.metrics.bar, "someone_watches", lambda: True)
     evaluate(X, Y)
     written = capsys.readouterr()
     assert "evaluate" in written.err
@@ -271,8 +270,8 @@ def test_no_bar_is_shown_where_nobody_watches_or_it_is_quick(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seconds: float, watched: bool
 ) -> None:
     X, Y, labels = CASES["normal"]
-    monkeypatch.setattr(dre.metrics.pairs, "SECONDS_BEFORE_A_BAR", seconds)
-    monkeypatch.setattr(dre.metrics.pairs, "someone_watches", lambda: watched)
+    monkeypatch.setattr(dre.metrics.bar, "SECONDS_BEFORE_A_BAR", seconds)
+    monkeypatch.setattr(dre.metrics.bar, "someone_watches", lambda: watched)
     evaluate(X, Y, labels)
     written = capsys.readouterr()
     assert written.err == ""
@@ -299,7 +298,7 @@ def test_nothing_is_random() -> None:
         ({"labels": np.zeros(129)}, r"labels has the shape \(129,\); expected one label for each of 130 rows"),
         ({"labels": {"a": np.zeros(130), "b": np.zeros(3)}}, r"labels\['b'\] has the shape \(3,\); expected one label"),
         ({"labels": pd.DataFrame(index=range(130))}, "labels has no columns"),
-        ({"Y": np.zeros((129, 2))}, "X has 130 rows and Y has 129; row i of Y"),
+        ({"Y": np.zeros((129, 2))}, "X has 130 rows and Y has 129; row i of both"),
     ],
 )
 def test_what_cannot_be_evaluated_is_an_error_that_names_the_remedy(options: dict[str, Any], message: str) -> None:

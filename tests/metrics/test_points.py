@@ -13,7 +13,8 @@ import scipy.sparse
 import torch
 
 import dre.metrics
-from dre.metrics.points import check_k, codes, first_level, levels, one_of, points, two_spaces
+from dre.metrics.labels import codes, first_level, levels
+from dre.metrics.points import check_k, one_of, points, two_spaces
 
 ROWS = np.random.default_rng(0).integers(256, size=(20, 4, 3))
 
@@ -79,7 +80,7 @@ def test_texts_are_an_error_that_says_to_convert_them() -> None:
 
 
 def test_different_numbers_of_rows_are_an_error_that_names_both() -> None:
-    with pytest.raises(ValueError, match="X has 30 rows and Y has 29; row i of Y must be the place of row i of X"):
+    with pytest.raises(ValueError, match="X has 30 rows and Y has 29; row i of both must be the same one"):
         two_spaces(np.zeros((30, 5)), np.zeros((29, 2)))
 
 

@@ -67,7 +67,7 @@ def test_shares_are_counted_from_the_place_at_which_both_have_a_neighbour(n: int
 
 
 def test_maps_of_different_numbers_of_rows_are_an_error_that_names_both() -> None:
-    with pytest.raises(ValueError, match="A has 50 rows and B has 40; both must be maps of the same rows"):
+    with pytest.raises(ValueError, match="A has 50 rows and B has 40; row i of both must be the same one"):
         neighbor_agreement(np.zeros((50, 2)), np.zeros((40, 2)))
 
 

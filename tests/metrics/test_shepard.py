@@ -135,10 +135,10 @@ def test_exact_is_exact_for_large_float32_data_too(monkeypatch: pytest.MonkeyPat
 
 def test_exact_beyond_the_memory_is_an_error_that_names_the_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y, _ = CASES["normal"]
-    monkeypatch.setattr(dre.metrics.shepard, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(dre.metrics.shepard, "available_bytes", lambda device: 1000)
     with pytest.raises(ValueError, match=r"130 rows takes about .* GiB are available; method='histogram'"):
         shepard_goodness(X, Y, method="exact")
-    monkeypatch.setattr(dre.metrics.shepard, "available_bytes", lambda: None)
+    monkeypatch.setattr(dre.metrics.shepard, "available_bytes", lambda device: None)
     assert shepard_goodness(X, Y, method="exact") == shepard_goodness(X, Y)
 
 

@@ -11,8 +11,8 @@ from scipy.spatial.distance import pdist
 import dre.distances
 import dre.metrics.study
 from dre.metrics import normalized_stress
+from dre.metrics.extent import Extent
 from dre.metrics.points import LOW, map_alone
-from dre.metrics.stress import Extent
 from dre.metrics.study import Study
 
 

@@ -11,13 +11,14 @@ from torch import Tensor
 
 import dre.distances
 from dre.metrics.evaluation import MEASURES
-from dre.metrics.measure import Measure, Score
-from dre.metrics.neighborhoods import Near, RanksOfOther
+from dre.metrics.extent import Extent
+from dre.metrics.neighborhoods import Near, RanksOfNeighbors
 from dre.metrics.pairs import Block
 from dre.metrics.points import HIGH, LOW, map_alone, two_spaces
-from dre.metrics.shepard import Binned, Counts
-from dre.metrics.stress import Extent, Stress
-from dre.metrics.study import Gathering, Part, Study
+from dre.metrics.question import Measure, Question, Score
+from dre.metrics.shepard_binned import Binned, Counts
+from dre.metrics.stress import Stress
+from dre.metrics.study import Gathering, Part, Precision, Study
 
 ROWS = torch.randn(70, 5, generator=torch.Generator().manual_seed(0), dtype=torch.double)
 LOG: list[str] = []
@@ -29,6 +30,7 @@ class Noted:
 
     name: str
     needs: tuple[Part, ...] = ()
+    precision: Precision = Precision.VALUES
 
     def begin(self, study: Study) -> Gathering:
         for part in self.needs:
@@ -56,7 +58,7 @@ def _empty_log() -> None:
 
 
 def study() -> Study:
-    return Study(two_spaces(ROWS, ROWS[:, :2]), 5)
+    return Study(two_spaces(ROWS, ROWS[:, :2]))
 
 
 A = Noted("a")
@@ -86,13 +88,13 @@ def test_what_does_not_need_each_other_shares_a_round() -> None:
 
 def test_all_measures_together_take_two_rounds() -> None:
     for protocol in ("standard", "paper"):
-        one = Study(two_spaces(ROWS, ROWS[:, :2]), 5, protocol=protocol, shepard="histogram")
-        one.levels = {"fine": torch.arange(70) % 4, "coarse": torch.arange(70) % 2}
-        rounds = one._rounds([part for measure in MEASURES for part in measure.parts(one)])
+        by_level = {"fine": torch.arange(70) % 4, "coarse": torch.arange(70) % 2}
+        question = Question(70, 5, protocol, "histogram", by_level)
+        rounds = study()._rounds([part for measure in MEASURES for part in measure.parts(question)])
         assert len(rounds) == 2
         first, second = map(set, rounds)
-        assert {Near(HIGH), Near(LOW), Counts(HIGH), Counts(LOW)} <= first
-        assert {RanksOfOther(HIGH), RanksOfOther(LOW), Binned()} <= second
+        assert {Near(HIGH, 5), Near(LOW, 5), Counts(HIGH), Counts(LOW)} <= first
+        assert {RanksOfNeighbors(HIGH, 5), RanksOfNeighbors(LOW, 5), Binned()} <= second
         assert (Extent(HIGH) in first, Stress(protocol) in second) == (protocol == "paper",) * 2
 
 
@@ -103,6 +105,7 @@ def test_every_pair_is_shown_once(monkeypatch: pytest.MonkeyPatch, limit: int) -
     @dataclass(frozen=True)
     class Seen:
         needs: tuple[Part, ...] = ()
+        precision: Precision = Precision.FLOAT64
 
         def begin(self, study: Study) -> Gathering:
             return _Seeing(lambda block: block.squared(HIGH))
@@ -132,29 +135,40 @@ def test_a_block_is_computed_when_it_is_asked_for_and_not_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "only_order", "dtype"),
+    ("kind", "precision", "large", "small"),
     [
-        (torch.double, False, torch.double),
-        (torch.float32, False, torch.float32),
-        (torch.double, True, torch.float32),
-        (torch.float32, True, torch.float32),
+        (torch.double, Precision.ORDER, torch.float32, torch.float32),
+        (torch.float32, Precision.ORDER, torch.float32, torch.float32),
+        (torch.double, Precision.VALUES, torch.double, torch.double),
+        (torch.float32, Precision.VALUES, torch.float32, torch.double),
+        (torch.float32, Precision.FLOAT64, torch.double, torch.double),
     ],
 )
-def test_large_data_are_multiplied_in_float32_where_values_do_not_matter_or_had_no_more(
-    monkeypatch: pytest.MonkeyPatch, kind: torch.dtype, only_order: bool, dtype: torch.dtype
+def test_the_products_are_as_precise_as_a_part_needs_them(
+    monkeypatch: pytest.MonkeyPatch, kind: torch.dtype, precision: Precision, large: torch.dtype, small: torch.dtype
 ) -> None:
-    monkeypatch.setattr("dre.metrics.study.IN_FLOAT64_UP_TO", 69)
-    assert Study(map_alone(ROWS.to(kind)), only_order=only_order).distances(LOW).dtype == dtype
-    monkeypatch.setattr("dre.metrics.study.IN_FLOAT64_UP_TO", 70)
-    assert Study(map_alone(ROWS.to(kind)), only_order=only_order).distances(LOW).dtype == (
-        torch.float32 if only_order else torch.double
-    )
+    for limit, dtype in ((69, large), (70, small)):
+        monkeypatch.setattr("dre.metrics.study.IN_FLOAT64_UP_TO", limit)
+        one = Study(map_alone(ROWS.to(kind)))
+        one.find(Noted("a", precision=precision))
+        assert one.distances(LOW).dtype == dtype
+
+
+def test_a_part_that_needs_more_precision_gets_it_after_one_that_did_not() -> None:
+    one = study()
+    one.find(Near(HIGH, 5))
+    assert one.distances(HIGH).dtype == torch.float32
+    one.find(Noted("a", precision=Precision.FLOAT64))
+    assert one.distances(HIGH).dtype == torch.double
 
 
 def test_a_measure_gives_its_value_or_that_of_each_point() -> None:
-    measure = Measure("m", lambda study: (A,), lambda study: Score(study.find(A)[0], torch.ones(3)))
-    assert measure(study()) == 2415
-    assert measure(study(), per_point=True).tolist() == [1, 1, 1]
+    question = Question(70)
+    measure = Measure("m", lambda question: (A,), lambda question, study: Score(study.find(A)[0], torch.ones(3)))
+    assert measure.value(question, study()) == 2415
+    assert measure.of_points(question, study()).tolist() == [1, 1, 1]
+    with pytest.raises(TypeError, match="m has no value of a single point"):
+        Measure("m", lambda question: (), lambda question, study: Score(1.0)).of_points(question, study())
 
 
 def test_the_measures_are_named_as_their_functions() -> None:

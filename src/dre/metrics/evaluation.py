@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from dre.metrics.centroids import CENTROID_CORRELATION
+from dre.metrics.labels import first_level, levels
 from dre.metrics.nearest_neighbor import NEAREST_NEIGHBOR, read_train
-from dre.metrics.neighborhood_hit import BY_LEVEL, NEIGHBORHOOD_HIT
-from dre.metrics.points import LOW, Device, check_k, first_level, levels, one_of, two_spaces
-from dre.metrics.protocol import PROTOCOLS
+from dre.metrics.neighborhood_hit import NEIGHBORHOOD_HIT, NEIGHBORHOOD_HIT_BY_LEVEL
+from dre.metrics.points import LOW, Device, check_k, one_of, two_spaces
+from dre.metrics.question import PROTOCOLS, Question
 from dre.metrics.shepard import METHODS, SHEPARD_GOODNESS
 from dre.metrics.silhouette import SILHOUETTE
 from dre.metrics.stress import NORMALIZED_STRESS
@@ -33,7 +34,7 @@ MEASURES = (
     NORMALIZED_STRESS,
     SILHOUETTE,
     CENTROID_CORRELATION,
-    BY_LEVEL,
+    NEIGHBORHOOD_HIT_BY_LEVEL,
 )
 
 
@@ -56,20 +57,24 @@ class Evaluation(Mapping[str, Any]):
         return len(self.scores)
 
     def __str__(self) -> str:
-        lines = [f"{name:<28s}{value:8.4f}  {remark}".rstrip() for name, value, remark in self._lines()]
+        rows = list(self._rows())
+        width = max(len(name) for name, _, _ in rows)
+        lines = [f"{name:<{width}s}{value:9.4f}  {remark}".rstrip() for name, value, remark in rows]
         return "\n".join([self.title, *lines])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [(name, f"{value:.4f}", remark) for name, value, remark in self._lines()]
-        cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
-        return f"<table><caption>{self.title}</caption>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        cells = [(name, f"{value:.4f}", remark) for name, value, remark in self._rows()]
+        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in cells]
+        return f"<table><caption>{html.escape(self.title)}</caption>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
-    def _lines(self) -> Iterator[tuple[str, float, str]]:
+    def _rows(self) -> Iterator[tuple[str, float, str]]:
         for name, value in self.scores.items():
             if isinstance(value, dict):
-                yield from ((f"neighborhood_hit, {level}", each, "") for level, each in value.items())
+                yield from (
+                    (f"{name.removesuffix('_by_level')}, {level}", each, self.remarks[name]) for level, each in value.items()
+                )
             else:
                 yield name, value, self.remarks[name]
 
@@ -99,27 +104,32 @@ def evaluate(
     ``nearest_neighbor``, ``neighborhood_hit``, ``silhouette`` and, from 3 classes on, ``centroid_correlation``. Each is a
     function of ``dre.metrics`` with its equation in its docstring.
 
-    ``labels``: one per row, or several levels by name, {"cluster": …, "class": …}, of which the first is used and all appear in
-    ``neighborhood_hit_by_level``. ``protocol="paper"`` counts as the paper's tables do. ``train=(Y_train, labels_train)``
-    makes the 1-NN accuracy that of held-out rows instead of leave-one-out. ``shepard`` is the method of ``shepard_goodness``.
-    ``result.per_point`` has the trustworthiness and continuity, and the other scores that are means, of every point.
+    ``k`` neighbours are looked at, fewer than half the rows; ``device`` is where. ``labels``: one per row, or several levels by
+    name, {"cluster": …, "class": …}, of which the first is used and all appear in ``neighborhood_hit_by_level``; with so many
+    classes that they can't be labels, some scores are left out. ``protocol="paper"`` counts as the paper's tables do.
+    ``train=(Y_train, labels_train)`` makes the 1-NN accuracy that of held-out rows instead of leave-one-out. ``shepard`` is the
+    method of ``shepard_goodness``. ``result.per_point`` has the trustworthiness and continuity, and the other scores that are
+    means, of every point.
     """
     one_of("protocol", protocol, PROTOCOLS)
     one_of("shepard", shepard, METHODS)
-    spaces = two_spaces(X, Y, device)
-    study = Study(spaces, check_k(k, len(spaces[LOW])), protocol=protocol, shepard=shepard, title="evaluate")
-    if labels is not None:
-        study.levels = levels(labels, study.n)
-    if train is not None:
-        if labels is None:
-            raise ValueError("train=(Y_train, labels_train) is for the 1-NN accuracy, which needs labels as well")
-        study.train = read_train(train, first_level(labels), study.spaces[LOW])
-    measures = [measure for measure in MEASURES if measure.applies(study)]
-    study.find(*(part for measure in measures for part in measure.parts(study)))
-    found = {measure.name: measure.score(study) for measure in measures}
+    if train is not None and labels is None:
+        raise ValueError("train=(Y_train, labels_train) is for the 1-NN accuracy, which needs labels as well")
+    study = Study(two_spaces(X, Y, device), "evaluate")
+    by_level = {} if labels is None else levels(labels, study.n)
+    known = None if train is None else read_train(train, first_level(labels), study.spaces[LOW])
+    question = Question(study.n, check_k(k, study.n), protocol, shepard, by_level, known)
+    measures = [measure for measure in MEASURES if measure.applies(question)]
+    study.find(*(part for measure in measures for part in measure.parts(question)))
+    found = {measure.name: measure.score(question, study) for measure in measures}
     return Evaluation(
         {name: score.value for name, score in found.items()},
         {name: score.remark for name, score in found.items()},
         {name: score.per_point.cpu().numpy() for name, score in found.items() if score.per_point is not None},
-        f"{study.n:,} rows, k = {study.k}, {protocol} protocol",
+        _title(question),
     )
+
+
+def _title(question: Question) -> str:
+    level = f", labels: {next(iter(question.levels))}" if len(question.levels) > 1 else ""
+    return f"{question.n:,} rows, k = {question.k}, {question.protocol} protocol{level}"

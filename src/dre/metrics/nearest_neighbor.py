@@ -8,10 +8,11 @@ import numpy as np
 from torch import Tensor
 
 from dre.distances import Distances
-from dre.metrics.measure import Measure, Score
+from dre.metrics.labels import codes, plain_labels
 from dre.metrics.neighborhoods import Near
-from dre.metrics.points import LOW, Device, codes, map_alone, plain_labels, points
-from dre.metrics.study import Study, Train
+from dre.metrics.points import LOW, Device, map_alone, points
+from dre.metrics.question import Measure, Question, Score, Train
+from dre.metrics.study import Study
 from dre.order import nearest_to
 
 
@@ -29,13 +30,12 @@ def nearest_neighbor(Y: Any, labels: Any, *, train: tuple[Any, Any] | None = Non
     among the training points: the accuracy on held-out rows. Without it among all other points of Y: leave-one-out. Of two that
     are equally near, the one with the lower index.
     """
-    study = Study(map_alone(Y, device), title="1-NN")
-    study.levels = {"labels": codes(labels, study.n)}
-    if train is not None:
-        study.train = read_train(train, labels, study.spaces[LOW])
-    elif study.n < 2:
+    study = Study(map_alone(Y, device), "1-NN")
+    own = {"labels": codes(labels, study.n)}
+    if train is None and study.n < 2:
         raise ValueError(f"{study.n} rows have no neighbours; pass train=(Y_train, labels_train)")
-    return NEAREST_NEIGHBOR(study)  # type: ignore[no-any-return]
+    known = None if train is None else read_train(train, labels, study.spaces[LOW])
+    return NEAREST_NEIGHBOR.value(Question(study.n, levels=own, train=known), study)
 
 
 def read_train(train: Any, labels: Any, places: Tensor) -> Train:
@@ -50,19 +50,20 @@ def read_train(train: Any, labels: Any, places: Tensor) -> Train:
     return Train(known, both[len(own) :], both[: len(own)])
 
 
-def _score(study: Study) -> Score:
-    if study.train is None:
-        nearest = study.find(Near(LOW))[0].indices[:, 0].cpu()
-        hits = study.labels[nearest] == study.labels
-        return Score(float(hits.double().mean()), hits.double(), "leave-one-out")
-    nearest = nearest_to(Distances(study.train.places), study.spaces[LOW], 1).indices[:, 0].cpu()
-    hits = study.train.labels[nearest] == study.train.own_labels
-    return Score(float(hits.double().mean()), hits.double(), "nearest training row")
+def _score(question: Question, study: Study) -> Score:
+    if question.train is None:
+        nearest = study.find(Near(LOW, question.k))[0].indices[:, 0].cpu()
+        hits, remark = question.labels[nearest] == question.labels, "leave-one-out"
+    else:
+        known = question.train
+        nearest = nearest_to(Distances(known.places), study.spaces[LOW], 1).indices[:, 0].cpu()
+        hits, remark = known.labels[nearest] == known.own_labels, "nearest training row"
+    return Score(float(hits.double().mean()), hits.double(), remark)
 
 
 NEAREST_NEIGHBOR = Measure(
     "nearest_neighbor",
-    parts=lambda study: () if study.train is not None else (Near(LOW),),
+    parts=lambda question: (Near(LOW, question.k),) if question.train is None else (),
     score=_score,
-    applies=lambda study: bool(study.levels),
+    applies=lambda question: bool(question.levels),
 )

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from dre.metrics.measure import Measure, Score
+from dre.metrics.labels import codes, levels
 from dre.metrics.neighborhoods import Near
-from dre.metrics.points import LOW, Device, check_k, codes, levels, map_alone, one_of
-from dre.metrics.protocol import PAPER, PROTOCOLS
+from dre.metrics.points import LOW, Device, check_k, map_alone, one_of
+from dre.metrics.question import PAPER, PROTOCOLS, Measure, Question, Score
 from dre.metrics.study import Study
 
 Array = np.ndarray[Any, Any]
@@ -30,14 +30,13 @@ def neighborhood_hit(
     among its k, as the paper's tables do; that raises it. ``per_point=True`` gives an array of n values.
     """
     one_of("protocol", protocol, PROTOCOLS)
-    spaces = map_alone(Y, device)
-    study = Study(spaces, check_k(k, len(spaces[LOW])), protocol=protocol, title="neighbourhood hit")
-    study.levels = {"labels": codes(labels, study.n)}
-    return NEIGHBORHOOD_HIT(study, per_point)  # type: ignore[no-any-return]
+    study = Study(map_alone(Y, device), "neighbourhood hit")
+    question = Question(study.n, check_k(k, study.n), protocol, levels={"labels": codes(labels, study.n)})
+    return NEIGHBORHOOD_HIT.of_points(question, study) if per_point else NEIGHBORHOOD_HIT.value(question, study)
 
 
 def neighborhood_hit_by_level(
-    Y: Any, levels_of_labels: Any, *, k: int = 7, protocol: str = "standard", device: Device = "auto"
+    Y: Any, labels: Any, *, k: int = 7, protocol: str = "standard", device: Device = "auto"
 ) -> dict[str, float]:
     """The neighbourhood hit at several levels of labels, such as clusters and the classes they belong to.
 
@@ -46,34 +45,44 @@ def neighborhood_hit_by_level(
     >>> neighborhood_hit_by_level(Y, {"cluster": list("aabbccdd"), "class": list("xxxxyyyy")}, k=2)
     {'cluster': 0.5, 'class': 1.0}
 
-    Where the finer one misses and the coarser one doesn't, neighbours that are not of the same cluster are of a related one:
-    the map keeps what lies above the clusters.
+    Where the finer level misses and the coarser one hits, the neighbours belong to related clusters: the map keeps the
+    structure above the clusters.
     """
     one_of("protocol", protocol, PROTOCOLS)
-    spaces = map_alone(Y, device)
-    study = Study(spaces, check_k(k, len(spaces[LOW])), protocol=protocol, title="neighbourhood hit")
-    study.levels = levels(levels_of_labels, study.n)
-    return BY_LEVEL(study)  # type: ignore[no-any-return]
+    study = Study(map_alone(Y, device), "neighbourhood hit")
+    question = Question(study.n, check_k(k, study.n), protocol, levels=levels(labels, study.n))
+    return {name: float(_shares(question, study, of_level).mean()) for name, of_level in question.levels.items()}
 
 
-def _shares(study: Study, labels: Tensor) -> Tensor:
+def _shares(question: Question, study: Study, labels: Tensor) -> Tensor:
     """(n,) of k neighbours each; in the paper's protocol the first of them is the point itself."""
-    near, itself = study.find(Near(LOW))[0].indices, study.protocol == PAPER
+    near, itself = study.find(Near(LOW, question.k))[0].indices, question.protocol == PAPER
     labels = labels.to(near.device)
-    others = near[:, : study.k - 1] if itself else near
+    others = near[:, : question.k - 1] if itself else near
     hits: Tensor = (labels[others] == labels[:, None]).sum(1).double()
-    return (hits + itself) / study.k
+    return (hits + itself) / question.k
 
 
-def _score(study: Study) -> Score:
-    shares = _shares(study, study.labels)
-    return Score(float(shares.mean()), shares, "counts itself" if study.protocol == PAPER else "")
+def _remark(question: Question) -> str:
+    return "counts itself" if question.protocol == PAPER else ""
 
 
-NEIGHBORHOOD_HIT = Measure("neighborhood_hit", lambda study: (Near(LOW),), _score, lambda study: bool(study.levels))
-BY_LEVEL = Measure(
+def _score(question: Question, study: Study) -> Score:
+    shares = _shares(question, study, question.labels)
+    return Score(float(shares.mean()), shares, _remark(question))
+
+
+def _score_by_level(question: Question, study: Study) -> Score:
+    found = {name: float(_shares(question, study, labels).mean()) for name, labels in question.levels.items()}
+    return Score(found, remark=_remark(question))
+
+
+NEIGHBORHOOD_HIT = Measure(
+    "neighborhood_hit", lambda question: (Near(LOW, question.k),), _score, lambda question: bool(question.levels)
+)
+NEIGHBORHOOD_HIT_BY_LEVEL = Measure(
     "neighborhood_hit_by_level",
-    parts=lambda study: (Near(LOW),),
-    score=lambda study: Score({name: float(_shares(study, labels).mean()) for name, labels in study.levels.items()}),
-    applies=lambda study: len(study.levels) > 1,
+    lambda question: (Near(LOW, question.k),),
+    _score_by_level,
+    lambda question: len(question.levels) > 1,
 )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
-from dre.distances import both_ways
+from dre.distances import Distances, both_ways
 from dre.metrics.pairs import Block
 from dre.metrics.points import HIGH, LOW
 from dre.metrics.ranks import Ranks
-from dre.metrics.study import Gathering, Part, Study
-from dre.order import Gathered, Nearest, nearest_rows, tree_is_quicker
+from dre.metrics.study import Gathering, Part, Precision, Study
+from dre.order import Nearest, NearestSoFar, nearest_rows, tree_is_quicker
 
 
 @dataclass(frozen=True)
@@ -19,45 +20,59 @@ class Near:
     """The k nearest others of every row in a space."""
 
     space: str
-    needs: tuple[Part, ...] = ()
+    k: int
+    needs: ClassVar[tuple[Part, ...]] = ()
+    precision: ClassVar[Precision] = Precision.ORDER
 
     def begin(self, study: Study) -> Gathering:
-        return _Near(study, self.space)
+        distances = study.distances(self.space)
+        if tree_is_quicker(distances, self.k):
+            return _Known(nearest_rows(distances, self.k))
+        return _Near(self.space, NearestSoFar(distances, self.k))
 
 
 @dataclass(frozen=True)
-class RanksOfOther:
-    """(n, k) the ranks in a space of those who are nearest in the other: 1 for the nearest."""
+class RanksOfNeighbors:
+    """(n, k) the ranks in a space of those who are the k nearest in the other: 1 for the nearest."""
 
-    space: str
+    ranked_in: str
+    k: int
+    precision: ClassVar[Precision] = Precision.ORDER
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        return (Near(LOW if self.space == HIGH else HIGH),)
+        return (Near(LOW if self.ranked_in == HIGH else HIGH, self.k),)
 
     def begin(self, study: Study) -> Gathering:
-        return _Ranks(study, self.space, study.find(*self.needs)[0].indices)
+        (near,) = study.find(*self.needs)
+        return _Ranks(self.ranked_in, study.distances(self.ranked_in), near.indices)
+
+
+class _Known:
+    def __init__(self, nearest: Nearest) -> None:
+        self._nearest = nearest
+
+    def take(self, block: Block) -> None:
+        """It needs none."""
+
+    def result(self) -> Nearest:
+        return self._nearest
 
 
 class _Near:
-    def __init__(self, study: Study, space: str) -> None:
-        distances = study.distances(space)
-        self._space = space
-        self._by_tree = nearest_rows(distances, study.k) if tree_is_quicker(distances, study.k) else None
-        self._gathered = Gathered(distances, study.k) if self._by_tree is None else None
+    def __init__(self, space: str, so_far: NearestSoFar) -> None:
+        self._space, self._so_far = space, so_far
 
     def take(self, block: Block) -> None:
-        if self._gathered is not None:
-            both_ways(self._gathered.take, block.some, block.others, block.squared(self._space))
+        both_ways(self._so_far.take, block.some, block.others, block.squared(self._space))
 
     def result(self) -> Nearest:
-        return self._by_tree if self._gathered is None else self._gathered.nearest()  # type: ignore[return-value]
+        return self._so_far.nearest()
 
 
 class _Ranks:
-    def __init__(self, study: Study, space: str, targets: Tensor) -> None:
-        self._space = space
-        self._ranks = Ranks(study.distances(space), targets)
+    def __init__(self, space: str, distances: Distances, targets: Tensor) -> None:
+        self._space, self._ranks = space, Ranks(distances, targets)
 
     def take(self, block: Block) -> None:
         both_ways(self._ranks.take, block.some, block.others, block.squared(self._space))

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from dre.distances import Distances
-from dre.observe.progress import someone_watches
-
-SECONDS_BEFORE_A_BAR = 2.0
 
 
 class Block:
@@ -23,7 +18,7 @@ class Block:
         self._squared: dict[str, Tensor] = {}
 
     def squared(self, space: str) -> Tensor:
-        """(some, others); a row's distance to itself is infinite."""
+        """(some, others), for reading only; a row's distance to itself is infinite."""
         if space not in self._squared:
             self._squared[space] = self._spaces[space].block(self.some, self.others)
         return self._squared[space]
@@ -33,13 +28,3 @@ class Block:
         if self.some != self.others:
             return values.reshape(-1)
         return values[torch.ones_like(values, dtype=torch.bool).triu_(1)]
-
-
-@contextmanager
-def progress(title: str, steps: int) -> Iterator[Any]:
-    """A bar, if someone watches and it takes long."""
-    from tqdm.auto import tqdm
-
-    hidden = not someone_watches()
-    with tqdm(total=steps, desc=title, disable=hidden, delay=SECONDS_BEFORE_A_BAR, leave=False) as bar:
-        yield bar

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dre.metrics.neighborhoods import Near
-from dre.metrics.points import HIGH, LOW, Device, check_k, points, two_spaces
+from dre.metrics.points import HIGH, LOW, Device, check_k, two_spaces
 from dre.metrics.study import Study
 
 Array = np.ndarray[Any, Any]
@@ -25,10 +25,10 @@ def neighbor_recall(X: Any, Y: Any, *, k: int = 100, device: Device = "auto") ->
 
     recall(m) = 1/(nm) Σᵢ |N_X(i, m) ∩ N_Y(i, m)| for m = 1…k. At random it is m/(n-1). ``dre.plot.recall`` draws it.
     """
-    spaces = two_spaces(X, Y, device)
-    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="recall")
-    high, low = study.find(Near(HIGH), Near(LOW))
-    return shared(high.indices, low.indices).cpu().numpy()
+    study = Study(two_spaces(X, Y, device), "recall")
+    k = check_k(k, study.n)
+    high, low = study.find(Near(HIGH, k), Near(LOW, k))
+    return np.asarray(shared(high.indices, low.indices).cpu().numpy())
 
 
 def neighbor_agreement(A: Any, B: Any, *, k: int = 15, device: Device = "auto") -> float:
@@ -41,13 +41,10 @@ def neighbor_agreement(A: Any, B: Any, *, k: int = 15, device: Device = "auto") 
 
     1/(nk) Σᵢ |N_A(i, k) ∩ N_B(i, k)|: 1 when all agree, k/(n-1) at random.
     """
-    a, b = points(A, "A", device), points(B, "B", device)
-    if len(a) != len(b):
-        raise ValueError(f"A has {len(a)} rows and B has {len(b)}; both must be maps of the same rows")
-    spaces = two_spaces(a, b, device)
-    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="agreement")
-    high, low = study.find(Near(HIGH), Near(LOW))
-    return float(shared(high.indices, low.indices)[-1])
+    study = Study(two_spaces(A, B, device, names=("A", "B")), "agreement")
+    k = check_k(k, study.n)
+    first, second = study.find(Near(HIGH, k), Near(LOW, k))
+    return float(shared(first.indices, second.indices)[-1])
 
 
 def shared(a: Tensor, b: Tensor, rows_at_once: int = 4096) -> Tensor:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dre.metrics.extent import Extent, Range
 from dre.metrics.pairs import Block
 from dre.metrics.points import HIGH, LOW, Device, two_spaces
-from dre.metrics.stress import Extent
-from dre.metrics.study import Gathering, Part, Study
+from dre.metrics.study import Gathering, Part, Precision, Study
 
 Array = np.ndarray[Any, Any]
 
@@ -31,11 +31,11 @@ def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, device: Device = "auto")
     >>> int(shepard_diagram(X, X[:, :2], bins=10).counts.sum()) == 100 * 99 // 2
     True
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 2:
         raise ValueError(f"bins={bins!r}; expected a whole number from 2 on")
-    study = Study(two_spaces(X, Y, device), title="Shepard diagram")
-    (counts,) = study.find(Joint(bins))
-    return ShepardDiagram(counts.cpu().numpy(), *(_edges(study, space, bins) for space in (HIGH, LOW)))
+    study = Study(two_spaces(X, Y, device), "Shepard diagram")
+    (counts,) = study.find(Joint(int(bins)))
+    return ShepardDiagram(counts.cpu().numpy(), *(_edges(study, space, int(bins)) for space in (HIGH, LOW)))
 
 
 def _edges(study: Study, space: str, bins: int) -> Array:
@@ -48,27 +48,26 @@ class Joint:
     """(bins, bins) the number of pairs by both distances, each from its smallest to its largest."""
 
     bins: int
-    needs: tuple[Part, ...] = (Extent(HIGH), Extent(LOW))
+    needs: ClassVar[tuple[Part, ...]] = (Extent(HIGH), Extent(LOW))
+    precision: ClassVar[Precision] = Precision.VALUES
 
     def begin(self, study: Study) -> Gathering:
         high, low = study.find(*self.needs)
-        return _Joint(self.bins, high, low, study.spaces[LOW].device)
+        return _Joint(self.bins, {HIGH: high, LOW: low}, study.device)
 
 
 class _Joint:
-    def __init__(self, bins: int, high: tuple[float, float], low: tuple[float, float], device: torch.device) -> None:
-        self._bins, self._extents = bins, {HIGH: high, LOW: low}
+    def __init__(self, bins: int, extents: dict[str, Range], device: torch.device) -> None:
+        self._bins, self._extents = bins, extents
         self._counts = torch.zeros(bins * bins, dtype=torch.long, device=device)
 
     def take(self, block: Block) -> None:
-        both = self._bin(block, HIGH) * self._bins + self._bin(block, LOW)
-        self._counts += both.bincount(minlength=len(self._counts))
+        high, low = (self._bin(block, space) for space in (HIGH, LOW))
+        self._counts += (high * self._bins + low).bincount(minlength=len(self._counts))
 
     def _bin(self, block: Block, space: str) -> Tensor:
-        least, most = self._extents[space]
-        distances = block.once(block.squared(space)).clamp_min(0).sqrt_()
-        share = distances.sub_(least).mul_(self._bins / (most - least) if most > least else 0.0)
-        return share.long().clamp_(0, self._bins - 1)
+        share = self._extents[space].scaled(block.once(block.squared(space)))
+        return share.mul_(self._bins).long().clamp_(0, self._bins - 1)
 
     def result(self) -> Tensor:
         return self._counts.view(self._bins, self._bins)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dre.distances import both_ways
-from dre.metrics.measure import Measure, Score
+from dre.metrics.labels import codes
 from dre.metrics.pairs import Block
-from dre.metrics.points import LOW, Device, codes, map_alone
-from dre.metrics.study import Gathering, Part, Study
+from dre.metrics.points import LOW, Device, map_alone
+from dre.metrics.question import Measure, Question, Score
+from dre.metrics.study import Gathering, Part, Precision, Study
 
 Array = np.ndarray[Any, Any]
+MOST_CLASSES = 1_000  # a sum for each row and class is held
 
 
 def silhouette(Y: Any, labels: Any, *, per_point: bool = False, device: Device = "auto") -> float | Array:
@@ -29,22 +31,30 @@ def silhouette(Y: Any, labels: Any, *, per_point: bool = False, device: Device =
     s = 1/n Σᵢ (bᵢ - aᵢ)/max(aᵢ, bᵢ), where aᵢ is the mean distance of i to the others of its class and bᵢ that to the class for
     which it is smallest; 0 for the only one of a class. ``per_point=True`` gives an array of n values.
     """
-    study = Study(map_alone(Y, device), title="silhouette")
-    study.levels = {"labels": codes(labels, study.n)}
-    if not SILHOUETTE.applies(study):
-        classes = int(study.labels.max()) + 1
-        raise ValueError(f"{classes} classes among {study.n} rows; a silhouette needs at least 2, and fewer than rows")
-    return SILHOUETTE(study, per_point)  # type: ignore[no-any-return]
+    study = Study(map_alone(Y, device), "silhouette")
+    question = Question(study.n, levels={"labels": codes(labels, study.n)})
+    if not SILHOUETTE.applies(question):
+        limit = f"at least 2, and fewer than rows and than {MOST_CLASSES:,}"
+        raise ValueError(f"{question.classes:,} classes among {study.n:,} rows; a silhouette needs {limit}: are these labels?")
+    return SILHOUETTE.of_points(question, study) if per_point else SILHOUETTE.value(question, study)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ToClasses:
     """(n, classes) the sum of the distances of each row of the map to those of each class."""
 
-    needs: tuple[Part, ...] = ()
+    labels: Tensor
+    needs: ClassVar[tuple[Part, ...]] = ()
+    precision: ClassVar[Precision] = Precision.VALUES
 
     def begin(self, study: Study) -> Gathering:
-        return _ToClasses(study.labels.to(study.spaces[LOW].device))
+        return _ToClasses(self.labels.to(study.device))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ToClasses) and other.labels is self.labels  # a question has its labels once
+
+    def __hash__(self) -> int:
+        return id(self.labels)
 
 
 class _ToClasses:
@@ -65,13 +75,13 @@ class _ToClasses:
         return self._sums
 
 
-def _score(study: Study) -> Score:
-    sums = study.find(ToClasses())[0]
-    labels = study.labels.to(sums.device)
+def _score(question: Question, study: Study) -> Score:
+    sums = study.find(ToClasses(question.labels))[0]
+    labels = question.labels.to(sums.device)
     sizes = labels.bincount(minlength=sums.shape[1]).double()
     own = labels[:, None]
     within = sums.gather(1, own)[:, 0] / (sizes[labels] - 1).clamp_min(1)
-    between = (sums / sizes).scatter(1, own, torch.inf).amin(1)
+    between = (sums / sizes).scatter_(1, own, torch.inf).amin(1)
     values = (between - within) / torch.maximum(within, between).clamp_min(torch.finfo(torch.double).tiny)
     values.masked_fill_(sizes[labels] == 1, 0.0)
     return Score(float(values.mean()), values)
@@ -79,7 +89,7 @@ def _score(study: Study) -> Score:
 
 SILHOUETTE = Measure(
     "silhouette",
-    parts=lambda study: (ToClasses(),),
+    parts=lambda question: (ToClasses(question.labels),),
     score=_score,
-    applies=lambda study: bool(study.levels) and 2 <= int(study.labels.max()) + 1 < study.n,
+    applies=lambda question: 2 <= question.classes < min(question.n, MOST_CLASSES + 1),
 )

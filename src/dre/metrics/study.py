@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from enum import IntEnum
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from dre.distances import Distances
-from dre.metrics.pairs import Block, progress
+from dre.metrics.bar import progress
+from dre.metrics.pairs import Block
 from dre.metrics.points import LOW
-from dre.metrics.protocol import STANDARD
 
 IN_FLOAT64_UP_TO = 5_000  # rows: below, products in float64 take less than a second
+
+
+class Precision(IntEnum):
+    """What a part needs of the products that distances come from."""
+
+    ORDER = 0  # only who is nearer: float32 will do, since what it leaves open is settled
+    VALUES = 1  # the distances, as precise as the data are
+    FLOAT64 = 2
 
 
 class Gathering(Protocol):
@@ -31,76 +39,72 @@ class Part(Protocol):
     @property
     def needs(self) -> tuple[Part, ...]: ...
 
+    @property
+    def precision(self) -> Precision: ...
+
     def begin(self, study: Study) -> Gathering: ...
 
 
-class Train(NamedTuple):
-    """Points of the map that were fitted, where those under study were held out."""
-
-    places: Tensor  # (m, d)
-    labels: Tensor  # (m,)
-    own_labels: Tensor  # (n,) of the rows under study, on the same scale
-
-
-@dataclass
 class Study:
-    """Points (n, d) by space, how to count, and all that was found so far."""
+    """Points (n, d) by space, and all that was gathered about them so far."""
 
-    spaces: dict[str, Tensor]
-    k: int = 1
-    protocol: str = STANDARD
-    shepard: str = "auto"  # how the Shepard goodness is computed
-    levels: dict[str, Tensor] = field(default_factory=dict)  # labels (n,) as numbers, by the name of their level
-    train: Train | None = None
-    only_order: bool = False  # the values of distances don't matter: their order can be had from float32 products
-    title: str = "metrics"
-    _distances: dict[str, Distances] = field(default_factory=dict)
-    _found: dict[Part, Any] = field(default_factory=dict)
+    def __init__(self, spaces: dict[str, Tensor], title: str = "metrics") -> None:
+        self.spaces, self._title = spaces, title
+        self._precision = Precision.ORDER
+        self._distances: dict[str, Distances] = {}
+        self._found: dict[Part, Any] = {}
 
     @property
     def n(self) -> int:
         return len(self.spaces[LOW])
 
     @property
-    def labels(self) -> Tensor:
-        """Those of the first level."""
-        return next(iter(self.levels.values()))
+    def device(self) -> torch.device:
+        return self.spaces[LOW].device
 
     def distances(self, space: str) -> Distances:
         if space not in self._distances:
             rows = self.spaces[space]
-            small = self.n <= IN_FLOAT64_UP_TO or self.shepard == "exact"
-            in_float64 = not self.only_order and (small or rows.dtype == torch.double)
+            precise = rows.dtype == torch.double or self.n <= IN_FLOAT64_UP_TO
+            in_float64 = self._precision == Precision.FLOAT64 or (self._precision == Precision.VALUES and precise)
             self._distances[space] = Distances(rows, torch.double if in_float64 else None)
         return self._distances[space]
 
     def find(self, *parts: Part) -> list[Any]:
         """The parts, gathered together; what one of them needs first is gathered in a round before it."""
         rounds = self._rounds(parts)
-        if not rounds:
-            return [self._found[part] for part in parts]
-        blocks = list(self.distances(LOW).half())
-        with progress(self.title, len(rounds) * len(blocks)) as bar:
+        if rounds:
+            self._go_through(rounds)
+        return [self._found[part] for part in parts]
+
+    def _go_through(self, rounds: list[list[Part]]) -> None:
+        needed = max(part.precision for ready in rounds for part in ready)
+        if needed > self._precision:
+            self._precision = needed
+            self._distances.clear()
+        distances = {space: self.distances(space) for space in self.spaces}
+        blocks = list(distances[LOW].half())
+        with progress(self._title, len(rounds) * len(blocks)) as bar:
             for ready in rounds:
                 under_way = {part: part.begin(self) for part in ready}
                 for some, others in blocks:
-                    block = Block(some, others, {space: self.distances(space) for space in self.spaces})
+                    block = Block(some, others, distances)
                     for gathering in under_way.values():
                         gathering.take(block)
                     bar.update()
                 self._found |= {part: gathering.result() for part, gathering in under_way.items()}
-        return [self._found[part] for part in parts]
 
     def _rounds(self, parts: Sequence[Part]) -> list[list[Part]]:
-        open_parts = {part: None for part in parts if part not in self._found}
-        for part in list(open_parts):
-            for level in self._rounds(part.needs):
-                open_parts |= dict.fromkeys(level)
+        """What is not found yet, in an order in which everything comes after what it needs."""
+        missing = {part: None for part in parts if part not in self._found}
+        for part in list(missing):
+            for needed in self._rounds(part.needs):
+                missing |= dict.fromkeys(needed)
         rounds: list[list[Part]] = []
         known = set(self._found)
-        while open_parts:
-            ready = [part for part in open_parts if known.issuperset(part.needs)]
+        while missing:
+            ready = [part for part in missing if known.issuperset(part.needs)]
             rounds.append(ready)
             known |= set(ready)
-            open_parts = {part: None for part in open_parts if part not in known}
+            missing = {part: None for part in missing if part not in known}
         return rounds

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dre.metrics.measure import Measure, Score
-from dre.metrics.neighborhoods import RanksOfOther
+from dre.metrics.neighborhoods import RanksOfNeighbors
 from dre.metrics.points import HIGH, LOW, Device, check_k, two_spaces
+from dre.metrics.question import Measure, Question, Score
 from dre.metrics.study import Study
 
 Array = np.ndarray[Any, Any]
@@ -25,13 +25,13 @@ def trustworthiness(X: Any, Y: Any, *, k: int = 7, per_point: bool = False, devi
     T = 1 - 2/(nk(2n-3k-1)) Σᵢ Σⱼ (r(i, j) - k), over the j that are among the k nearest of i in Y but not in X; r(i, j) is the
     rank of j among the others of i in X, 1 for the nearest.
 
-    Exact at any n, on data of any precision: float32 products say who is nearer, and the differences themselves, in float64,
-    where that is close. Ties are broken by index. ``per_point=True`` gives an array of n values, whose mean T is: where the map
-    lies.
+    Exact for any n and precision: float32 products decide where they are clear, float64 differences where two distances are too
+    close to tell, and ties go by index. ``per_point=True`` gives an array of n values: their mean is T, and the low ones show
+    where the map lies.
     """
-    spaces = two_spaces(X, Y, device)
-    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="trustworthiness")
-    return TRUSTWORTHINESS(study, per_point)  # type: ignore[no-any-return]
+    study = Study(two_spaces(X, Y, device), "trustworthiness")
+    question = Question(study.n, check_k(k, study.n))
+    return TRUSTWORTHINESS.of_points(question, study) if per_point else TRUSTWORTHINESS.value(question, study)
 
 
 def continuity(X: Any, Y: Any, *, k: int = 7, per_point: bool = False, device: Device = "auto") -> float | Array:
@@ -45,21 +45,19 @@ def continuity(X: Any, Y: Any, *, k: int = 7, per_point: bool = False, device: D
     C = 1 - 2/(nk(2n-3k-1)) Σᵢ Σⱼ (r(i, j) - k), over the j that are among the k nearest of i in X but not in Y; r(i, j) is the
     rank of j among the others of i in Y. ``per_point`` and the precision are as for ``trustworthiness``.
     """
-    spaces = two_spaces(X, Y, device)
-    study = Study(spaces, check_k(k, len(spaces[LOW])), only_order=True, title="continuity")
-    return CONTINUITY(study, per_point)  # type: ignore[no-any-return]
+    study = Study(two_spaces(X, Y, device), "continuity")
+    question = Question(study.n, check_k(k, study.n))
+    return CONTINUITY.of_points(question, study) if per_point else CONTINUITY.value(question, study)
 
 
-def _measure(name: str, ranks_in: str) -> Measure:
-    ranks = RanksOfOther(ranks_in)
-
-    def score(study: Study) -> Score:
-        k = study.k
-        beyond = (study.find(ranks)[0] - k).clamp_min(0).sum(1).double()
-        values = 1 - 2 * beyond / (k * (2 * study.n - 3 * k - 1))
+def _measure(name: str, ranked_in: str) -> Measure:
+    def score(question: Question, study: Study) -> Score:
+        n, k = question.n, question.k
+        (ranks,) = study.find(RanksOfNeighbors(ranked_in, k))
+        values = 1 - 2 * (ranks - k).clamp_min(0).sum(1).double() / (k * (2 * n - 3 * k - 1))
         return Score(float(values.mean()), values)
 
-    return Measure(name, lambda study: (ranks,), score)
+    return Measure(name, lambda question: (RanksOfNeighbors(ranked_in, question.k),), score)
 
 
 TRUSTWORTHINESS = _measure("trustworthiness", HIGH)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.metrics.points import named_codes
+from dre.metrics.labels import named_codes
 from dre.plot.look import FAINT, INK, PAPER, bare, class_colours, one_axis, size_of
 
 NAMED_UP_TO = 30  # classes whose names are written into the map

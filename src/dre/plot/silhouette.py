@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.metrics.points import named_codes
+from dre.metrics.labels import named_codes
 from dre.plot.look import INK, class_colours, one_axis, plain
 
 GAP = 0.02  # of all rows, between two classes
