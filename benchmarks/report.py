@@ -73,53 +73,53 @@ def neighbors() -> str:
 
 def metrics_speed() -> str:
     result = load("metrics-speed")
-    by_size: dict[int, dict[str, Any]] = {}
-    for found in result["results"]:
-        by_size.setdefault(found["n"], {})[found["work"]] = found
-    compared = {n: found for n, found in by_size.items() if len(found) > 2}
-    where = f"{result['command']}`, {machine(result)}"
+    found = {(each["work"], each["n"]): each for each in result["results"]}
+    sizes = sorted({n for work, n in found if work == "all, ZADU"})
     trust = table(
         ["rows × 784", "trustworthiness, s", "scikit-learn, s", "faster", "peak memory, MB", "scikit-learn, MB"],
-        [_beside(n, found, "trustworthiness, dre", "trustworthiness, scikit-learn") for n, found in compared.items()],
+        [_beside(n, found["trustworthiness, dre", n], found["trustworthiness, scikit-learn", n]) for n in sizes],
     )
     everything = table(
         ["rows × 784", "`evaluate`, s", "ZADU, s", "faster", "peak memory, MB", "ZADU, MB"],
-        [_beside(n, found, "all, dre", "all, ZADU") for n, found in compared.items()],
+        [_beside(n, found["all, dre", n], found["all, ZADU", n]) for n in sizes],
     )
-    largest = max(by_size)
-    both, all_ = by_size[largest]["trustworthiness and continuity, dre"], by_size[largest]["all, dre"]
+    largest = max(n for _, n in found)
+    both, all_ = found["trustworthiness and continuity, dre", largest], found["all, dre", largest]
     return (
-        f"{trust}\n{everything}\n`{where}; memory is that beside the data and the libraries. Rows and map are in float64, and "
-        "so is the result; ours takes float32 products and settles in float64 what they leave open. `evaluate` has 8 scores, "
-        f"ZADU was asked for those five of them that it has. At {largest:,} × 784, where nothing n × n fits into memory, "
-        f"trustworthiness and continuity take {both['seconds']:.0f} s and {both['peak_mb']:,.0f} MB, `evaluate` "
-        f"{all_['seconds']:.0f} s and {all_['peak_mb']:,.0f} MB.\n"
+        f"{trust}\n{everything}\n`{result['command']}`, {machine(result)}; memory is that beside the data and the libraries. Rows and "
+        "map are in float64, and all results are those of float64: trustworthiness gets there from float32 products, and `evaluate`, "
+        "which also needs the distances themselves, from products in float64. It has 8 scores; ZADU was asked for those 5 of them "
+        f"that it has. At {largest:,} rows trustworthiness and continuity take {both['seconds']:.0f} s and {both['peak_mb']:,.0f} MB, "
+        f"`evaluate` {all_['seconds']:.0f} s and {all_['peak_mb']:,.0f} MB.\n"
     )
 
 
-def _beside(n: int, found: dict[str, Any], ours: str, theirs: str) -> list[str]:
-    a, b = found[ours], found[theirs]
-    faster = f"{b['seconds'] / a['seconds']:.1f} ×"
-    return [f"{n:,}", f"{a['seconds']:.2f}", f"{b['seconds']:.2f}", faster, f"{a['peak_mb']:,.0f}", f"{b['peak_mb']:,.0f}"]
+def _beside(n: int, ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    seconds, memory = f"{ours['seconds']:.2f}", f"{ours['peak_mb']:,.0f}"
+    if "failed" in theirs:
+        return [f"{n:,}", seconds, "ends early", "", memory, "out of memory"]
+    faster = f"{theirs['seconds'] / ours['seconds']:.1f} ×"
+    return [f"{n:,}", seconds, f"{theirs['seconds']:.2f}", faster, memory, f"{theirs['peak_mb']:,.0f}"]
 
 
 def metrics_gpu() -> str:
     result = load("metrics-gpu")
     parts = [f"{median(found['seconds']):.1f} s in {found['dtype']}" for found in result["results"]]
     largest = max(found["peak_gib"] for found in result["results"])
-    return f"On a GPU ({machine(result)}) `evaluate` takes {' and '.join(parts)} at 60,000 × 784, and {largest:.1f} GiB.\n"
+    what = f"`evaluate` takes {' and '.join(parts)} at 60,000 × 784, and {largest:.1f} GiB"
+    return f"On a GPU ({machine(result)}) {what} (`{result['command']}`).\n"
 
 
 def metrics_paper() -> str:
-    result = load("metrics-paper")["results"]
+    result = load("metrics-paper")
     names = ("neighborhood_hit", "trustworthiness", "continuity", "normalized_stress", "shepard_goodness")
     rows = [
         [protocol, *(three(1 - found[name] if name == "normalized_stress" else found[name]) for name in names)]
-        for protocol, found in result.items()
+        for protocol, found in result["results"].items()
     ]
-    printed = ["printed in the paper", ".47", ".74", ".94", ".42", ".50"]
+    printed = ["printed in the paper", *(f"{value:.2f}".removeprefix("0") for value in result["printed"].values())]
     head = ["protocol", "neighbourhood hit", "trustworthiness", "continuity", "1 - stress", "Shepard goodness"]
-    return table(head, [*rows, printed])
+    return table(head, [*rows, printed]) + f"\n`{result['command']}`\n"
 
 
 TABLES = {

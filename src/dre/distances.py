@@ -140,14 +140,16 @@ class Distances:
     def _clear_in_float32(self) -> bool:
         """Look at some rows: how much float32 rounds, and whether the nearest neighbours stand clear of that."""
         some = torch.linspace(0, self.n - 1, min(LOOKED_AT, self.n), device=self.device).long()
-        true = self.from_points(self.rows[some]).clamp_min_(0)
         reach = self.norms[some].sqrt()
-        off = (self._product(self._factors[some], self._factors).double() - true).abs_()
+        product = self._product(self._factors[some], self._factors).double().clamp_min_(0)
+        part = self.stretches()[0]
+        true = self.from_points(self.rows[some], part).clamp_min_(0)
         self._roundings[torch.float32] = 1.0
-        seen = float((off / self.margin(reach, true, torch.float32).clamp_min(torch.finfo(torch.double).tiny)).max())
+        unit = self.margin(reach, true, torch.float32).clamp_min(torch.finfo(torch.double).tiny)
+        seen = float(((product[:, part] - true).abs() / unit).max())
         # Errors that are independent add up like a random walk; those of equal columns, all to one side, and more.
         self._roundings[torch.float32] = max(8.0, (self.dim + 2) ** 0.5, 4 * seen)
-        near = true.topk(min(self.n, 6), largest=False).values[:, -1]
+        near = product.topk(min(self.n, 6), largest=False).values[:, -1]
         return bool((self.margin(reach, near, torch.float32) <= CLEAR * near).double().mean() >= 0.5)
 
 

@@ -55,6 +55,17 @@ def test_a_result_without_values_of_points_or_of_another_map_is_refused() -> Non
         plot.where_it_lies(Y[:50], metrics.evaluate(X, Y))
 
 
+def test_what_belongs_to_the_metric_and_not_to_its_picture_is_refused_with_a_remedy() -> None:
+    with pytest.raises(TypeError, match=r"not dict\(result\)"):
+        plot.where_it_lies(Y, dict(metrics.evaluate(X, Y)))
+    with pytest.raises(ValueError, match="per_point=True"):
+        plot.silhouette(Y, LABELS)
+    with pytest.raises(TypeError, match="shepard_diagram"):
+        plot.shepard(X)
+    with pytest.raises(TypeError, match="centroid_distances"):
+        plot.centroids(X)
+
+
 def test_a_map_that_is_not_flat_is_refused_with_a_remedy() -> None:
     with pytest.raises(ValueError, match=r"only maps \(n, 2\) can be drawn"):
         plot.scatter(X)

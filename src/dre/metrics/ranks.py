@@ -26,8 +26,9 @@ class Ranks:
 
     def take(self, some: slice, others: slice, block: Tensor) -> None:
         low, high, targets = self._low[some], self._high[some], self._targets[some]
-        below = torch.stack([count(block < bar[:, None]) for bar in low.T], dim=1)
-        within = torch.stack([count(block <= bar[:, None]) for bar in high.T], dim=1)
+        mask = torch.empty_like(block, dtype=torch.bool)
+        below = torch.stack([count(torch.lt(block, bar[:, None], out=mask)) for bar in low.T], dim=1)
+        within = torch.stack([count(torch.le(block, bar[:, None], out=mask)) for bar in high.T], dim=1)
         self.ranks[some] += below
         itself = (targets >= others.start) & (targets < others.stop)
         rows, which = (within - below > itself).nonzero(as_tuple=True)

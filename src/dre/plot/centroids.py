@@ -15,6 +15,8 @@ NAMED = 3  # of the pairs that are too close, and of those that are too far
 
 def centroids(distances: CentroidDistances, *, title: str = "", ax: Any = None) -> Any:
     """Draw what ``centroid_distances(X, Y, labels)`` gave: a dot per pair of classes, the most misplaced by name."""
+    if not isinstance(distances, CentroidDistances):
+        raise TypeError("pass dre.metrics.centroid_distances(X, Y, labels), not the rows themselves")
     axis = one_axis(ax, 5.4, 4.6)
     upper = np.triu_indices(len(distances.classes), 1)
     high, low = distances.high[upper], distances.low[upper]

@@ -27,6 +27,8 @@ def where_it_lies(Y: Any, result: Evaluation | Mapping[str, Any]) -> Any:
     """
     places = flat(Y)
     per_point = result.per_point if isinstance(result, Evaluation) else result
+    if any(np.ndim(per_point[name]) == 0 for name in SAYS if name in per_point):
+        raise TypeError("these are the scores of the whole map; pass the result of evaluate itself, not dict(result)")
     shown = [name for name in SAYS if name in per_point]
     if not shown:
         raise ValueError(f"the result has none of {', '.join(SAYS)}: pass what evaluate(X, Y) gave")

@@ -1,4 +1,4 @@
-"""A map: one dot per row, coloured by its class or by a value."""
+"""A map: one dot per row, coloured by its class."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ def silhouette(values: Any, labels: Any, *, title: str = "", ax: Any = None) -> 
     >>> axes = silhouette([0.9, 0.8, 0.1, -0.2], ["a", "a", "b", "b"])
     """
     values = np.asarray(values)
+    if values.ndim != 1:
+        raise ValueError(f"values of the shape {values.shape}; pass dre.metrics.silhouette(Y, labels, per_point=True)")
     names, codes = named_codes(labels, len(values))
     axis = one_axis(ax, 5.2, max(3.2, 0.32 * len(names) + 1.2))
     start, middles = 0.0, []

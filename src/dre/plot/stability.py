@@ -21,11 +21,11 @@ def stability(A: Any, B: Any, *, k: int = 15) -> Any:
     >>> figure = stability(A, A @ [[0, 1], [-1, 0]])
     """
     first, second = flat(A), laid_over(flat(A), flat(B))
+    distance, agreement = procrustes_distance(A, B), neighbor_agreement(A, B, k=k)
     spread = np.sqrt(((first - first.mean(0)) ** 2).sum(1).mean())
-    moved = np.sqrt(((first - second) ** 2).sum(1)) / max(spread, np.finfo(float).tiny)
+    moved = np.sqrt(((first - second) ** 2).sum(1)) / spread
     figure, axes = panels(2, 5.6, 5.4)
-    agreement = f"neighbours in common {neighbor_agreement(A, B, k=k):.3f}"
-    titles = ("first map\n", f"second, laid over it\nProcrustes distance {procrustes_distance(A, B):.3f}, {agreement}")
+    titles = ("first map\n", f"second, laid over it\nProcrustes distance {distance:.3f}, neighbours in common {agreement:.3f}")
     for axis, places, title in zip(axes, (first, second), titles, strict=True):
         dots = shaded(axis, places, moved, best=0.0, worst=max(0.05, float(np.quantile(moved, 0.98))))
         bare(axis, title)
