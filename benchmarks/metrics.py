@@ -1,6 +1,7 @@
 """The metrics: speed and memory beside scikit-learn's and ZADU's, at full size on a GPU, and the paper's protocol on PCA.
 
-    python benchmarks/metrics.py speed --data FOLDER     2 cores; each measurement in a process of its own
+    python benchmarks/metrics.py speed --data FOLDER     trustworthiness beside scikit-learn's, each in a process of its own
+    python benchmarks/metrics.py zadu --data FOLDER      all beside ZADU's
     python benchmarks/metrics.py gpu --data FOLDER       all at 60,000 rows
     python benchmarks/metrics.py paper --data FOLDER     PCA of the MNIST test images, fitted on the training images
 
@@ -138,10 +139,16 @@ def in_its_own_process(name: str, folder: Path, n: int, kernels: str | None = No
 
 def speed(folder: Path) -> None:
     plan = [(name, n) for name in list(WORK)[:3] for n in SIZES]
-    plan += [("trustworthiness and continuity, dre", 60_000), *(("all, dre", n) for n in (*SIZES, 60_000))]
-    plan += [("all, ZADU", n) for n in SIZES]
+    plan.append(("trustworthiness and continuity, dre", 60_000))
     results = [in_its_own_process(name, folder, n) for name, n in plan]
     record("metrics-speed", results, k=K, precision="rows and map in float64", threads=torch.get_num_threads())
+
+
+def zadu(folder: Path) -> None:
+    results = []
+    for name, n in [*(("all, dre", n) for n in (*SIZES, 60_000)), *(("all, ZADU", n) for n in SIZES)]:
+        results.append(in_its_own_process(name, folder, n))
+        record("metrics-zadu", results, k=K, precision="rows and map in float64", threads=torch.get_num_threads())
 
 
 def gpu(folder: Path) -> None:
@@ -176,7 +183,7 @@ def paper(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("speed", "gpu", "paper", "one"))
+    parser.add_argument("what", choices=("speed", "zadu", "gpu", "paper", "one"))
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", choices=WORK)
     parser.add_argument("--n", type=int)
@@ -184,7 +191,7 @@ def main() -> None:
     if options.what == "one":
         print(json.dumps(measure(options.work, options.data, options.n)))
     else:
-        {"speed": speed, "gpu": gpu, "paper": paper}[options.what](options.data)
+        {"speed": speed, "zadu": zadu, "gpu": gpu, "paper": paper}[options.what](options.data)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ class Distances:
         self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)  # (n,) squared, about the origin
         self.dtype = dtype or torch.float32
         self._factors = self._factored()
+        self._left: tuple[slice | None, Tensor] = (None, self._factors)
         # In eps, relative to (|a| + |b|)²: in float64 what no order of summation can exceed, in float32 by looking.
         self._roundings = {torch.double: self.dim / 4 + 4}
         if self.dtype == torch.float32:
@@ -66,7 +67,10 @@ class Distances:
 
     def block(self, some: slice, others: slice) -> Tensor:
         """(some, others) squared distances, up to their margin; infinite from a row to itself, which is nobody's neighbour."""
-        squared = self._product(self._factors[some], self._factors[others])
+        if self._left[0] != some:  # blocks come row by row
+            self._left = (some, _turned(self._factors[some]))
+        with full_precision():
+            squared = self._left[1] @ self._factors[others].T
         if some == others:
             squared.fill_diagonal_(torch.inf)
         return squared
@@ -130,18 +134,12 @@ class Distances:
         factors[:, -1] = self.norms
         return factors
 
-    def _product(self, some: Tensor, others: Tensor) -> Tensor:
-        a = some.clone()
-        a[:, :-2] *= -2
-        a[:, -2:] = a[:, -2:].flip(1)  # (-2a, |a|², 1) · (b, 1, |b|²) = |a - b|²
-        with full_precision():
-            return a @ others.T
-
     def _clear_in_float32(self) -> bool:
         """Look at some rows: how much float32 rounds, and whether the nearest neighbours stand clear of that."""
         some = torch.linspace(0, self.n - 1, min(LOOKED_AT, self.n), device=self.device).long()
         reach = self.norms[some].sqrt()
-        product = self._product(self._factors[some], self._factors).double().clamp_min_(0)
+        with full_precision():
+            product = (_turned(self._factors[some]) @ self._factors.T).double().clamp_min_(0)
         part = self.stretches()[0]
         true = self.from_points(self.rows[some], part).clamp_min_(0)
         self._roundings[torch.float32] = 1.0
@@ -151,6 +149,13 @@ class Distances:
         self._roundings[torch.float32] = max(8.0, (self.dim + 2) ** 0.5, 4 * seen)
         near = product.topk(min(self.n, 6), largest=False).values[:, -1]
         return bool((self.margin(reach, near, torch.float32) <= CLEAR * near).double().mean() >= 0.5)
+
+
+def _turned(factors: Tensor) -> Tensor:
+    """(-2a, |a|², 1) of (a, 1, |a|²): its product with (b, 1, |b|²) is |a - b|²."""
+    turned = -2 * factors
+    turned[:, -2], turned[:, -1] = factors[:, -1], 1
+    return turned
 
 
 def _unit(largest: float) -> float:
