@@ -34,6 +34,8 @@ DATA = {
     "duplicates": torch.randn(30, 6, generator=seeded(6), dtype=torch.double).repeat(10, 1) + 1e3,
     "digits": torch.tensor(load_digits().data[:300]),
     "many columns": torch.rand(300, 700, generator=seeded(7)),
+    "equal columns": torch.rand(300, 1, generator=seeded(8), dtype=torch.double).expand(300, 800) * 0.1,
+    "many equal columns": torch.rand(300, 1, generator=seeded(9), dtype=torch.double).expand(300, 4000) * 0.1,
 }
 DTYPES = [torch.float32, torch.double]
 

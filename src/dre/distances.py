@@ -35,7 +35,7 @@ class Distances:
         self.n, self.dim = rows.shape
         self.device = rows.device
         least, most = rows.aminmax(dim=0)
-        self.unit = _unit(float(torch.maximum(-least, most).max()))
+        self.unit = _unit(float(torch.maximum(-least.double(), most.double()).max()))
         rows = rows if rows.dtype == torch.float32 else rows.double()
         self.rows = rows if self.unit == 1 else rows / self.unit
         constant = least == most  # such columns, the margins of images for one, add nothing to a product, and are left out
@@ -43,16 +43,14 @@ class Distances:
         mean = self.rows.mean(0, dtype=torch.double)
         self._origin = torch.where(constant, self.rows[0].double(), mean)  # products lose the less, the nearer rows lie to it
         self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)  # (n,) squared, about the origin
-        self.dtype = dtype or torch.float32
-        self._factors = self._factored()
-        self._left: tuple[slice | None, Tensor] = (None, self._factors)
+        self._left: tuple[slice | None, Tensor]  # the factors of a stretch, as they stand on the left of a product
+        self._multiply_in(dtype or torch.float32)
         # In eps, relative to (|a| + |b|)²: in float64 what no order of summation can exceed, in float32 by looking.
         self._roundings = {torch.double: self.dim / 4 + 4}
         if self.dtype == torch.float32:
             clear = self._clear_in_float32()
             if dtype is None and not clear:
-                self.dtype = torch.double
-                self._factors = self._factored()
+                self._multiply_in(torch.double)
 
     def stretches(self) -> list[slice]:
         """The rows in pieces of equal size, a multiple of 8, of which two make a block."""
@@ -67,7 +65,7 @@ class Distances:
 
     def block(self, some: slice, others: slice) -> Tensor:
         """(some, others) squared distances, up to their margin; infinite from a row to itself, which is nobody's neighbour."""
-        if self._left[0] != some:  # blocks come row by row
+        if self._left[0] != some:  # the same for all blocks of a row, one after the other
             self._left = (some, _turned(self._factors[some]))
         with full_precision():
             squared = self._left[1] @ self._factors[others].T
@@ -120,35 +118,44 @@ class Distances:
     def _centred(self, part: slice) -> Tensor:
         return self.rows[part].double() - self._origin
 
-    def _factored(self) -> Tensor:
+    def _multiply_in(self, dtype: torch.dtype) -> None:
+        self.dtype, self._factors = dtype, self._factored(dtype)
+        self._left = (None, self._factors)
+
+    def _factored(self, dtype: torch.dtype) -> Tensor:
         """(n, columns + 2) rows about the origin, a one, and their norm: what the products are of."""
         all_vary = len(self._varies) == self.dim
-        factors = torch.empty(self.n, len(self._varies) + 2, dtype=self.dtype, device=self.device)
+        factors = torch.empty(self.n, len(self._varies) + 2, dtype=dtype, device=self.device)
         factors[:, -2] = 1
         step = max(1, self._elements() // self.dim)
         for start in range(0, self.n, step):
             part = slice(start, start + step)
             centred = self._centred(part)
-            factors[part, :-2] = (centred if all_vary else centred[:, self._varies]).to(self.dtype)
+            factors[part, :-2] = (centred if all_vary else centred[:, self._varies]).to(dtype)
             self.norms[part] = centred.square_().sum(1)
         factors[:, -1] = self.norms
         return factors
 
     def _clear_in_float32(self) -> bool:
         """Look at some rows: how much float32 rounds, and whether the nearest neighbours stand clear of that."""
-        some = torch.linspace(0, self.n - 1, min(LOOKED_AT, self.n), device=self.device).long()
-        reach = self.norms[some].sqrt()
-        with full_precision():
-            product = (_turned(self._factors[some]) @ self._factors.T).double().clamp_min_(0)
         part = self.stretches()[0]
+        some = self._spread(part.stop)
         true = self.from_points(self.rows[some], part).clamp_min_(0)
         self._roundings[torch.float32] = 1.0
-        unit = self.margin(reach, true, torch.float32).clamp_min(torch.finfo(torch.double).tiny)
-        seen = float(((product[:, part] - true).abs() / unit).max())
+        unit = self.margin(self.norms[some].sqrt(), true, torch.float32).clamp_min(torch.finfo(torch.double).tiny)
+        off = self.block(part, part)[some].double() - true  # of a whole block: few rows would be multiplied in another way
+        seen = float((off.abs_() / unit).masked_fill_(off.isinf(), 0).max())
         # Errors that are independent add up like a random walk; those of equal columns, all to one side, and more.
         self._roundings[torch.float32] = max(8.0, (self.dim + 2) ** 0.5, 4 * seen)
-        near = product.topk(min(self.n, 6), largest=False).values[:, -1]
-        return bool((self.margin(reach, near, torch.float32) <= CLEAR * near).double().mean() >= 0.5)
+        some = self._spread(self.n)
+        with full_precision():
+            near = (_turned(self._factors[some]) @ self._factors.T).double().clamp_min_(0)
+        near = near.topk(min(self.n, 6), largest=False).values[:, -1]
+        return bool((self.margin(self.norms[some].sqrt(), near, torch.float32) <= CLEAR * near).double().mean() >= 0.5)
+
+    def _spread(self, n: int) -> Tensor:
+        """Some of the first n rows, from end to end."""
+        return torch.linspace(0, n - 1, min(LOOKED_AT, n), device=self.device).long()
 
 
 def _turned(factors: Tensor) -> Tensor:
