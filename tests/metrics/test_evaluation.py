@@ -126,7 +126,7 @@ def test_printed_it_is_a_title_and_a_line_for_each_score() -> None:
     X, Y, labels = CASES["normal"]
     result = evaluate(X, Y, labels, k=5, protocol="paper")
     title, *lines = str(result).splitlines()
-    assert title == "130 rows, k = 5, paper protocol"
+    assert title == "130 rows × 9 → 2, k = 5, paper protocol"
     assert [line.split()[0] for line in lines] == list(result)
     assert [float(line.split()[1]) for line in lines] == pytest.approx(list(result.values()), abs=1e-4)
     assert repr(result) == str(result)
@@ -305,3 +305,14 @@ def test_what_cannot_be_evaluated_is_an_error_that_names_the_remedy(options: dic
     X, Y, _ = CASES["normal"]
     with pytest.raises(ValueError, match=message):
         evaluate(**{"X": X, "Y": Y, **options})
+
+
+def test_an_index_with_the_same_names_in_another_order_is_an_error_that_names_the_remedy() -> None:
+    X, Y, labels = CASES["normal"]
+    frame, names = pd.DataFrame(X), pd.Series(labels)
+    mixed = np.random.default_rng(0).permutation(len(X))
+    with pytest.raises(ValueError, match=r"pass labels.loc\[X.index\]"):
+        evaluate(frame, Y, names.iloc[mixed])
+    with pytest.raises(ValueError, match=r"pass Y.loc\[X.index\]"):
+        evaluate(frame, pd.DataFrame(Y).iloc[mixed])
+    assert evaluate(frame, Y, names) == evaluate(frame, Y, names.set_axis(names.index + 1000)), "other names say nothing"

@@ -83,6 +83,23 @@ def test_too_many_classes_are_not_named() -> None:
     assert not plot.scatter(Y, np.arange(len(Y))).texts
 
 
+def test_numbers_with_many_values_get_a_scale_of_colours() -> None:
+    axis = plot.scatter(Y, X[:, 5])
+    assert len(axis.figure.axes) == 2
+    assert np.array_equal(axis.collections[0].get_array(), X[:, 5])
+
+
+def test_a_map_with_a_hole_is_refused() -> None:
+    with pytest.raises(ValueError, match="Input Y contains NaN"):
+        plot.scatter(np.where(Y.max() == Y, np.nan, Y))
+
+
+@pytest.mark.parametrize("curve", [X, 0.3, {"a": Y}])
+def test_what_is_no_curve_is_refused(curve: Any) -> None:
+    with pytest.raises(ValueError, match="neighbor_recall"):
+        plot.recall(curve)
+
+
 def test_the_shepard_diagram_counts_every_pair_and_its_median_rises_for_the_map_itself() -> None:
     diagram = metrics.shepard_diagram(X, X, bins=20)
     assert diagram.counts.sum() == 120 * 119 // 2

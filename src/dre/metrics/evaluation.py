@@ -13,7 +13,7 @@ from dre.metrics.centroids import CENTROID_CORRELATION
 from dre.metrics.labels import first_level, levels
 from dre.metrics.nearest_neighbor import NEAREST_NEIGHBOR, read_train
 from dre.metrics.neighborhood_hit import NEIGHBORHOOD_HIT, NEIGHBORHOOD_HIT_BY_LEVEL
-from dre.metrics.points import LOW, Device, check_k, one_of, two_spaces
+from dre.metrics.points import HIGH, LOW, Device, check_k, check_row_names, one_of, two_spaces
 from dre.metrics.question import PROTOCOLS, Question
 from dre.metrics.shepard import METHODS, SHEPARD_GOODNESS
 from dre.metrics.silhouette import SILHOUETTE
@@ -116,6 +116,8 @@ def evaluate(
     if train is not None and labels is None:
         raise ValueError("train=(Y_train, labels_train) is for the 1-NN accuracy, which needs labels as well")
     study = Study(two_spaces(X, Y, device), "evaluate")
+    check_row_names(Y=Y, labels=labels)
+    check_row_names(X=X, labels=labels)
     by_level = {} if labels is None else levels(labels, study.n)
     known = None if train is None else read_train(train, first_level(labels), study.spaces[LOW])
     question = Question(study.n, check_k(k, study.n), protocol, shepard, by_level, known)
@@ -126,10 +128,11 @@ def evaluate(
         {name: score.value for name, score in found.items()},
         {name: score.remark for name, score in found.items()},
         {name: score.per_point.cpu().numpy() for name, score in found.items() if score.per_point is not None},
-        _title(question),
+        _title(question, study),
     )
 
 
-def _title(question: Question) -> str:
+def _title(question: Question, study: Study) -> str:
+    columns = " → ".join(str(study.spaces[space].shape[1]) for space in (HIGH, LOW))
     level = f", labels: {next(iter(question.levels))}" if len(question.levels) > 1 else ""
-    return f"{question.n:,} rows, k = {question.k}, {question.protocol} protocol{level}"
+    return f"{question.n:,} rows × {columns}, k = {question.k}, {question.protocol} protocol{level}"

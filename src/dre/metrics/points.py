@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ def points(rows: Any, name: str, device: Device = "auto") -> Tensor:
     where = pick_device(device)
     if where.type not in ("cpu", "cuda"):
         raise ValueError(f"distances are settled in float64, which device={str(where)!r} may lack; use device='cpu' or 'cuda'")
+    if np.ndim(rows) == 1 and not scipy.sparse.issparse(rows):
+        hint = "; labels come after the map" if name == "Y" else ""
+        raise ValueError(f"{name} has the shape {np.shape(rows)}; expected rows with columns, (n, d){hint}")
     if _is_there(rows, where) and rows.dtype in (torch.float32, torch.float64) and rows.ndim > 1 and rows.numel():
         found: Tensor = rows.detach()
         if not bool(found.isfinite().all()):
@@ -40,12 +44,21 @@ def _is_there(rows: Any, where: torch.device) -> bool:
     return isinstance(rows, Tensor) and rows.device.type == where.type and where.index in (None, rows.device.index)
 
 
+def check_row_names(**given: Any) -> None:
+    """Rows go by their place; a pandas index that has the same names in another order is a mistake that no score would show."""
+    indexed = [(name, rows.index) for name, rows in given.items() if hasattr(rows, "index") and hasattr(rows.index, "equals")]
+    for (a, first), (b, second) in pairwise(indexed):
+        if len(first) == len(second) and not first.equals(second) and set(first) == set(second):
+            raise ValueError(f"the rows of {a} and {b} have the same names in another order; pass {b}.loc[{a}.index]")
+
+
 def map_alone(Y: Any, device: Device = "auto") -> dict[str, Tensor]:
     return {LOW: points(Y, "Y", device)}
 
 
 def two_spaces(X: Any, Y: Any, device: Device = "auto", names: tuple[str, str] = ("X", "Y")) -> dict[str, Tensor]:
     """The rows and their map, or two maps of the same rows, both as points on one device."""
+    check_row_names(**dict(zip(names, (X, Y), strict=True)))
     high = points(X, names[0], device)
     low = points(Y, names[1], high.device)
     if len(high) != len(low):

@@ -65,8 +65,8 @@ class _Stress:
 
 
 def _score(question: Question, study: Study) -> Score:
-    remark = "distances scaled to 0…1; lower is better" if question.protocol == PAPER else "lower is better"
-    return Score(study.find(Stress(question.protocol))[0], remark=remark)
+    scale = "distances scaled to 0…1" if question.protocol == PAPER else "depends on the map's scale"
+    return Score(study.find(Stress(question.protocol))[0], remark=f"{scale}; lower is better")
 
 
 NORMALIZED_STRESS = Measure("normalized_stress", lambda question: (Stress(question.protocol),), _score)

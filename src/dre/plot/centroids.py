@@ -27,7 +27,14 @@ def centroids(distances: CentroidDistances, *, title: str = "", ax: Any = None) 
     axis.scatter(high[wrong], low[wrong], s=30, color=ACCENT, linewidths=0)
     for i in wrong:
         name = f"{distances.classes[upper[0][i]]} – {distances.classes[upper[1][i]]}"
-        axis.annotate(name, (high[i], low[i]), xytext=(5, 4), textcoords="offset points", fontsize=9, color=INK)
+        to_the_left = high[i] > (high.min() + high.max()) / 2  # so that the name stays inside
+        text = axis.annotate(name, (high[i], low[i]), xytext=(-6 if to_the_left else 6, 3), textcoords="offset points")
+        text.set(fontsize=9, color=INK, ha="right" if to_the_left else "left", in_layout=False)
     axis.margins(0.12)
-    plain(axis, title or "distances between classes", "between their means among the rows", "between their means in the map")
+    plain(
+        axis,
+        title or "distances between classes; blue: most misplaced",
+        "between their means among the rows",
+        "between their means in the map",
+    )
     return axis

@@ -22,6 +22,8 @@ def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None
     longest = 0
     for (name, curve), colour in zip(named.items(), class_colours(max(1, len(named))), strict=False):
         values = np.asarray(curve)
+        if values.ndim != 1:
+            raise ValueError(f"a curve of the shape {values.shape}; pass dre.metrics.neighbor_recall(X, Y), not the rows")
         longest = max(longest, len(values))
         axis.plot(np.arange(1, len(values) + 1), values, color=colour, linewidth=2)
         _name(axis, name, len(values), values[-1], colour)
@@ -32,6 +34,8 @@ def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None
     axis.set_xscale("log")
     axis.set_ylim(bottom=0)
     plain(axis, title or "neighbours that the map kept", "number of neighbours k", "recall of the k nearest")
+    axis.set_xticks([k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= longest], minor=False)
+    axis.set_xticks([], minor=True)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     return axis
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.inputs import check_array
 from dre.metrics.labels import named_codes
 from dre.plot.look import FAINT, INK, PAPER, bare, class_colours, one_axis, size_of
 
@@ -14,6 +15,8 @@ NAMED_UP_TO = 30  # classes whose names are written into the map
 
 def scatter(Y: Any, labels: Any = None, *, title: str = "", ax: Any = None) -> Any:
     """Draw a map Y (n, 2); with labels in colours, each name at the heart of its class. Gives the axes.
+
+    Labels that are numbers with many different values, such as the expression of a gene, get a scale of colours.
 
     >>> import numpy as np
     >>> axes = scatter(np.random.default_rng(0).normal(size=(20, 2)), ["a", "b"] * 10)
@@ -25,6 +28,10 @@ def scatter(Y: Any, labels: Any = None, *, title: str = "", ax: Any = None) -> A
     dots = {"s": size_of(len(places)), "linewidths": 0, "rasterized": len(places) > 5000}
     if labels is None:
         axis.scatter(*places.T, color=FAINT, **dots)
+    elif _is_a_scale(labels):
+        values = np.asarray(labels, dtype=float)
+        shown = axis.scatter(*places.T, c=values, cmap="viridis", **dots)
+        axis.figure.colorbar(shown, ax=axis, shrink=0.6, pad=0.02).outline.set_visible(False)
     else:
         names, codes = named_codes(labels, len(places))
         colours = class_colours(len(names))
@@ -38,10 +45,15 @@ def scatter(Y: Any, labels: Any = None, *, title: str = "", ax: Any = None) -> A
 
 def flat(Y: Any) -> np.ndarray[Any, Any]:
     """A map as an array (n, 2), or an error that says how to get one."""
-    places = np.asarray(Y.detach().cpu() if hasattr(Y, "detach") else Y)
+    places = np.asarray(check_array(Y, "Y"))
     if places.ndim != 2 or places.shape[1] != 2:
         raise ValueError(f"Y has the shape {places.shape}; only maps (n, 2) can be drawn: pass two of its columns")
     return places
+
+
+def _is_a_scale(labels: Any) -> bool:
+    values = np.asarray(labels)
+    return values.dtype.kind == "f" and len(np.unique(values)) > NAMED_UP_TO
 
 
 def _write(axis: Any, places: Any, names: Any, codes: Any, colours: list[Any]) -> None:
