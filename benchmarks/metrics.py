@@ -12,6 +12,8 @@ for which ranks are high and float32 leaves many open.
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import json
 import os
 import signal
@@ -97,6 +99,12 @@ def memory(which: str) -> float:
     return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(which))
 
 
+def give_back_what_is_free() -> None:
+    """To the system, so that memory which an allocator has kept from loading the data is not used for free."""
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
 def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
@@ -112,6 +120,7 @@ def measure(name: str, folder: Path, n: int) -> dict[str, Any]:
     """In this process: the best time, and the memory beyond what the data and the libraries take."""
     X, Y, labels = rows_and_map(folder, n)
     WORK[name](X[:WARM_UP], Y[:WARM_UP], labels[:WARM_UP])
+    give_back_what_is_free()
     forget_peak()
     before, seconds, held = memory("VmRSS"), [], 0.0
     for _ in range(REPEATS.get(n, 1) if name.startswith("trustworthiness, ") else 1):
