@@ -51,7 +51,7 @@ def neighborhood_hit_by_level(
     one_of("protocol", protocol, PROTOCOLS)
     study = Study(map_alone(Y, device), "neighbourhood hit")
     question = Question(study.n, check_k(k, study.n), protocol, levels=levels(labels, study.n))
-    return {name: float(_shares(question, study, of_level).mean()) for name, of_level in question.levels.items()}
+    return dict(_score_by_level(question, study).value)
 
 
 def _shares(question: Question, study: Study, labels: Tensor) -> Tensor:
