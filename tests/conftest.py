@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+# Fixtures hold no doctests, and modules of the same name could not all be imported to look for them.
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+
 # Tiny data are quickest on one thread: on a busy machine several wait for each other at every operation. It also makes
 # fixtures of any scope comparable bit by bit.
 THREADS = torch.get_num_threads()

@@ -35,8 +35,8 @@ CORE = {
     "train",
 }
 CORE_NEEDS = {"numpy", "torch", "sklearn", "scipy"}  # scipy comes with scikit-learn
-SHELL_NEEDS = CORE_NEEDS | {"safetensors", "tqdm"}
-EXTRAS = {"faiss", "matplotlib"}  # only inside the function that needs them
+SHELL_NEEDS = CORE_NEEDS | {"safetensors", "tqdm", "typer"}
+EXTRAS = {"faiss", "h5py", "jinja2", "matplotlib", "openTSNE", "pooch", "umap"}  # only inside the function that needs them
 
 
 def part(path: Path) -> str:

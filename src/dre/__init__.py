@@ -58,7 +58,7 @@ _PLACES = {
     "Seeds": "dre.batches",
     "Stage": "dre.schedule",
 }
-_MODULES = ("metrics", "plot")
+_MODULES = ("baselines", "datasets", "metrics", "plot")
 __all__ = sorted(_PLACES)  # noqa: PLE0605
 
 

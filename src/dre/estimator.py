@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -21,7 +21,7 @@ from dre.augment.noise import Noise
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import Array, FittedMap, embed, prepared
-from dre.inputs import check_rows, number, read, two
+from dre.inputs import check_rows, number, read, seed_from, two
 from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
 from dre.observe.interrupt import Interrupt
@@ -33,8 +33,6 @@ from dre.rows import Scaling
 from dre.runtime import PrivateRandom, Runtime, pick_device
 from dre.schedule import Schedule
 from dre.train import Weights, train
-
-LARGEST_SEED = 2**31 - 1
 
 
 class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -117,6 +115,10 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None, *, observers: Iterable[Observer] = ()) -> Self:
         """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w).
 
+        X may also be Rows, a stream such as ``dre.datasets.infimnist(70_000, 370_000)``: anything with ``shape``,
+        ``read(start, stop)`` and ``take(ids)``. Batches and chunks are read from it as they are needed. Only the features that
+        a stage takes its neighbours from are held whole, as float32 on the device; where its source is ``x``, that is X itself.
+
         ``observers`` see every event of the run, and may end it: ``[EarlyStop(patience=20)]``.
         """
         with _all_or_nothing(self):
@@ -132,7 +134,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         rows = prepared(X, scaling, device)
         recipe = resolve(recipe, Facts(rows.shape[0], rows.shape[1:], device.type), said).fitted_to(rows.shape[0])
         runtime = Runtime.on(device, recipe.precision)
-        seed = _seed(self.random_state)
+        seed = seed_from(self.random_state)
         encoder = runtime.place(_built(recipe.encoder, rows.shape[1:], n_components, PrivateRandom(seed, device)))
         history = History()
         events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed)
@@ -142,9 +144,13 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return self
 
     def transform(self, X: Any, *, stage: int | None = None) -> Array:
-        """The place of each row in the map, float32; ``stage`` gives the map as it was after that stage."""
+        """The place of each row in the map, float32; ``stage`` gives the map as it was after that stage.
+
+        Rows are read chunk by chunk, and never held whole.
+        """
         check_is_fitted(self)
-        if len(self._map.shape) > 1 or getattr(X, "ndim", 2) > 2:  # scikit-learn would call an image's height its features
+        # scikit-learn would call an image's height its features
+        if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(X))
         return self._map.embed(check_rows(self, X, fitting=False), stage)
 
@@ -281,9 +287,3 @@ def _built(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int,
         return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
     with random():
         return plan.build(shape, n_components)
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:  # fresh entropy: scikit-learn's own reading would advance numpy's global state
-        return int(np.random.default_rng().integers(LARGEST_SEED))
-    return int(check_random_state(random_state).randint(LARGEST_SEED))

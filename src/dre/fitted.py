@@ -13,7 +13,7 @@ from torch import nn
 
 from dre.forward import chunk_rows, outputs
 from dre.recipe import Recipe
-from dre.rows import ArrayRows, Scaling, channels_first, image_layout, model_shape
+from dre.rows import ArrayRows, Rows, ScaledRows, Scaling, channels_first, image_layout, is_rows, model_shape
 from dre.train import Weights
 
 Array = np.ndarray[Any, Any]
@@ -39,6 +39,8 @@ class FittedMap:
         self.check_shape(X.shape)
         encoder = self.encoder if stage is None else self._after(stage)
         device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+        if is_rows(X):
+            return embed(encoder, prepared(X, self.scaling, device))
         # Only a slice is dense float32 at a time; slices are whole chunks of the forward pass, so that the bits agree.
         step = SLICES * chunk_rows(model_shape(self.shape))
         slices = (prepared(X[start : start + step], self.scaling, device) for start in range(0, X.shape[0], step))
@@ -59,13 +61,15 @@ class FittedMap:
         return encoder
 
 
-def prepared(X: Any, scaling: Scaling, device: torch.device) -> ArrayRows:
-    """Rows as the encoder reads them: centred and scaled, images with their channels first."""
+def prepared(X: Any, scaling: Scaling, device: torch.device) -> Rows:
+    """Rows as the encoder reads them: centred and scaled, images with their channels first; an array at once, Rows as read."""
+    if is_rows(X):
+        return ScaledRows(X, scaling, device)
     x = scaling.apply(X)
     layout = image_layout(tuple(x.shape[1:]))
     return ArrayRows(channels_first(x, layout), device)
 
 
-def embed(encoder: nn.Module, rows: ArrayRows) -> Array:
+def embed(encoder: nn.Module, rows: Rows) -> Array:
     y: Array = outputs(encoder, rows).cpu().numpy()
     return y

@@ -11,17 +11,28 @@ import scipy.sparse
 import sklearn.utils
 import torch
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from dre.rows import is_rows
 from dre.runtime import available_bytes
 
+LARGEST_SEED = 2**31 - 1
 # How scikit-learn is to look at rows; whether they are finite we check ourselves, to say where they are not.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
-    """X as an array (n, d) or (n, ...) of numbers; its values and its order are never changed."""
+    """X as an array (n, d) or (n, ...) of numbers, or as Rows; its values and its order are never changed.
+
+    The values of Rows are looked at when they are read (``dre.rows.checked``).
+    """
     least = 2 if fitting else 1
+    if is_rows(X):
+        alike = np.broadcast_to(np.float32(0), X.shape)  # of that shape, and without memory: all that scikit-learn needs to see
+        validate_data(estimator, alike, reset=fitting, ensure_min_samples=least, **ACCEPTED)
+        _check_numbers(alike[:1], "X")
+        return X
     X = validate_data(estimator, _from_torch(X), reset=fitting, ensure_min_samples=least, **ACCEPTED)
     _check_numbers(X, "X")
     if fitting and scipy.sparse.issparse(X):
@@ -113,3 +124,10 @@ def two(pair: Any, form: str) -> tuple[Any, Any]:
 def _plain(value: Any) -> Any:
     """Numbers of numpy as Python's own, which have a text."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def seed_from(random_state: Any) -> int:
+    """A seed for generators from scikit-learn's ``random_state``: a number, a RandomState, or None."""
+    if random_state is None:  # fresh entropy: scikit-learn's own reading would advance numpy's global state
+        return int(np.random.default_rng().integers(LARGEST_SEED))
+    return int(check_random_state(random_state).randint(LARGEST_SEED))

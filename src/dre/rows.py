@@ -1,10 +1,10 @@
-"""Rows to learn from: the protocol that training reads through, and arrays that speak it."""
+"""Rows to learn from: the protocol that training reads through, and arrays and streams that speak it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ CHUNK_VALUES = 2**24  # values converted at a time
 
 
 class Rows(Protocol):
-    """Data that are read as float32 tensors of the shape (rows, *one row's shape)."""
+    """Data that are read as float32 tensors of the shape (rows, *one row's shape), on whichever device they are made."""
 
     shape: tuple[int, ...]
 
@@ -22,7 +22,12 @@ class Rows(Protocol):
         """Sequential rows, what files are good at."""
 
     def take(self, ids: Tensor) -> Tensor:
-        """Rows in any order, what memory is good at."""
+        """Rows in any order, what memory is good at; the ids are on the device that computes."""
+
+
+def is_rows(X: Any) -> TypeGuard[Rows]:
+    """Whether X is read piece by piece: it has shape, read and take, and does not offer itself as an array."""
+    return all(hasattr(X, name) for name in ("shape", "read", "take")) and not hasattr(X, "__array__")
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,34 @@ def _norm(x: np.ndarray[Any, Any]) -> float:
 
 
 def chunks(X: Any) -> Any:
-    """Float64 copies of consecutive rows of a dense or sparse array."""
-    step = max(1, CHUNK_VALUES // max(1, int(np.prod(X.shape[1:]))))
-    for start in range(0, X.shape[0], step):
-        part = X[start : start + step]
+    """Float64 copies of consecutive rows of a dense or sparse array, or of Rows."""
+    n, step = X.shape[0], _step(X.shape[1:])
+    for start in range(0, n, step):
+        part = checked(X, start, min(n, start + step)).cpu().numpy() if is_rows(X) else X[start : start + step]
         yield np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
+
+
+def _step(shape: tuple[int, ...]) -> int:
+    return max(1, CHUNK_VALUES // max(1, math.prod(shape)))
+
+
+def checked(rows: Rows, start: int, stop: int) -> Tensor:
+    """``rows.read``, and what a stream can only be asked for then: that it gives what it promised, and finite numbers."""
+    x = _promised(rows, rows.read(start, stop), stop - start, "read")
+    finite = x.isfinite()
+    if not bool(finite.all()):
+        first = (~finite).flatten(1).any(1).nonzero()[0, 0]
+        kind = "NaN" if x[first].isnan().any() else "infinity"
+        raise ValueError(f"Input X contains {kind}, first in row {start + int(first)}. Leave such rows out, or fill them in.")
+    return x
+
+
+def _promised(rows: Rows, x: Any, n: int, method: str) -> Tensor:
+    expected = (n, *rows.shape[1:])
+    if not isinstance(x, Tensor) or tuple(x.shape) != expected:
+        given = f"a tensor {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(f"{type(rows).__name__}.{method} gave {given}: it must give a float32 tensor {expected}")
+    return x
 
 
 class ArrayRows:
@@ -81,6 +109,36 @@ class ArrayRows:
 
     def take(self, ids: Tensor) -> Tensor:
         return self.data[ids.to(self.data.device)].to(self._device)
+
+
+class ScaledRows:
+    """Rows as the encoder reads them, scaled piece by piece as they are asked for: no more than that is ever held."""
+
+    def __init__(self, rows: Rows, scaling: Scaling, device: torch.device) -> None:
+        self.shape = (rows.shape[0], *model_shape(rows.shape[1:]))
+        self._rows = rows
+        self._layout = image_layout(rows.shape[1:])
+        self._device = device
+        # Both as tensors on the device: in float64, and by division, rows get the bits that Scaling.apply gives them.
+        self._mean = torch.from_numpy(scaling.mean).to(device)
+        self._scale = torch.tensor(scaling.scale, dtype=torch.float64, device=device)
+
+    def read(self, start: int, stop: int) -> Tensor:
+        step = _step(self.shape[1:])
+        if stop - start <= step:
+            return self._scaled(checked(self._rows, start, stop))
+        out = torch.empty(stop - start, *self.shape[1:], device=self._device)
+        for at in range(start, stop, step):
+            out[at - start : at - start + step] = self.read(at, min(stop, at + step))
+        return out
+
+    def take(self, ids: Tensor) -> Tensor:
+        """Not looked at for NaN: each step would wait for the answer. The loss tells."""
+        return self._scaled(_promised(self._rows, self._rows.take(ids), len(ids), "take"))
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        x = (x.to(self._device).double() - self._mean) / self._scale
+        return channels_first(x.float(), self._layout)
 
 
 def _fits(data: Tensor, device: torch.device) -> bool:

@@ -1,0 +1,184 @@
+"""The auto-encoder: a network that must say a row again from its place in the map (Hinton and Salakhutdinov 2006)."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted
+from torch import Tensor, nn
+
+from dre.baselines.bar import bar
+from dre.baselines.mirror import mirrored
+from dre.baselines.vectors import takes_images
+from dre.batches import Redrawn
+from dre.encoder import ENCODERS, Encoder
+from dre.encoder.model_a import ModelA
+from dre.encoder.model_b import ModelB
+from dre.fitted import SLICES, Array, embed, prepared
+from dre.forward import chunk_rows, outputs
+from dre.inputs import check_rows, number, read, seed_from
+from dre.optimiser import Optimiser
+from dre.rows import ArrayRows, Rows, Scaling, image_layout, is_rows, model_shape
+from dre.runtime import PrivateRandom, Runtime
+from dre.train import DivergedError
+
+COMPONENTS = 2
+EPOCHS, STEPS = 40, 2000  # at least: small data make few batches
+
+
+class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """An encoder of ours and its mirror image, trained to reproduce the rows: mean squared error, Adam, a one-cycle rate.
+
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().images[:100]
+    >>> model = AutoEncoder("mlp(32)", epochs=3, random_state=0).fit(X)
+    >>> model.transform(X[:5]).shape, model.inverse_transform(model.embedding_).shape
+    ((5, 2), (100, 8, 8))
+
+    Parameters
+    ----------
+    encoder : str or Encoder, optional
+        None: Model B for images and Model A for vectors, with batch norm in all layers, without which a network this deep
+        learns slowly through two numbers.
+    epochs, batch_size, learning_rate
+        Of the training. None as the number of epochs takes 40, or more where the rows make few batches; the rate is the
+        highest of its cycle.
+    device, random_state, verbose
+        As in ``dre.DRE``.
+
+    Attributes
+    ----------
+    embedding_ : the map of the rows that were fitted, float32 (n, 2)
+    encoder_, decoder_ : the trained networks
+    history_ : one record per epoch, as plain dicts; the loss is the mean squared error of the scaled rows
+
+    G. E. Hinton, R. R. Salakhutdinov: Reducing the dimensionality of data with neural networks. Science 313 (2006).
+    """
+
+    embeds_new_rows = True
+
+    def __init__(
+        self,
+        encoder: str | Encoder | None = None,
+        *,
+        epochs: int | None = None,
+        batch_size: int = 250,
+        learning_rate: float = 1e-3,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w)."""
+        if self.epochs is not None and number("epochs", self.epochs, whole=True) < 1:
+            raise ValueError(f"epochs={self.epochs}: must be at least 1")
+        X = check_rows(self, X, fitting=True)
+        runtime, seed, scaling = Runtime.on(self.device), seed_from(self.random_state), Scaling.of(X)
+        rows = prepared(X, scaling, runtime.device)
+        random = PrivateRandom(seed, runtime.device)
+        with random():
+            encoder = self._plan(rows.shape[1:]).build(rows.shape[1:], COMPONENTS)
+            decoder = mirrored(encoder, rows.shape[1:])
+            both = runtime.place(nn.Sequential(encoder, decoder))
+            history = self._train(both, rows, runtime, runtime.generator(seed))
+        self.encoder_: nn.Module = encoder.eval()
+        self.decoder_: nn.Module = decoder.eval()
+        self.history_, self._scaling = history, scaling
+        self.embedding_: Array = embed(encoder, rows)
+        return self
+
+    def _plan(self, shape: tuple[int, ...]) -> Encoder:
+        plan: Encoder | None = read("encoder", self.encoder, ENCODERS.parse, Encoder)
+        if plan is None:
+            plan = ModelB(norm=True) if len(shape) == 3 else ModelA(norm=True)
+        return plan
+
+    def _train(self, both: nn.Module, rows: Rows, runtime: Runtime, generator: torch.Generator) -> list[dict[str, Any]]:
+        """Both networks, in place, and one record per epoch."""
+        parts = Redrawn(self.batch_size).steps(rows.shape[0])
+        epochs = max(EPOCHS, math.ceil(STEPS / parts)) if self.epochs is None else self.epochs
+        _, step = Optimiser(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
+        history: list[dict[str, Any]] = []
+        with bar("auto-encoder", epochs * parts, self.verbose) as tick:
+            for epoch in range(epochs):
+                began, total = time.perf_counter(), torch.zeros((), device=runtime.device)
+                order = torch.randperm(rows.shape[0], generator=generator, device=generator.device)
+                for ids in torch.tensor_split(order, parts):  # even parts: batch norm can't use a leftover of one row
+                    total += learn(both, rows.take(ids), runtime)
+                    step()
+                    tick()
+                history.append({"epoch": epoch, "loss": float(total) / parts, "seconds": time.perf_counter() - began})
+                _check(history)
+        return history
+
+    def transform(self, X: Any) -> Array:
+        """The place of each row in the map, float32."""
+        check_is_fitted(self)
+        shape = self._scaling.mean.shape
+        # scikit-learn would call an image's height its features
+        if (len(shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2) and np.shape(X)[1:] != shape:
+            raise ValueError(f"X has rows of the shape {np.shape(X)[1:]}, but the model was fitted on {shape}: reshape X")
+        X = check_rows(self, X, fitting=False)
+        if is_rows(X):
+            return embed(self.encoder_, prepared(X, self._scaling, self._on))
+        step = SLICES * chunk_rows(model_shape(shape))  # only a slice is dense float32 at a time
+        slices = (prepared(X[start : start + step], self._scaling, self._on) for start in range(0, X.shape[0], step))
+        return np.concatenate([embed(self.encoder_, rows) for rows in slices])
+
+    def inverse_transform(self, Y: Any) -> Array:
+        """The row that each place of the map stands for, float32, in the shape and the unit of the rows that were fitted."""
+        check_is_fitted(self)
+        points = check_array(Y, dtype=np.float32, input_name="Y")
+        if points.shape[1] != COMPONENTS:
+            raise ValueError(f"Y has {points.shape[1]} columns: expected places in the map, (n, {COMPONENTS})")
+        shape = self._scaling.mean.shape
+        flat = outputs(nn.Sequential(self.decoder_, nn.Flatten()), ArrayRows(torch.tensor(points), self._on))
+        x: Array = flat.reshape(len(points), *model_shape(shape)).cpu().numpy()
+        x = np.moveaxis(x, 1, -1) if image_layout(shape) == "hwc" else x.reshape(len(x), *shape)
+        return np.asarray(x * self._scaling.scale + self._scaling.mean, dtype=np.float32)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """``fit(X).transform(X)``."""
+        return self.fit(X, y).embedding_
+
+    @property
+    def _on(self) -> torch.device:
+        return next(self.encoder_.parameters()).device
+
+    @property
+    def _n_features_out(self) -> int:
+        return COMPONENTS
+
+    def __sklearn_tags__(self) -> Tags:
+        return takes_images(super().__sklearn_tags__())
+
+
+def learn(both: nn.Module, x: Tensor, runtime: Runtime) -> Tensor:
+    """Forward, error and backward for one batch; the gradients are left in the parameters."""
+    with runtime.autocast():
+        again = both(x)
+    loss = nn.functional.mse_loss(again.float(), x)
+    both.zero_grad(set_to_none=True)
+    loss.backward()
+    return loss.detach()
+
+
+def _check(history: list[dict[str, Any]]) -> None:
+    if not math.isfinite(history[-1]["loss"]):
+        raise DivergedError(
+            f"the reconstruction error became {history[-1]['loss']} in epoch {len(history)}: pass a lower learning_rate"
+        )

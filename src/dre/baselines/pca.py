@@ -1,0 +1,55 @@
+"""Principal component analysis: the two directions in which the rows vary most."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn import decomposition
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+
+from dre.baselines.vectors import Array, takes_images, vectors
+from dre.inputs import seed_from
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The first two principal components, by scikit-learn (K. Pearson: On lines and planes of closest fit, 1901).
+
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().images
+    >>> PCA().fit(X[:200]).transform(X[200:205]).shape
+    (5, 2)
+
+    ``random_state`` matters for large rows alone, whose components scikit-learn finds by random projection.
+    """
+
+    embeds_new_rows = True
+
+    def __init__(self, *, random_state: int | np.random.RandomState | None = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of X: (n, d), or images, which are flattened."""
+        rows = vectors(self, X, fitting=True, features=2)
+        self.model_ = decomposition.PCA(2, random_state=seed_from(self.random_state)).fit(rows)
+        self.embedding_ = self._places(rows)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """The place of each row in the map, float32."""
+        return self._places(vectors(self, X, fitting=False))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """``fit(X).embedding_``."""
+        return self.fit(X, y).embedding_
+
+    def _places(self, rows: Array) -> Array:
+        return np.asarray(self.model_.transform(rows), dtype=np.float32)
+
+    @property
+    def _n_features_out(self) -> int:
+        return 2
+
+    def __sklearn_tags__(self) -> Tags:
+        return takes_images(super().__sklearn_tags__())

@@ -1,0 +1,87 @@
+"""All of it together: plans, where records and maps are kept, the run, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dre.bench.cells import Cells
+from dre.bench.jobs import Selection, jobs
+from dre.bench.loading import loaded
+from dre.bench.plan import ANYWHERE, Data
+from dre.bench.plans import Plans
+from dre.bench.record import machine
+from dre.bench.runner import Outcome, Setting, carry_out, pending, watched
+from dre.datasets import Dataset
+
+NO_PANEL = "none"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    plans: Plans
+    cells: Cells
+    report: Path
+    quick: bool = False
+
+    @classmethod
+    def at(
+        cls, folder: Path, *, results: Path | None, out: Path, report: Path | None, rows: tuple[int, int] | None
+    ) -> Benchmark:
+        """``rows``, of training and test, makes it a quick one, whose records are kept apart."""
+        plans = Plans.read(folder)
+        if rows is None:
+            cells = Cells(results or folder / "results" / "cells", out / "maps")
+            return cls(plans, cells, report or folder / "report")
+        cells = Cells(results or out / "quick" / "cells", out / "quick" / "maps")
+        return cls(plans.quick(*rows), cells, report or out / "quick" / "report", quick=True)
+
+    def run(
+        self,
+        selection: Selection,
+        *,
+        folder: str | None = None,
+        device: str = "auto",
+        workers: int = 1,
+        dry_run: bool = False,
+        say: Callable[[str], None] = print,
+    ) -> list[Outcome]:
+        """Carry out what is not done yet; gives what failed."""
+        wanted = jobs(self.plans, _with_panels(selection))
+        setting = Setting(self.plans, self.cells, folder, device, workers, stand_in=self.quick)
+        left = pending(wanted, setting)
+        say(f"{len(wanted)} cells, {len(wanted) - len(left)} of them done")
+        if dry_run:
+            for job in left:
+                say(str(job))
+            return []
+        return watched(carry_out(left, setting), len(left), say)
+
+    def write_report(self, selection: Selection, *, folder: str | None = None) -> list[Path]:
+        """The figures that can be drawn from the maps on this machine, and the report as Markdown and as a page."""
+        from dre.bench.drawings import draw_networks, draw_schematic
+        from dre.bench.figures import draw_all, save
+        from dre.bench.report import write_report
+        from dre.datasets.tasic2018 import reference_maps
+
+        def load(plan: Data) -> Dataset:
+            return loaded(plan, folder, stand_in=self.quick)
+
+        chosen = selection.of(self.plans)
+        shown = self.report / "figures"
+        pictures = {
+            "figure-1": save(draw_networks(), shown / "figure-1.png"),
+            "figure-2": save(draw_schematic(), shown / "figure-2.png"),
+            **draw_all(chosen, self.cells, load, shown, cells_maps=lambda: reference_maps(folder)),
+        }
+        return write_report(chosen, self.cells, self.report, figures=pictures, quick=self.quick)
+
+
+def _with_panels(selection: Selection) -> Selection:
+    """The times of this kind of machine, where none was named."""
+    if NO_PANEL in selection.panels:
+        return replace(selection, panels=(ANYWHERE,))
+    if selection.panels:
+        return selection
+    return replace(selection, panels=(ANYWHERE, "gpu" if machine()["gpu"] else "cpu"))

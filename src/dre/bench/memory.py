@@ -1,0 +1,45 @@
+"""The most memory that a piece of work held, beside what was there before: of the process, and of the GPU."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+class PeakMemory:
+    """``host_mb`` is None where the system does not tell (it is Linux that does); ``gpu_mb`` where there is no GPU."""
+
+    host_mb: float | None = None
+    gpu_mb: float | None = None
+
+    def __enter__(self) -> PeakMemory:
+        gc.collect()
+        self._before = _forget_peak()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        if self._before is not None:
+            self.host_mb = round(max(0.0, _status("VmHWM") - self._before), 1)
+        if torch.cuda.is_available():
+            self.gpu_mb = round(torch.cuda.max_memory_allocated() / 1e6, 1)
+
+
+def _forget_peak() -> float | None:
+    try:
+        FORGET.write_text("5")
+    except OSError:
+        return None
+    return _status("VmRSS")
+
+
+def _status(name: str) -> float:
+    """In MB."""
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in STATUS.read_text().splitlines() if line.startswith(name))

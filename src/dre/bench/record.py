@@ -1,0 +1,50 @@
+"""A result as JSON, with what made it: the command, the versions, the machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import dre
+
+LIBRARIES = ("torch", "numpy", "scikit-learn", "faiss-cpu", "umap-learn", "openTSNE", "pynndescent", "zadu")
+
+
+def provenance() -> dict[str, Any]:
+    return {
+        "command": " ".join([Path(sys.argv[0]).name.removesuffix(".py"), *sys.argv[1:]]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "machine": machine(),
+    }
+
+
+def write(path: Path, content: Any) -> None:
+    """All of it or nothing: a run that is killed leaves no half-written file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content, indent=1) + "\n")
+    part.replace(path)
+
+
+def machine() -> dict[str, Any]:
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {"cpus": os.cpu_count(), "gpu": gpu, "system": f"{platform.system()} {platform.machine()}"}
+
+
+def _versions() -> dict[str, str]:
+    found = {"dre": dre.__version__, "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

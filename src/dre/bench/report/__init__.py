@@ -1,0 +1,73 @@
+"""The report, read off the records: ours beside the published values, a verdict on each claim, and the pictures."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dre.bench.cells import Cells
+from dre.bench.plans import Plans
+from dre.bench.report.blocks import Page
+from dre.bench.report.claims import Judged, judged
+from dre.bench.report.levels import Levels, levels_of_tables, published_maps
+from dre.bench.report.notes import Remarks, remarks
+from dre.bench.report.pictures import Picture, pictures
+from dre.bench.report.reading import Reader
+from dre.bench.report.rendering import as_markdown, as_page
+from dre.bench.report.sources import Sources, sources
+from dre.bench.report.summary import Summary, summary
+from dre.bench.report.tables import page
+
+__all__ = ["Report", "read_report", "write_report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is shown, as texts and shades: the templates only lay it out."""
+
+    quick: bool
+    sources: Sources
+    summary: Summary
+    claims: tuple[Judged, ...]
+    tables: tuple[Page, ...]
+    levels: tuple[Levels, ...]
+    published_maps: Levels | None
+    pictures: tuple[Picture, ...]
+    remarks: Remarks
+    records: str  # where they are, as seen from the report
+
+    @property
+    def verdicts(self) -> str:
+        found = [each.verdict for each in self.claims]
+        return ", ".join(f"{found.count(verdict)} {verdict}" for verdict in dict.fromkeys(found))
+
+
+def read_report(plans: Plans, cells: Cells, folder: Path, *, figures: dict[str, Path], quick: bool) -> Report:
+    """Works with whatever records there are; what is missing is said in its place."""
+    reader = Reader(plans, cells)
+    return Report(
+        quick=quick,
+        sources=sources(cells.all()),
+        summary=summary(reader, against_paper=not quick),
+        claims=tuple(judged(claim, reader) for claim in plans.claims),
+        tables=tuple(page(table, reader) for table in plans.tables),
+        levels=tuple(levels_of_tables(reader)),
+        published_maps=published_maps(cells.records.parent),
+        pictures=tuple(pictures(figures, plans)),
+        remarks=remarks(),
+        records=Path(os.path.relpath(cells.records, folder)).as_posix(),
+    )
+
+
+def write_report(plans: Plans, cells: Cells, folder: Path, *, figures: dict[str, Path], quick: bool = False) -> list[Path]:
+    """Write ``report.md`` and ``report.html`` into a folder; the page is one file that needs nothing else.
+
+    ``figures``: the pictures by the names of their plans. ``quick`` says that the records are of a quick run.
+    """
+    report = read_report(plans, cells, folder, figures=figures, quick=quick)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {"report.md": as_markdown(report, folder), "report.html": as_page(report)}
+    for name, text in written.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in written]

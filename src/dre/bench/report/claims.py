@@ -1,0 +1,132 @@
+"""The verdict on each claim, with what it rests on, in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dre.bench.plan import ANYWHERE, Claim, Comparison, Job, Side, sides
+from dre.bench.report import wording
+from dre.bench.report.reading import NOT_YET, Reader, failure
+from dre.bench.verdict import DOES_NOT, HOLDS, UNDECIDED, Finding, judge
+
+KINDS = {HOLDS: "good", DOES_NOT: "bad", UNDECIDED: "open"}
+SIGNS = {HOLDS: "✓", DOES_NOT: "✗", UNDECIDED: "?"}
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Told:
+    """One comparison."""
+
+    what: str
+    expected: str
+    this: str
+    that: str
+    difference: str
+    interval: str
+    seeds: str
+    verdict: str
+
+    @property
+    def kind(self) -> str:
+        return KINDS[self.verdict]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One claim."""
+
+    name: str
+    title: str
+    says: str
+    verdict: str
+    told: tuple[Told, ...]
+
+    @property
+    def kind(self) -> str:
+        return KINDS[self.verdict]
+
+    @property
+    def sign(self) -> str:
+        return SIGNS[self.verdict]
+
+    @property
+    def counts(self) -> str:
+        """How its comparisons went."""
+        found = [each.verdict for each in self.told]
+        return ", ".join(f"{found.count(kind)} {kind}" for kind in KINDS if kind in found)
+
+
+def judged(claim: Claim, reader: Reader) -> Judged:
+    verdict = judge(claim, reader.plans, reader.cells)
+    told = tuple(_told(finding, claim, reader) for finding in verdict.findings)
+    return Judged(claim.name, claim.title, " ".join(claim.says.split()), verdict.verdict, told)
+
+
+def _told(finding: Finding, claim: Claim, reader: Reader) -> Told:
+    comparison = finding.comparison
+    what, expected = _what(comparison, reader), _expected(comparison)
+    if finding.missing:
+        why = _why(claim, comparison, reader)
+        return Told(what, expected, "–", "–", "–", f"no record of {finding.missing}: {why}", "–", finding.verdict)
+    if wording.is_time(comparison.score):
+        this, that, low, high = (
+            f"{wording.seconds(abs(v))} s" for v in (finding.this, finding.that, finding.low, finding.high)
+        )
+        signs = ["+" if value > 0 else "−" for value in (finding.difference, finding.low, finding.high)]
+        texts = this, that, f"{signs[0]}{wording.seconds(abs(finding.difference))} s", f"{signs[1]}{low} to {signs[2]}{high}"
+    else:
+        texts = (
+            wording.number(finding.this, DIGITS),
+            wording.number(finding.that, DIGITS),
+            wording.signed(finding.difference, DIGITS),
+            f"{wording.signed(finding.low, DIGITS)} to {wording.signed(finding.high, DIGITS)}",
+        )
+    interval = texts[3] if math.isfinite(finding.low) else "one seed has no interval"
+    return Told(what, expected, *texts[:3], interval, str(finding.seeds), finding.verdict)
+
+
+def _what(comparison: Comparison, reader: Reader) -> str:
+    """Both sides in words: the data once where they are the same."""
+    this, that = sides(comparison)[:2]
+    score = wording.score_title(comparison.score)
+    less = f", each above {reader.plans.methods[comparison.minus].title}'s" if comparison.minus else ""
+    panel = f", {wording.PANELS.get(comparison.panel, comparison.panel)}" if comparison.panel != ANYWHERE else ""
+    if (this.data, this.prefix) == (that.data, that.prefix):
+        pair = f"{_method(this, reader)} beside {_method(that, reader)}"
+        return f"{_data(this, reader)}, {score}{less}{panel}: {pair}"
+    if this.method == that.method:
+        return f"{_method(this, reader)}, {score}{less}{panel}: {_data(this, reader)} beside {_data(that, reader)}"
+    pair = " beside ".join(f"{_method(side, reader)} on {_data(side, reader)}" for side in (this, that))
+    return f"{score}{less}{panel}: {pair}"
+
+
+def _method(side: Side, reader: Reader) -> str:
+    return reader.plans.methods[side.method].title
+
+
+def _data(side: Side, reader: Reader) -> str:
+    title = reader.plans.data[side.data].title
+    return title if side.prefix is None else f"{title} (first {side.prefix:,} test rows)"
+
+
+def _expected(comparison: Comparison) -> str:
+    least = (
+        wording.number(comparison.within, 2) if not wording.is_time(comparison.score) else wording.seconds(comparison.within)
+    )
+    if comparison.expect == "same":
+        return f"the same, up to {least}"
+    return comparison.expect + (f" by more than {least}" if comparison.within else "")
+
+
+def _why(claim: Claim, comparison: Comparison, reader: Reader) -> str:
+    """Of the first cell that is not there: the reason that a table gives, or what went wrong."""
+    for side in sides(comparison):
+        for seed in range(claim.seeds):
+            record = reader.cells.find(Job(side.data, reader.plans.methods[side.method].run, seed, comparison.panel))
+            if record is None:
+                return reader.reason(side.data, side.method, comparison.panel) or NOT_YET
+            if "failed" in record:
+                return failure(record)
+    return f"its record has no {wording.score_title(comparison.score)}"

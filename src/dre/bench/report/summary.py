@@ -1,0 +1,211 @@
+"""Where ours is better and where it is worse, read off the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dre.bench.plan import Table
+from dre.bench.report import shades, wording
+from dre.bench.report.blocks import Shown
+from dre.bench.report.reading import Place, Reader, published, split_score
+from dre.bench.report.tables import TOLERANCE
+
+OURS = ("dre", "dre-paper")  # the default of this package, and the paper's own recipe
+PUBLISHED = "dre-paper"  # what the paper's best method is called in the plans
+SCORES = ("neighborhood_hit", "nearest_neighbor")
+DIGITS = 3
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What one of ours is compared with."""
+
+    title: str  # of the method; none where it is the same one
+    value: float
+
+
+# Kinds of rivals, each with its head in the table and in a sentence.
+RIVALS = {
+    "published": ("published", "the published value"),
+    "parametric": ("best parametric baseline here", "the best parametric baseline"),
+    "by search": ("best that embeds by search", "the best that embeds by search"),
+}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One score on one data set: ours, and its rivals by kind."""
+
+    title: str
+    ours: dict[str, float]
+    rivals: dict[str, Rival]
+    differs: bool = False  # the features or the rows are not the paper's
+
+    def cells(self) -> list[Shown]:
+        """Ours, then the rivals, each with what the first of ours is above it."""
+        own = [Shown(wording.number(self.ours[name]) if name in self.ours else "not measured") for name in OURS]
+        first = next(iter(self.ours.values()))
+        missing = {"published": "not comparable: other features or rows" if self.differs else "not in the paper"}
+        return own + [
+            _beside(self.rivals[kind], first) if kind in self.rivals else Shown(missing.get(kind, "not measured"))
+            for kind in RIVALS
+        ]
+
+
+@dataclass(frozen=True)
+class Balance:
+    """One of ours against one kind of rival: where it is better, the same, or worse."""
+
+    method: str
+    rival: str
+    better: tuple[str, ...]
+    same: tuple[str, ...]
+    worse: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Below:
+    """A cell that is further below the published value than rounding and luck explain."""
+
+    method: str
+    ours: bool
+    where: str
+    here: str
+    paper: str
+    difference: Shown
+    why: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    heads: tuple[str, ...]
+    beside: tuple[Beside, ...]
+    balances: tuple[Balance, ...]
+    below: tuple[Below, ...]
+    times: tuple[str, ...]
+    tolerance: str = wording.number(TOLERANCE, 2)
+
+
+def summary(reader: Reader, *, against_paper: bool = True) -> Summary:
+    """``against_paper=False`` leaves out the published values, which say nothing about a quick run."""
+    tables = reader.plans.tables
+    beside = tuple(_without_repetition(each for table in tables for each in _beside_of(table, reader)))
+    titles = [reader.plans.methods[name].title for name in OURS if name in reader.plans.methods]
+    heads = (*titles, *(head for head, _ in RIVALS.values()))
+    if not against_paper:
+        rivals = [{kind: rival for kind, rival in each.rivals.items() if kind != "published"} for each in beside]
+        beside = tuple(replace(each, rivals=known, differs=True) for each, known in zip(beside, rivals, strict=True))
+        return Summary(heads, beside, _balances(beside, reader), (), ())
+    below = tuple(each for table in tables for each in _below(table, reader))
+    return Summary(heads, beside, _balances(beside, reader), below, tuple(_times(reader)))
+
+
+def _beside_of(table: Table, reader: Reader) -> Iterator[Beside]:
+    plans = reader.plans
+    for data in table.data:
+        for score in table.scores:
+            if split_score(score)[0] not in SCORES:
+                continue
+            readings = {method: reader.read(table, Place(data, method, score)) for method in table.methods}
+            means = {m: r.mean for m, r in readings.items() if r.mean is not None and not r.in_sample}
+            ours = {name: means[name] for name in OURS if name in means}
+            if not ours:
+                continue
+            baselines = {m: value for m, value in means.items() if not plans.methods[m].ours}
+            rivals = {
+                "published": _published(table, data, score),
+                "parametric": _best({m: value for m, value in baselines.items() if reader.is_parametric(m)}, reader),
+                "by search": _best({m: value for m, value in baselines.items() if not reader.is_parametric(m)}, reader),
+            }
+            title = f"{plans.data[data].title}, {wording.score_title(score)}"
+            known = {kind: rival for kind, rival in rivals.items() if rival is not None}
+            yield Beside(title, ours, known, differs=data in table.not_differenced)
+
+
+def _published(table: Table, data: str, score: str) -> Rival | None:
+    value = published(table, Place(data, PUBLISHED, score)) if data not in table.not_differenced else None
+    return None if value is None else Rival("", value)
+
+
+def _best(means: dict[str, float], reader: Reader) -> Rival | None:
+    name = max(means, key=means.__getitem__, default=None)
+    return None if name is None else Rival(reader.plans.methods[name].title, means[name])
+
+
+def _beside(rival: Rival, ours: float) -> Shown:
+    difference = round(ours - rival.value, DIGITS)
+    shade = shades.of_difference(difference)
+    return Shown(
+        f"{wording.number(rival.value)} ({wording.signed(difference)}) {rival.title}".strip(),
+        shade,
+        square=shades.square(difference, TOLERANCE),
+    )
+
+
+def _balances(beside: tuple[Beside, ...], reader: Reader) -> tuple[Balance, ...]:
+    found = []
+    for kind, (_, what) in RIVALS.items():
+        for name in OURS:
+            sorted_out: dict[str, list[str]] = {"better": [], "same": [], "worse": []}
+            for each in beside:
+                if name in each.ours and kind in each.rivals:
+                    rival = each.rivals[kind]
+                    difference = round(each.ours[name] - rival.value, DIGITS)
+                    word = "better" if difference > 0 else "worse" if difference < 0 else "same"
+                    whom = f" to {rival.title}" if rival.title else ""
+                    sorted_out[word].append(f"{each.title} ({wording.signed(difference)}{whom})")
+            if any(sorted_out.values()):
+                title = reader.plans.methods[name].title
+                found.append(Balance(title, what, *(tuple(sorted_out[word]) for word in ("better", "same", "worse"))))
+    return tuple(found)
+
+
+def _below(table: Table, reader: Reader) -> Iterator[Below]:
+    if table.smaller_is_better:
+        return
+    for data in table.data:
+        for method in table.methods if data not in table.not_differenced else ():
+            for score in table.scores:
+                place = Place(data, method, score)
+                paper, here = published(table, place), reader.read(table, place).mean
+                if paper is None or here is None or here - paper >= -TOLERANCE - 1e-9:
+                    continue
+                told = reader.plans.methods[method]
+                where = f"{reader.plans.data[data].title}, {wording.score_title(score)}"
+                difference = Shown(wording.signed(here - paper), shades.of_difference(here - paper), square="🟥")
+                texts = wording.number(here), wording.number(paper, 2 if round(paper, 2) == paper else 4)
+                yield Below(told.title, told.ours, where, *texts, difference, _explained(table, place))
+
+
+def _explained(table: Table, place: Place) -> str:
+    """What the table's plan says about a value that is below the published one."""
+    reasons = (each.reason for each in table.explained if each.covers(place.data, place.method, place.score))
+    return " ".join(next(reasons, "").split())
+
+
+def _times(reader: Reader) -> Iterator[str]:
+    """Ours beside the published times, where both are known."""
+    for table in reader.plans.tables:
+        for panel in table.panels if table.smaller_is_better else ():
+            for data in table.data:
+                for method in table.methods:
+                    if reader.plans.methods[method].ours:
+                        yield from _time(table, reader, data, method, panel)
+
+
+def _time(table: Table, reader: Reader, data: str, method: str, panel: str) -> Iterator[str]:
+    places = [Place(data, method, score, panel) for score in table.scores]
+    parts = []
+    for place in places:
+        here, paper = reader.read(table, place).mean, published(table, place)
+        if here is not None and paper is not None:
+            what = wording.score_title(place.score).removesuffix(", s")
+            parts.append(f"{what} {wording.seconds(here)} s, published {paper:,} s ({wording.ratio(here, paper)})")
+    if parts:
+        where = wording.PANELS.get(panel, panel)
+        yield f"{reader.plans.methods[method].title}{f' on a {where}' if where else ''}: {'; '.join(parts)}"
+
+
+def _without_repetition(found: Iterator[Beside]) -> list[Beside]:
+    return list({each.title: each for each in found}.values())

@@ -1,0 +1,121 @@
+"""Whether a claim holds: differences over the seeds, their confidence interval, and what follows from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dre.bench.cells import Cells
+from dre.bench.plan import ANYWHERE, Claim, Comparison, Job, Method, Side, sides
+from dre.bench.plans import Plans
+
+Array = np.ndarray[Any, Any]
+HOLDS, DOES_NOT, UNDECIDED = "holds", "does not hold", "undecided"
+CONFIDENCE = 0.95
+# What is a field of the record and not a score of a stage.
+FIELDS = ("fit_seconds", "transform_seconds")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Of one comparison: the two means, and the mean difference with its interval."""
+
+    comparison: Comparison
+    verdict: str
+    this: float = math.nan
+    that: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    seeds: int = 0
+    missing: str = ""  # the cell that is not there
+
+    @property
+    def difference(self) -> float:
+        return self.this - self.that
+
+
+@dataclass(frozen=True)
+class Verdict:
+    claim: Claim
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> str:
+        """All must hold; one that does not is enough."""
+        found = {finding.verdict for finding in self.findings}
+        return HOLDS if found == {HOLDS} else DOES_NOT if DOES_NOT in found else UNDECIDED
+
+
+def judge(claim: Claim, plans: Plans, cells: Cells) -> Verdict:
+    return Verdict(claim, tuple(_finding(comparison, claim, plans, cells) for comparison in claim.comparisons))
+
+
+def _finding(comparison: Comparison, claim: Claim, plans: Plans, cells: Cells) -> Finding:
+    values: list[list[float]] = []
+    for side in sides(comparison):
+        of_seeds = []
+        for seed in range(claim.seeds):
+            value = value_of(cells, plans, side, comparison.score, seed=seed, panel=comparison.panel)
+            if value is None:
+                return Finding(comparison, UNDECIDED, missing=f"{side.method} on {side.data}, seed {seed}")
+            of_seeds.append(value)
+        values.append(of_seeds)
+    this, that = (np.array(values[i]) - (np.array(values[i + 2]) if comparison.minus else 0) for i in (0, 1))
+    low, high = interval(this - that)
+    verdict = decided(comparison.expect, low, high, comparison.within)
+    return Finding(comparison, verdict, float(this.mean()), float(that.mean()), low, high, claim.seeds)
+
+
+def interval(differences: Array) -> tuple[float, float]:
+    """Of the mean, by Student's t.
+
+    >>> interval(np.array([.02, .03, .04]))[0] > 0, interval(np.array([.02]))
+    (True, (-inf, inf))
+    """
+    n = len(differences)
+    if n < 2:
+        return -math.inf, math.inf
+    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(n)
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * error
+    return mean - reach, mean + reach
+
+
+def decided(expect: str, low: float, high: float, within: float) -> str:
+    """``higher`` and ``lower`` by more than ``within``; ``same`` up to it.
+
+    >>> decided("higher", .01, .03, 0), decided("higher", -.03, -.01, 0), decided("higher", -.01, .03, 0)
+    ('holds', 'does not hold', 'undecided')
+    >>> decided("same", -.01, .01, .02), decided("same", .03, .05, .02), decided("same", .01, .03, .02)
+    ('holds', 'does not hold', 'undecided')
+    """
+    if expect == "same":
+        inside, outside = -within <= low and high <= within, low > within or high < -within
+        return HOLDS if inside else DOES_NOT if outside else UNDECIDED
+    if expect == "lower":
+        low, high = -high, -low
+    elif expect != "higher":
+        raise ValueError(f"expect={expect!r}: 'higher', 'lower' or 'same'")
+    return HOLDS if low > within else DOES_NOT if high < within else UNDECIDED
+
+
+def value_of(cells: Cells, plans: Plans, side: Side, score: str, *, seed: int, panel: str = ANYWHERE) -> float | None:
+    """A score of a method on data; None where the cell is not there, failed, or has no such score."""
+    method: Method = plans.methods[side.method]
+    found = cells.find(Job(side.data, method.run, seed, panel))
+    if found is None or "failed" in found:
+        return None
+    if score == "fit_seconds" and method.stage is not None:
+        return _number(found["stages"][method.stage]["seconds"])
+    if score in FIELDS:
+        return _number(found[score])
+    stage = found["stages"][-1 if method.stage is None else method.stage]
+    scores = stage.get("prefixes", {}).get(str(side.prefix), {}) if side.prefix else stage.get("scores", {})
+    return _number(scores.get(score))
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

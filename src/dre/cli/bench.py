@@ -1,0 +1,67 @@
+"""``dre bench``: the tables, figures and claims of the paper, measured, and a report on them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+QUICK_ROWS, QUICK_TEST_ROWS = 1_600, 400
+
+
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Tables, figures and claims, such as table-1, figures; all without.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="All of it on 2,000 rows and with few steps, to see that it works.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with the data sets; else $DRE_DATA, the cache, a download.")
+    ] = None,
+    plans: Annotated[Path, typer.Option(help="The folder that says what is run.")] = Path("benchmarks"),
+    results: Annotated[Path | None, typer.Option(help="Where records go: PLANS/results/cells; quick: OUT/cells.")] = None,
+    out: Annotated[Path, typer.Option(help="Where maps go, and in a quick run the report.")] = Path("out/bench"),
+    report: Annotated[Path | None, typer.Option(help="Where the report goes: PLANS/report; quick: OUT/report.")] = None,
+    only_data: Annotated[str, typer.Option(help="Only these data sets of the plans, between commas.")] = "",
+    only_methods: Annotated[str, typer.Option(help="Only these methods of the plans, between commas.")] = "",
+    panels: Annotated[
+        str, typer.Option(help="Whose times are measured: gpu, cpu; none. By default that of this machine.")
+    ] = "",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda")] = "auto",
+    workers: Annotated[int, typer.Option(help="Jobs at a time; those whose times are compared run alone.")] = 1,
+    dry_run: Annotated[bool, typer.Option(help="Say what would be run.")] = False,
+    report_only: Annotated[bool, typer.Option(help="Write the report from the records that are there.")] = False,
+) -> None:
+    """Measure the tables, figures and claims of the paper, cell by cell, and write a report.
+
+    What is done already is not done again: stop it when you like, and call it again.
+
+    Examples: `dre bench --quick`, `dre bench table-1 --only-data mnist`, `dre bench claims --workers 4`,
+    `dre bench --report-only`
+    """
+    from dre.bench.benchmark import Benchmark
+    from dre.bench.jobs import Selection
+    from dre.datasets.files import OFFLINE
+
+    if quick:
+        os.environ.setdefault(OFFLINE, "1")  # what is not at hand is not fetched for a trial: the digits stand in
+    chosen = Selection(tuple(names or ()), _split(only_data), _split(only_methods), _split(panels))
+    benchmark = Benchmark.at(
+        plans, results=results, out=out, report=report, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None
+    )
+    failed = []
+    if not report_only:
+        failed = benchmark.run(
+            chosen, folder=None if data is None else str(data), device=device, workers=workers, dry_run=dry_run, say=typer.echo
+        )
+    if not dry_run:
+        for path in benchmark.write_report(chosen, folder=None if data is None else str(data)):
+            typer.echo(f"wrote {path}")
+    if failed:
+        typer.echo(f"{len(failed)} of the cells failed; the next run tries them again", err=True)
+        raise typer.Exit(1)
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

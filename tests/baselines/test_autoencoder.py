@@ -1,0 +1,220 @@
+"""The auto-encoder: it reproduces rows better than two principal components do, and is a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dre.baselines.autoencoder import AutoEncoder
+from dre.encoder.mlp import MLP
+from dre.train import DivergedError
+
+
+def cheap(**others: object) -> AutoEncoder:
+    return AutoEncoder(**({"encoder": "mlp(16)", "epochs": 2, "batch_size": 20, "random_state": 0, "device": "cpu"} | others))
+
+
+def some(shape: tuple[int, ...] = (60, 6)) -> np.ndarray:
+    return np.random.default_rng(0).normal(3, 2, size=shape)
+
+
+@pytest.fixture(scope="module")
+def digits() -> np.ndarray:
+    return load_digits().images
+
+
+@pytest.fixture(scope="module")
+def trained(digits) -> AutoEncoder:
+    return AutoEncoder("mlp(128)", epochs=60, batch_size=100, learning_rate=3e-3, random_state=0, device="cpu").fit(
+        digits[:1200]
+    )
+
+
+# It learns.
+
+
+def test_rows_come_back_better_than_from_two_principal_components(trained, digits):
+    for part in (digits[:1200], digits[1200:]):  # rows that were fitted, and new ones
+        flat = part.reshape(len(part), -1)
+        pca = PCA(2).fit(digits[:1200].reshape(1200, -1))
+        by_pca = np.square(pca.inverse_transform(pca.transform(flat)) - flat).mean()
+        by_mean = np.square(flat - pca.mean_).mean()
+        ours = np.square(trained.inverse_transform(trained.transform(part)) - part).mean()
+        assert ours < 0.6 * by_mean
+        assert ours < 0.8 * by_pca
+
+
+def test_the_history_has_a_loss_per_epoch_that_is_the_error_of_scaled_rows(trained, digits):
+    assert [record["epoch"] for record in trained.history_] == list(range(60))
+    losses = [record["loss"] for record in trained.history_]
+    assert losses[-1] < 0.75 * losses[0]
+    X = digits[:1200]
+    scale = np.square(X - X.mean(0)).mean()  # rows are divided by the root of this
+    error = np.square(trained.inverse_transform(trained.embedding_) - X).mean() / scale
+    assert error == pytest.approx(losses[-1], rel=0.1)
+
+
+def test_small_data_get_steps_and_large_data_epochs(monkeypatch):
+    monkeypatch.setattr("dre.baselines.autoencoder.STEPS", 12)
+    monkeypatch.setattr("dre.baselines.autoencoder.EPOCHS", 3)
+    assert len(cheap(epochs=None, batch_size=60).fit(some()).history_) == 12
+    assert len(cheap(epochs=None, batch_size=6).fit(some()).history_) == 3
+
+
+# Rows of every kind.
+
+
+@pytest.mark.parametrize("encoder", [None, MLP(16)])
+@pytest.mark.parametrize("shape", [(24, 6), (24, 8, 7), (24, 9, 8, 3), (24, 3, 8, 8)], ids=str)
+def test_vectors_and_images_are_embedded_and_come_back_in_their_shape(shape, encoder):
+    X = some(shape)
+    model = cheap(encoder=encoder, epochs=1).fit(X)
+    Y = model.transform(X)
+    assert Y.shape == model.embedding_.shape == (24, 2)
+    assert Y.dtype == model.embedding_.dtype == np.float32
+    again = model.inverse_transform(Y)
+    assert again.shape == shape
+    assert again.dtype == np.float32
+
+
+def test_channels_that_lie_last_come_back_last():
+    X = some((40, 6, 7, 2))
+    X[..., 1] += 100  # the two channels can't be mistaken
+    model = cheap(epochs=1).fit(X)
+    np.testing.assert_allclose(model.inverse_transform(model.embedding_).mean((0, 1, 2)), X.mean((0, 1, 2)), atol=20)
+
+
+def test_images_have_convolutions_and_vectors_have_none():
+    kinds = [{type(m) for m in cheap(encoder=None, epochs=1).fit(some(s)).encoder_.modules()} for s in [(20, 6, 6), (20, 6)]]
+    assert torch.nn.Conv2d in kinds[0]
+    assert torch.nn.Conv2d not in kinds[1]
+
+
+def test_sparse_rows_give_the_map_of_their_dense_copy():
+    dense = np.where(some() > 3, some(), 0.0)
+    np.testing.assert_array_equal(cheap().fit(scipy.sparse.csr_array(dense)).embedding_, cheap().fit(dense).embedding_)
+
+
+def test_a_stream_of_rows_gives_the_map_of_the_array():
+    X = some((50, 5, 4)).astype(np.float32)
+
+    class Stream:
+        shape = X.shape
+
+        def read(self, start, stop):
+            return torch.from_numpy(X[start:stop])
+
+        def take(self, ids):
+            return torch.from_numpy(X)[ids]
+
+    model, other = cheap().fit(X), cheap().fit(Stream())
+    np.testing.assert_array_equal(other.embedding_, model.embedding_)
+    np.testing.assert_array_equal(other.transform(Stream()), model.transform(X))
+
+
+def test_rows_of_another_shape_are_refused():
+    model = cheap().fit(some((20, 6, 4)))
+    with pytest.raises(ValueError, match=r"fitted on \(6, 4\)"):
+        model.transform(some((20, 4, 6)))
+    with pytest.raises(ValueError, match=r"fitted on \(6, 4\)"):
+        model.transform(some((20, 24)))
+    with pytest.raises(ValueError, match=r"expected places in the map"):
+        model.inverse_transform(some((20, 3)))
+
+
+# The laws.
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (40, 4, 3)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8"])
+def test_the_bytes_of_the_input_are_untouched(shape, dtype):
+    X = np.random.default_rng(0).integers(0, 255, shape).astype(dtype)
+    X.flags.writeable = False
+    before = X.tobytes()
+    model = cheap().fit(X)
+    model.inverse_transform(model.transform(X))
+    assert X.tobytes() == before
+
+
+@pytest.mark.parametrize("encoder", ["mlp(16)", "model-b(filters=2/3, norm=true)"])
+def test_seeds_decide_and_the_global_states_are_left_alone(encoder):
+    X = some((40, 6, 6))
+    torch.manual_seed(5)
+    np.random.seed(5)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    first = cheap(encoder=encoder).fit(X)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])
+    torch.manual_seed(6)
+    np.testing.assert_array_equal(cheap(encoder=encoder).fit(X).embedding_, first.embedding_)
+    assert not np.array_equal(cheap(encoder=encoder, random_state=1).fit(X).embedding_, first.embedding_)
+    assert not np.array_equal(*(cheap(encoder=encoder, random_state=None).fit(X).embedding_ for _ in range(2)))
+
+
+def test_the_map_of_the_fit_is_what_transform_gives_one_by_one_too():
+    X = some()
+    model = cheap().fit(X)
+    np.testing.assert_array_equal(model.transform(X), model.embedding_)
+    np.testing.assert_array_equal(cheap().fit_transform(X), model.embedding_)
+    np.testing.assert_allclose(
+        np.concatenate([model.transform(X[i : i + 1]) for i in range(9)]), model.embedding_[:9], atol=1e-5
+    )
+
+
+def test_clones_and_pickles_give_the_same_map():
+    X = some()
+    model = cheap(encoder=MLP(8)).fit(X)
+    np.testing.assert_array_equal(clone(model).fit(X).embedding_, model.embedding_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.embedding_)
+
+
+def test_the_constructor_only_assigns():
+    given = {name: object() for name in inspect.signature(AutoEncoder).parameters}
+    assert vars(AutoEncoder(**given)) == given
+
+
+@parametrize_with_checks([cheap(encoder="mlp(8, depth=1)")])
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# What can't be done is said.
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"epochs": 0}, "epochs=0"),
+        ({"epochs": 1.5}, "whole number"),
+        ({"batch_size": 1}, "at least 2 rows"),
+        ({"learning_rate": -1.0}, "lr=-1.0"),
+        ({"encoder": "mpl"}, "Did you mean 'mlp'"),
+        ({"encoder": torch.nn.Linear(6, 2)}, "expected a text or Encoder"),
+        ({"device": "gpu"}, "device='gpu'"),
+    ],
+)
+def test_wrong_parameters_are_named(wrong, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        cheap(**wrong).fit(some())
+
+
+def test_a_rate_that_is_too_high_is_an_error_that_says_so():
+    with pytest.raises(DivergedError, match="lower learning_rate"):
+        cheap(epochs=5, learning_rate=1e30).fit(some())
+
+
+def test_a_failed_fit_leaves_the_map_as_it_was():
+    X = some()
+    model = cheap().fit(X)
+    with pytest.raises(ValueError, match="epochs=0"):
+        model.set_params(epochs=0).fit(X)
+    np.testing.assert_array_equal(model.transform(X), model.embedding_)

@@ -1,0 +1,256 @@
+"""Parametric t-SNE: the network starts as the stack of machines, learns the map, and is a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dre.baselines.parametric_tsne import ParametricTSNE, Unit, unrolled
+from dre.baselines.rbm import RBM
+from dre.fitted import embed, prepared
+from dre.metrics import nearest_neighbor
+from dre.rows import Scaling
+from dre.runtime import PrivateRandom
+
+CPU = torch.device("cpu")
+WIDTHS = (60, 60, 120)
+
+
+def cheap(**others: object) -> ParametricTSNE:
+    options = {"pretraining_epochs": 1, "epochs": 2, "perplexity": 5, "random_state": 0, "device": "cpu"}
+    return ParametricTSNE(**({"layers": (8, 6)} | options | others))
+
+
+def some(shape: tuple[int, ...] = (60, 6)) -> np.ndarray:
+    return np.random.default_rng(0).normal(3, 2, size=shape)
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    bunch = load_digits()
+    return bunch.images, bunch.target
+
+
+def on_digits(digits: tuple[np.ndarray, np.ndarray], pretraining_epochs: int) -> tuple[ParametricTSNE, float]:
+    """A model of 600 digits, and the held-out 1-NN of 400 others."""
+    X, y = digits
+    model = ParametricTSNE(WIDTHS, pretraining_epochs=pretraining_epochs, epochs=200, random_state=0, device="cpu").fit(X[:600])
+    return model, nearest_neighbor(model.transform(X[600:1000]), y[600:1000], train=(model.embedding_, y[:600]))
+
+
+@pytest.fixture(scope="module")
+def trained(digits) -> tuple[ParametricTSNE, float]:
+    return on_digits(digits, 30)
+
+
+# It learns.
+
+
+def test_new_rows_fall_among_their_own_kind_and_do_not_in_an_untrained_network(trained, digits):
+    X, y = digits
+    scaling = Scaling.of(X[:600])
+    rows, others = (prepared(part, scaling, CPU) for part in (X[:600], X[600:1000]))
+    with PrivateRandom(0, CPU)():
+        bare = unrolled(Unit.of(rows, scaling), [64, *WIDTHS, 2], [])
+    untrained = nearest_neighbor(embed(bare, others), y[600:1000], train=(embed(bare, rows), y[:600]))
+    assert trained[1] > 0.75
+    assert trained[1] > untrained + 0.3
+
+
+def test_pretraining_gives_the_better_map_after_the_same_steps(trained, digits):
+    bare, score = on_digits(digits, 0)
+    assert trained[0].history_[-1]["loss"] < bare.history_[-1]["loss"]
+    assert trained[1] > score
+
+
+def test_every_layer_is_a_machine_that_learned_and_the_top_one_is_linear(trained):
+    machines = trained[0].machines_
+    assert [tuple(machine.weight.shape) for machine in machines] == [(64, 60), (60, 60), (60, 120), (120, 2)]
+    assert [machine.linear for machine in machines] == [False, False, False, True]
+    for machine in machines:
+        assert len(machine.errors) == 30
+        assert machine.errors[-1] < machine.errors[0]
+        assert machine.weight.isfinite().all()
+
+
+def test_fine_tuning_lowers_the_loss_from_where_the_machines_put_it(trained):
+    losses = [record["loss"] for record in trained[0].history_]
+    assert len(losses) == 200
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_plan_is_that_of_the_publication():
+    recipe = ParametricTSNE()._recipe(torch.nn.Identity(), 60_000)
+    assert str(recipe.batches) == "fixed(5000)"
+    assert str(recipe.schedule) == "x: gaussian(30, over=batch) -> kl * 100"
+    assert str(ParametricTSNE()._recipe(torch.nn.Identity(), 2000).schedule).endswith("* 1000")  # few batches, more epochs
+
+
+# The network sees what the machines were trained on.
+
+
+def test_the_unrolled_network_is_the_machines_one_above_the_other():
+    X = some((30, 5, 4))
+    scaling = Scaling.of(X)
+    rows = prepared(X, scaling, CPU)
+    unit, random = Unit.of(rows, scaling), torch.Generator().manual_seed(0)
+    machines = [RBM.blank(20, 7, random), RBM.blank(7, 2, random, linear=True)]
+    machines[0].hidden += 0.3
+    network = unrolled(unit, [20, 7, 2], machines)
+    v = torch.from_numpy((X - X.min()) / np.ptp(X)).float().reshape(30, 20)
+    np.testing.assert_allclose(embed(network, rows), machines[1].up(machines[0].up(v)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(30, 5, 4), (30, 6, 6, 3), (30, 3, 6, 6)], ids=str)
+def test_pixels_are_brought_into_the_unit_interval_together(shape):
+    X = some(shape)
+    X[0] = 1e3 * X[0]
+    scaling = Scaling.of(X)
+    rows = prepared(X, scaling, CPU)
+    expected = (X - X.min()) / np.ptp(X)
+    expected = np.moveaxis(expected, -1, 1) if shape[-1] == 3 else expected
+    np.testing.assert_allclose(Unit.of(rows, scaling)(rows.read(0, 30)), expected.reshape(30, -1), atol=1e-5)
+
+
+def test_columns_are_brought_into_the_unit_interval_one_by_one():
+    X = some() * [1, 10, 100, 1, 1, 0] + [0, 0, 0, 1e4, 0, 7]
+    scaling = Scaling.of(X)
+    rows = prepared(X, scaling, CPU)
+    v = Unit.of(rows, scaling)(rows.read(0, 60)).numpy()
+    np.testing.assert_allclose(v.min(0), 0, atol=1e-4)
+    np.testing.assert_allclose(v.max(0), [1, 1, 1, 1, 1, 0], atol=1e-4)
+    assert Unit.of(rows, scaling).size == 6
+
+
+# Rows of every kind.
+
+
+@pytest.mark.parametrize("shape", [(24, 6), (24, 8, 7), (24, 9, 8, 3), (24, 3, 8, 8)], ids=str)
+def test_vectors_and_images_are_embedded(shape):
+    X = some(shape)
+    model = cheap().fit(X)
+    Y = model.transform(X)
+    assert Y.shape == model.embedding_.shape == (24, 2)
+    assert Y.dtype == model.embedding_.dtype == np.float32
+    assert np.isfinite(Y).all()
+
+
+def test_sparse_rows_give_the_map_of_their_dense_copy():
+    dense = np.where(some() > 3, some(), 0.0)
+    np.testing.assert_array_equal(cheap().fit(scipy.sparse.csr_array(dense)).embedding_, cheap().fit(dense).embedding_)
+
+
+def test_a_stream_of_rows_gives_the_map_of_the_array():
+    X = some((50, 5, 4)).astype(np.float32)
+
+    class Stream:
+        shape = X.shape
+
+        def read(self, start, stop):
+            return torch.from_numpy(X[start:stop])
+
+        def take(self, ids):
+            return torch.from_numpy(X)[ids]
+
+    model, other = cheap().fit(X), cheap().fit(Stream())
+    np.testing.assert_array_equal(other.embedding_, model.embedding_)
+    np.testing.assert_array_equal(other.transform(Stream()), model.transform(X))
+
+
+def test_rows_of_another_shape_are_refused():
+    model = cheap().fit(some((20, 6, 4)))
+    with pytest.raises(ValueError, match=r"fitted on \(6, 4\)"):
+        model.transform(some((20, 4, 6)))
+
+
+# The laws.
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (40, 4, 3)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8"])
+def test_the_bytes_of_the_input_are_untouched(shape, dtype):
+    X = np.random.default_rng(0).integers(0, 255, shape).astype(dtype)
+    X.flags.writeable = False
+    before = X.tobytes()
+    cheap().fit(X).transform(X)
+    assert X.tobytes() == before
+
+
+@pytest.mark.parametrize("pretraining_epochs", [0, 2])
+def test_seeds_decide_and_the_global_states_are_left_alone(pretraining_epochs):
+    def fit(seed):
+        return cheap(pretraining_epochs=pretraining_epochs, random_state=seed).fit(some()).embedding_
+
+    torch.manual_seed(5)
+    np.random.seed(5)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    first = fit(0)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])
+    torch.manual_seed(6)
+    np.testing.assert_array_equal(fit(0), first)
+    assert not np.array_equal(fit(1), first)
+    assert not np.array_equal(fit(None), fit(None))
+
+
+def test_the_map_of_the_fit_is_what_transform_gives_one_by_one_too():
+    X = some()
+    model = cheap(layers=[8, 6]).fit(X)
+    np.testing.assert_array_equal(model.transform(X), model.embedding_)
+    np.testing.assert_array_equal(cheap().fit_transform(X), model.embedding_)
+    np.testing.assert_allclose(
+        np.concatenate([model.transform(X[i : i + 1]) for i in range(9)]), model.embedding_[:9], atol=1e-5
+    )
+
+
+def test_clones_and_pickles_give_the_same_map():
+    X = some()
+    model = cheap().fit(X)
+    np.testing.assert_array_equal(clone(model).fit(X).embedding_, model.embedding_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.embedding_)
+
+
+def test_the_constructor_only_assigns():
+    given = {name: object() for name in inspect.signature(ParametricTSNE).parameters}
+    assert vars(ParametricTSNE(**given)) == given
+
+
+@pytest.mark.filterwarnings("ignore:perplexity")
+@parametrize_with_checks([cheap()])
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# What can't be done is said.
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"layers": ()}, "width of each hidden layer"),
+        ({"layers": (5, 0)}, "width of each hidden layer"),
+        ({"layers": 500}, "width of each hidden layer"),
+        ({"pretraining_epochs": -1}, "pretraining_epochs=-1"),
+        ({"pretraining_epochs": 0.5}, "whole number"),
+        ({"epochs": 0}, "epochs=0"),
+        ({"batch_size": 1}, "at least 2 rows"),
+        ({"perplexity": 0}, "perplexity=0"),
+        ({"device": "gpu"}, "device='gpu'"),
+    ],
+)
+def test_wrong_parameters_are_named(wrong, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        cheap(**wrong).fit(some())
+
+
+def test_a_perplexity_that_is_too_large_is_lowered_with_a_warning():
+    with pytest.warns(UserWarning, match="perplexity 30 is too large for 30 rows"):
+        cheap(perplexity=30).fit(some((30, 4)))

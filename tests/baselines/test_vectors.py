@@ -1,0 +1,82 @@
+"""Rows as vectors: whatever they come as, the map is that of the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from dre.baselines.pca import PCA
+from dre.baselines.vectors import float_for, vectors
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, size=(50, 4, 3)).astype(np.uint8)
+
+
+class Stream:
+    """Rows that are read piece by piece."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = torch.from_numpy(data).float()
+        self.shape = tuple(self.data.shape)
+
+    def read(self, start: int, stop: int) -> torch.Tensor:
+        return self.data[start:stop]
+
+    def take(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.data[ids]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda X: X.reshape(50, 12),
+        lambda X: X.astype(np.int16),
+        lambda X: X.astype(np.float16),
+        lambda X: np.asfortranarray(X.astype(np.float32)),
+        lambda X: torch.from_numpy(X),
+        lambda X: torch.from_numpy(X).bfloat16(),
+        lambda X: X.tolist(),
+        lambda X: scipy.sparse.csr_array(X.reshape(50, 12)),
+        lambda X: Stream(X),
+    ],
+)
+def test_the_form_of_the_rows_does_not_matter(form, X):
+    np.testing.assert_allclose(PCA(random_state=0).fit_transform(form(X)), PCA(random_state=0).fit_transform(X), atol=0.01)
+
+
+def test_what_is_handed_on_is_a_copy_in_one_piece(X):
+    rows = X.reshape(50, 12).astype(np.float32)
+    given = vectors(PCA(), rows, fitting=True)
+    assert not np.shares_memory(given, rows)
+    assert given.flags.c_contiguous
+    np.testing.assert_array_equal(given, rows)
+
+
+def test_digits_that_float32_does_not_have_are_kept():
+    near = np.random.default_rng(0).normal(size=(60, 8)) * 0.1 * np.arange(8)
+    places = PCA(random_state=0).fit_transform(1e6 + near)  # float32 would move these by up to 0.03
+    np.testing.assert_allclose(np.abs(places), np.abs(PCA(random_state=0).fit_transform(near)), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("u1", "f4"), ("b", "f4"), ("?", "f4"), ("i4", "f8"), ("f2", "f4"), ("g", "f8")]
+)
+def test_integers_become_floats_that_hold_them(given, expected):
+    assert float_for(given) == np.dtype(expected)
+
+
+def test_new_images_of_another_size_are_refused_though_one_side_agrees(X):
+    model = PCA().fit(X)
+    with pytest.raises(ValueError, match=r"\(4, 5\), but the model was fitted on \(4, 3\)"):
+        model.transform(np.zeros((2, 4, 5)))
+    with pytest.raises(ValueError, match=r"\(4, 3\), but the model was fitted on \(12,\)"):
+        PCA().fit(X.reshape(50, 12)).transform(X)
+
+
+def test_a_single_feature_has_no_two_components():
+    with pytest.raises(ValueError, match=r"PCA starts from 2 principal components, but X has n_features = 1: add a feature"):
+        PCA().fit(np.arange(9.0)[:, None])
