@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from dre.datasets.infinite_mnist import Digits, InfiMNIST
+from dre.datasets.stream import Digits, InfiMNIST
 from record import record
 
 FIRST = 70_000

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dre import DRE, DivergedError
-from dre.datasets.infinite_mnist import Digits, InfiMNIST
+from dre.datasets.stream import Digits, InfiMNIST
 from dre.inputs import check_rows
 from dre.rows import ScaledRows, Scaling, is_rows
 

@@ -12,16 +12,16 @@ import torch
 from scipy.ndimage import binary_dilation
 from sklearn.datasets import load_digits
 
-from dre.datasets import load
-from dre.datasets.infinite_mnist import FIELDS, LARGEST, Digits, InfiMNIST, fields, infimnist
+from dre.datasets import load, mnist
+from dre.datasets.infinite_mnist import infimnist
+from dre.datasets.stream import FIELDS, LARGEST, Digits, InfiMNIST, fields
 
 TESTS, TRAINS = 40, 100
 N = TESTS + TRAINS
 STREAM = range(0, 10**10)
 INDICES = np.array([0, 39, 40, 139, 140, 141, 239, 240, 70_000, 1_234_567, 10_000_000, 2**32 + 5, 2**40 + 1])
-LOCAL = Path(__file__).parents[3] / "shared" / "data"
-HERE = next((folder for folder in (os.environ.get("DRE_DATA"), LOCAL) if folder and (Path(folder) / "mnist").is_dir()), None)
-needs_mnist = pytest.mark.skipif(HERE is None, reason="MNIST is neither in $DRE_DATA nor in ../shared/data")
+HERE = os.environ.get("DRE_DATA")
+needs_mnist = pytest.mark.skipif(not HERE or not (Path(HERE) / "mnist").is_dir(), reason="MNIST is not here: set DRE_DATA")
 
 
 def small_digits() -> Digits:
@@ -90,7 +90,7 @@ def test_an_image_has_the_same_bits_however_it_is_asked_for(digits, stream, monk
     assert torch.equal(stream[100:400:7].read(0, 43), whole[::7])
     assert torch.equal(stream[(100 + order).numpy()].read(5, 250), whole[order][5:250])
     assert torch.equal(InfiMNIST(digits, np.arange(100, 400), device="cpu").read(0, 300), whole)
-    monkeypatch.setattr("dre.datasets.infinite_mnist.CHUNK", {"cpu": 7})
+    monkeypatch.setattr("dre.datasets.stream.CHUNK", {"cpu": 7})
     assert torch.equal(stream.read(100, 400), whole)
     torch.set_num_threads(2)
     assert torch.equal(stream.read(100, 400), whole)
@@ -258,3 +258,20 @@ def test_a_gpu_gives_the_bits_of_the_cpu(digits, stream):
     ids = torch.randint(len(stream), (5000,), generator=torch.Generator().manual_seed(0))
     assert torch.equal(there.take(ids.cuda()).cpu(), stream.take(ids))
     assert torch.equal(there[ids.numpy()].read(0, 5000).cpu(), stream.take(ids))
+
+
+@needs_mnist
+def test_overlapping_parts_are_the_beginning_of_the_stream_and_originals_are_not_deformed():
+    overlapping = load("infimnist", train=5, test=70_005, bases="overlapping", device="cpu")
+    assert (overlapping.train.rows.indices, overlapping.test.rows.indices) == (range(5), range(70_005))
+    originals = load("infimnist", train=10_000, test=60_000, bases="originals", device="cpu")
+    published = mnist.load()
+    np.testing.assert_array_equal(originals.train.rows.images(0, 100), published.test.rows[:100])
+    np.testing.assert_array_equal(originals.test.rows.images(59_900, 60_000), published.train.rows[-100:])
+    np.testing.assert_array_equal(originals.test.labels, published.train.labels)
+
+
+@pytest.mark.parametrize("sizes", [{"train": 10_001, "test": 5}, {"train": 5, "test": 60_001}])
+def test_there_are_only_so_many_originals(sizes):
+    with pytest.raises(ValueError, match="10,000 and 60,000 digits"):
+        load("infimnist", bases="originals", **sizes)

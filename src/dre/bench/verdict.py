@@ -15,7 +15,7 @@ from dre.bench.plans import Plans
 
 Array = np.ndarray[Any, Any]
 HOLDS, DOES_NOT, UNDECIDED = "holds", "does not hold", "undecided"
-CONFIDENCE = 0.95
+CONFIDENCE = 0.90  # on both sides: 95 % that it is higher, or lower, or the same, of which each is a question about one side
 # What is a field of the record and not a score of a stage.
 FIELDS = ("fit_seconds", "transform_seconds")
 
