@@ -126,7 +126,9 @@ def test_the_digits_stand_in_for_what_is_not_at_hand_and_say_so(tmp_path, monkey
     assert "stand in" in found.title
     assert found.train.rows.shape == (100, 28, 28)
     assert found.test.rows.shape[0] == len(found.test.labels) == 30
-    assert loaded(replace(plan, name="imdb", set="imdb"), None, stand_in=True).train.rows.shape == (100, 64)
+    texts = loaded(replace(plan, name="imdb", set="imdb"), None, stand_in=True)
+    assert texts.train.rows.shape == (100, 64)
+    assert {name: len(np.unique(values)) for name, values in texts.train.levels.items()} == {"sentiment": 2, "stars": 10}
 
 
 def test_the_peak_of_a_piece_of_work_is_seen():

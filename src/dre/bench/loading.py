@@ -13,6 +13,7 @@ from dre.datasets import Dataset, DatasetNotFoundError, Part, load
 
 Array = np.ndarray[Any, Any]
 SIDE = 28  # of MNIST's images
+LEVELS = {"imdb": ("sentiment", "stars"), "tasic2018": ("class", "cluster")}  # coarse and fine, of what has both
 
 
 def loaded(plan: Data, folder: str | None, *, stand_in: bool = False) -> Dataset:
@@ -40,7 +41,10 @@ def digits_in_place_of(plan: Data) -> Dataset:
         rows = np.asarray(part.rows)
         images = np.kron(rows, np.ones((1, 3, 3)))[:, :SIDE, :SIDE] * 15  # 8 × 8 pixels of 0 to 16
         images = np.pad(images, ((0, 0), (2, 2), (2, 2))).astype(np.uint8)
-        return replace(part, rows=images if "mnist" in plan.set else rows.reshape(len(rows), -1))
+        shown = images if "mnist" in plan.set else rows.reshape(len(rows), -1)
+        coarse, fine = LEVELS.get(plan.set, ("digit", "digit"))
+        levels = {coarse: part.labels // 5, fine: part.labels}
+        return Part(shown, levels[coarse], levels)
 
     title = f"{plan.title} (not at hand: the digits of scikit-learn stand in)"
     return replace(digits, title=title, train=shaped(digits.train), test=shaped(digits.test))
