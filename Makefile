@@ -21,7 +21,7 @@ lint: $(READY)
 
 # Write the tables of the README anew from benchmarks/results.
 readme: $(READY)
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/readme.py
 
 # The tables, figures and claims of the paper, measured cell by cell (hours; it goes on where it stopped), and the report on them.
 # DRE_DATA names a folder with the data sets; what is not there is downloaded.

@@ -8,7 +8,6 @@ FOLDER holds the four files of MNIST as published, train-images-idx3-ubyte.gz an
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import time
 from pathlib import Path
@@ -18,24 +17,16 @@ import numpy as np
 import torch
 
 from dre import DRE
+from dre.datasets import mnist
 from dre.metrics import nearest_neighbor, neighborhood_hit, trustworthiness
 from record import record
 
 Array = np.ndarray[Any, Any]
 
 
-def read_idx(path: Path) -> Array:
-    """An IDX file: two zero bytes, the type, the number of axes, their sizes, the bytes."""
-    content = gzip.decompress(path.read_bytes())
-    axes = content[3]
-    sizes = np.frombuffer(content, ">i4", axes, offset=4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(sizes)
-
-
 def load(folder: Path) -> tuple[Array, Array, Array, Array]:
-    parts = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
-    images, labels, test_images, test_labels = (read_idx(folder / f"{part}-ubyte.gz") for part in parts)
-    return images, labels, test_images, test_labels
+    data = mnist.load(folder)
+    return data.train.rows, data.train.labels, data.test.rows, data.test.labels
 
 
 def scores(model: DRE, data: tuple[Array, Array, Array, Array], stage: int) -> dict[str, Any]:

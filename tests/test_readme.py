@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 
 def test_every_table_is_read_from_the_result_files():
     done = subprocess.run(
-        [sys.executable, "benchmarks/report.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "benchmarks/readme.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
