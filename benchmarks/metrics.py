@@ -12,8 +12,6 @@ for which ranks are high and float32 leaves many open.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import json
 import os
 import signal
@@ -28,6 +26,7 @@ import numpy as np
 import torch
 from sklearn.decomposition import PCA
 
+from dre.bench.memory import PeakMemory
 from dre.metrics import continuity, evaluate, trustworthiness
 from mnist import load
 from record import record
@@ -93,22 +92,6 @@ WORK: dict[str, Work] = {
 }
 
 
-def memory(which: str) -> float:
-    """Of this process, in MB: what it holds now, VmRSS, or the most it has held since ``forget_peak``, VmHWM."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(which))
-
-
-def give_back_what_is_free() -> None:
-    """To the system, so that memory which an allocator has kept from loading the data is not used for free."""
-    gc.collect()
-    ctypes.CDLL("libc.so.6").malloc_trim(0)
-
-
-def forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
-
-
 def rows_and_map(folder: Path, n: int) -> tuple[Array, Array, Array]:
     images, labels, _, _ = load(folder)
     rows = images[:n].reshape(n, -1) / 255.0
@@ -120,15 +103,17 @@ def measure(name: str, folder: Path, n: int) -> dict[str, Any]:
     """In this process: the best time, and the memory beyond what the data and the libraries take."""
     X, Y, labels = rows_and_map(folder, n)
     WORK[name](X[:WARM_UP], Y[:WARM_UP], labels[:WARM_UP])
-    give_back_what_is_free()
-    forget_peak()
-    before, seconds, held = memory("VmRSS"), [], 0.0
-    for _ in range(REPEATS.get(n, 1) if name.startswith("trustworthiness, ") else 1):
-        began = time.perf_counter()
-        value = WORK[name](X, Y, labels)
-        seconds.append(time.perf_counter() - began)
-        held = held or memory("VmHWM") - before  # of the first time: what an allocator keeps back adds up over several
-    return {"work": name, "n": n, "seconds": min(seconds), "peak_mb": held, "value": value}
+    with PeakMemory() as peak:  # of the first time: what an allocator keeps back adds up over several
+        seconds, value = timed(name, X, Y, labels)
+    again = REPEATS.get(n, 1) - 1 if name.startswith("trustworthiness, ") else 0
+    seconds = min([seconds, *(timed(name, X, Y, labels)[0] for _ in range(again))])
+    return {"work": name, "n": n, "seconds": seconds, "peak_mb": peak.host_mb, "value": value}
+
+
+def timed(name: str, X: Array, Y: Array, labels: Array) -> tuple[float, Any]:
+    began = time.perf_counter()
+    value = WORK[name](X, Y, labels)
+    return time.perf_counter() - began, value
 
 
 def in_its_own_process(name: str, folder: Path, n: int, kernels: str | None = None) -> dict[str, Any]:

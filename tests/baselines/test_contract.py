@@ -71,6 +71,12 @@ def test_images_become_a_flat_float32_map(name, fits, digits):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_columns_of_the_map_have_names(name, fits):
+    model = fits(name)
+    assert model.get_feature_names_out().tolist() == [f"{type(model).__name__.lower()}{axis}" for axis in range(2)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_neighbours_in_the_map_are_of_one_class(name, fits, digits):
     nearest = KNeighborsClassifier(1).fit(fits(name).embedding_, digits.labels).kneighbors(return_distance=False)[:, 0]
     assert accuracy_score(digits.labels, digits.labels[nearest]) > 0.6  # one class in five by chance

@@ -14,6 +14,7 @@ from dre.baselines.open_tsne import OpenTSNE
 from dre.baselines.pca import PCA
 from dre.metrics import procrustes_distance
 from dre.runtime import PrivateRandom
+from dre.train import DivergedError
 
 TSNE = OpenTSNE(perplexity=15, n_jobs=1, random_state=0)
 
@@ -101,6 +102,36 @@ def test_rows_are_scaled_by_one_number_so_that_their_proportions_stay():
     assert np.abs(scaled).max() == 1
     assert np.ptp(scaled[:, 0]) == pytest.approx(4 * np.ptp(scaled[:, 1]))
     assert (within_one(np.ones((3, 2))).apply(np.ones((3, 2))) == 0).all()
+
+
+class Elsewhere(BaseEstimator):
+    """A teacher that looks at nothing."""
+
+    def fit_transform(self, X, y=None):
+        return np.random.default_rng(0).random((len(X), 2))
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+def test_rows_whose_error_is_no_number_are_an_error_that_says_what_to_do(digits):
+    model = DLProjection(Elsewhere(), epochs=2, random_state=0, device="cpu")
+    X = digits.rows.astype(np.float64)
+    with pytest.raises(DivergedError, match=r"the error of the projection became nan in epoch 1: divide X by its largest"):
+        model.fit(X * 1e307)  # finite, but not their sum
+    assert np.isfinite(model.fit(X / X.max()).embedding_).all()
+
+
+def test_an_error_that_shows_in_the_rows_set_aside_alone_is_noticed_too():
+    x, y = torch.rand(40, 5), torch.rand(40, 2)
+    aside = torch.randperm(40, generator=torch.Generator().manual_seed(1))[:2]
+    x[aside] = torch.nan
+    with pytest.raises(DivergedError, match="became nan in epoch 1"):
+        Lesson(2, 10, 1).learn(built(5), x, y, seed=1)
+
+
+@pytest.mark.parametrize(("random_state", "seeded"), [(None, False), (0, True)])
+def test_a_teacher_is_seeded_where_the_pupil_is(random_state, seeded):
+    teacher = DLProjection("umap", random_state=random_state)._teacher(seed=5)
+    assert (teacher.random_state == 5) if seeded else (teacher.random_state is None)
 
 
 class Three(BaseEstimator):

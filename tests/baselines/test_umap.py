@@ -29,6 +29,20 @@ def test_the_rows_that_were_fitted_are_known_again(digits):
     np.testing.assert_array_equal(model.transform(digits.rows), model.embedding_)
 
 
+def test_without_a_seed_the_library_itself_works_on_all_cores_without_a_warning(digits):
+    import numba
+
+    cores = numba.get_num_threads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = UMAP(n_neighbors=8, n_epochs=30, random_state=None).fit(digits.rows)
+        places = model.transform(digits.new)
+    assert model.model_.n_jobs == -1  # the library writes 1 here where it takes the cores away
+    assert model.model_.random_state is None
+    assert numba.get_num_threads() == cores
+    assert np.isfinite(places).all()
+
+
 class Recorder:
     """In the place of the library: notes how it was called, and draws from numpy's global state as that does."""
 

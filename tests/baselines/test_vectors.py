@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from small_models import Stream
 
 from dre.baselines.pca import PCA
 from dre.baselines.vectors import float_for, vectors
@@ -14,20 +15,6 @@ from dre.baselines.vectors import float_for, vectors
 @pytest.fixture(scope="module")
 def X() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, size=(50, 4, 3)).astype(np.uint8)
-
-
-class Stream:
-    """Rows that are read piece by piece."""
-
-    def __init__(self, data: np.ndarray) -> None:
-        self.data = torch.from_numpy(data).float()
-        self.shape = tuple(self.data.shape)
-
-    def read(self, start: int, stop: int) -> torch.Tensor:
-        return self.data[start:stop]
-
-    def take(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.data[ids]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dre.bench.cells import Cells, planned
 from dre.bench.jobs import Selection, jobs
 from dre.bench.plan import Data, Job
 from dre.bench.plans import Plans
+from dre.bench.report.reading import Place, split_score
 from dre.datasets import Dataset, Part
 
 PLANS = Path(__file__).parents[2] / "benchmarks"
@@ -87,6 +89,36 @@ def write_all(told: Plans, into: Cells, selection: Selection | None = None) -> l
     for job in wanted:
         into.keep(job, record(job, told))
     return wanted
+
+
+def full(told: Plans, folder: Path) -> Cells:
+    """All records but a few: one failed, one was never run, one has only two of its seeds, and the large data are not there."""
+    made = cells(folder)
+    for job in write_all(told, made):
+        if told.data[job.data].set == "tasic2018":
+            made.path(job).unlink()
+    made.keep(Job("mnist", "umap", 0), {"plan": {}, "failed": "MemoryError: 31 GiB"})
+    made.path(Job("mnist", "dl-tsne", 0)).unlink()
+    made.path(Job("fashion-mnist", "dre", 2)).unlink()
+    return made
+
+
+def measured(made: Cells, told: Plans, place: Place, seeds: range) -> list[float]:
+    """Straight from the files."""
+    known = told.methods[place.method]
+    name, prefix = split_score(place.score)
+    found = []
+    for seed in seeds:
+        parts = [*([place.panel] if place.panel else []), place.data, known.run, f"{seed}.json"]
+        content = json.loads((made.records / "--".join(parts)).read_text())
+        stage = content["stages"][-1 if known.stage is None else known.stage]
+        if name == "fit_seconds" and known.stage is not None:
+            found.append(stage["seconds"])
+        elif name.endswith("_seconds"):
+            found.append(content[name])
+        else:
+            found.append((stage["prefixes"][str(prefix)] if prefix else stage["scores"])[name])
+    return found
 
 
 def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
+
+from dre.bench.cells import Cells
+from dre.bench.plans import Plans
+from dre.bench.report import write_report
 
 EMPTY = ("meta", "br", "img", "link", "input", "hr")
 
@@ -20,6 +25,7 @@ class Cell:
 class Table:
     section: str
     heading: str
+    folded: bool = False  # inside <details>
     rows: list[list[Cell]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -57,7 +63,8 @@ class Page(HTMLParser):
         elif tag in ("h2", "h3"):
             self._heading = ""
         elif tag == "table":
-            self.tables.append(Table(self._section, self._heading))
+            folded = any(tag == "details" and "open" not in known for tag, known in self.open)
+            self.tables.append(Table(self._section, self._heading, folded))
         elif tag == "tr":
             self.tables[-1].rows.append([])
         elif tag in ("td", "th"):
@@ -87,3 +94,23 @@ class Page(HTMLParser):
 
     def _inside(self, kind: str) -> bool:
         return any(kind in known.get("class", "").split() for _, known in self.open)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A report that was written into a folder, and read back."""
+
+    folder: Path
+    cells: Cells
+    page: Page
+    html: str
+    markdown: str
+
+
+def written(
+    plans: Plans, cells: Cells, folder: Path, *, figures: dict[str, Path] | None = None, quick: bool = False
+) -> Written:
+    paths = write_report(plans, cells, folder, figures=figures or {}, quick=quick)
+    assert [path.name for path in paths] == ["report.md", "report.html"]
+    html = (folder / "report.html").read_text()
+    return Written(folder, cells, Page(html), html, (folder / "report.md").read_text())

@@ -32,7 +32,7 @@ def bench(tmp_path, monkeypatch):
 
 
 def records(folder):
-    return {path.stem: json.loads(path.read_text()) for path in (folder / "out" / "quick" / "cells").glob("*.json")}
+    return {path.stem: json.loads(path.read_text()) for path in (folder / "out" / "cells").glob("*.json")}
 
 
 def test_a_selection_is_measured_and_reported(bench, tmp_path, capsys):
@@ -42,16 +42,16 @@ def test_a_selection_is_measured_and_reported(bench, tmp_path, capsys):
     assert set(found) == {"infimnist-10k--pca--0", "infimnist-10k--dre--0"}
     assert "stand in" in found["infimnist-10k--pca--0"]["data"]
     assert found["infimnist-10k--dre--0"]["command"] == "dre bench --only-data infimnist-10k --only-methods dre"
-    report = tmp_path / "out" / "quick" / "report"
+    report = tmp_path / "out" / "report"
     assert "Table 3" in (report / "report.md").read_text()
-    assert "Table 1" not in (report / "report.html").read_text()
+    assert 'id="table-1"' not in (report / "report.html").read_text(encoding="utf-8")
     capsys.readouterr()
     assert bench(*selected) == 0
     assert "2 cells, 2 of them done" in capsys.readouterr().out
 
 
 def test_what_would_be_run_is_said(bench, capsys, tmp_path):
-    assert bench("table-1", "--dry-run", "--only-data", "mnist", "--panels", "none", "--results", tmp_path / "none") == 0
+    assert bench("table-1", "--dry-run", "--only-data", "mnist", "--panels", "none") == 0
     out = capsys.readouterr().out
     assert "mnist/dre-paper/2" in out
     assert "mnist/umap/0" in out
@@ -64,12 +64,24 @@ def test_a_name_that_is_not_there_is_an_error_of_one_line(bench, capsys):
 
 
 def test_a_failed_cell_makes_the_command_fail_and_is_shown(bench, tmp_path, capsys):
-    arguments = ["table-1", "--only-data", "mnist", "--only-methods", "pca", "--panels", "none"]
-    here = ["--results", tmp_path / "cells", "--report", tmp_path / "report"]
-    assert bench(*arguments, *here) == 1  # no data, and no stand-in outside a quick run
-    assert "failed" in json.loads((tmp_path / "cells" / "mnist--pca--0.json").read_text())
+    assert bench("table-1", "--only-data", "mnist", "--only-methods", "pca", "--panels", "none") == 1  # no data, no stand-in
+    record = json.loads((tmp_path / "out" / "cells" / "mnist--pca--0.json").read_text())
+    assert "is missing" in record["failed"]
+    assert record["job"] == {"data": "mnist", "run": "pca", "seed": 0, "panel": ""}
     assert "1 of the cells failed" in capsys.readouterr().err
-    assert "is missing" in (tmp_path / "report" / "report.md").read_text()
+    assert "is missing" in (tmp_path / "out" / "report" / "report.md").read_text()
+
+
+def test_what_may_be_missing_is_left_out_with_its_reason(bench, tmp_path, capsys):
+    assert bench("table-1", "--only-data", "tasic2018", "--only-methods", "pca", "--panels", "none") == 0
+    assert "left out: " in capsys.readouterr().out
+    assert not list((tmp_path / "out").glob("cells/*"))
+
+
+@pytest.mark.parametrize("wrong", [("--only-data", "minst"), ("--only-methods", "umpa"), ("--panels", "tpu")])
+def test_what_is_not_in_the_plans_is_refused(bench, wrong, capsys):
+    assert bench("table-1", "--dry-run", *wrong) == 1
+    assert wrong[1] in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -79,5 +91,5 @@ def test_all_of_it_runs_on_few_rows(bench, tmp_path, capsys):
     found = records(tmp_path)
     assert not [name for name, record in found.items() if "failed" in record]
     assert {record["job"]["run"] for record in found.values()} == set(plans.runs)
-    text = (tmp_path / "out" / "quick" / "report" / "report.md").read_text()
+    text = (tmp_path / "out" / "report" / "report.md").read_text()
     assert all(each.title in text for each in (*plans.tables, *plans.figures, *plans.claims))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dre.bench.cells import Cells, planned
+from dre.bench.jobs import Selection, jobs
 from dre.bench.plan import Job
 from dre.bench.plans import Plans
 from dre.bench.report import read_report
@@ -35,7 +36,9 @@ def test_the_report_is_that_of_the_records(report):
 
 
 def test_every_record_belongs_to_a_plan_as_it_is_now(plans):
+    wanted = set(jobs(plans, Selection()))
     for record in CELLS.all():
         job = Job(**record["job"])
+        assert job in wanted, f"{job} belongs to no plan: delete its record"
         assert record["plan"] == planned(job, plans), f"{job} was measured by another plan: run `dre bench` again"
         assert {"command", "date", "versions", "machine", "fit_seconds", "peak_memory_mb"} <= set(record)

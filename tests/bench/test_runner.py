@@ -1,6 +1,8 @@
 """Jobs carried out: records that say everything, runs that go on where they stopped, failures that stop nothing."""
 
 import json
+import os
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -113,6 +115,34 @@ def test_several_workers_give_the_records_that_one_gives(setting, tmp_path):
         alone, beside = setting.cells.find(job), others.cells.find(job)
         assert [s["scores"] for s in alone["stages"]] == [s["scores"] for s in beside["stages"]]
         assert (alone["workers"], beside["workers"]) == (1, 2)
+
+
+def test_a_half_trained_model_is_no_result(setting, monkeypatch):
+    def interrupted(model, rows, **more):
+        warnings.warn("fit was interrupted in stage 0", stacklevel=1)
+
+    monkeypatch.setattr("dre.estimator.DRE.fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one(Job("digits", "dre", 0), setting)
+    assert setting.cells.find(Job("digits", "dre", 0)) is None
+
+
+class Deadly(Cells):
+    """The process dies when it wants to keep the record of one job."""
+
+    def keep(self, job, record):
+        if job.seed == 7 and "failed" not in record:
+            os._exit(9)
+        super().keep(job, record)
+
+
+def test_a_worker_that_dies_takes_no_other_job_with_it(setting, tmp_path):
+    deadly = replace(setting, cells=Deadly(tmp_path / "cells", tmp_path / "maps"), workers=2)
+    jobs = [Job("digits", "pca", seed) for seed in (0, 7, 1)]
+    problems = {outcome.job.seed: outcome.problem for outcome in carry_out(jobs, deadly)}
+    assert (problems[0], problems[1]) == ("", "")
+    assert "process died" in problems[7]
+    assert "process died" in deadly.cells.find(jobs[1])["failed"]
 
 
 def test_the_digits_stand_in_for_what_is_not_at_hand_and_say_so(tmp_path, monkeypatch):

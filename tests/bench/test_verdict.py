@@ -1,11 +1,12 @@
 """Verdicts: what follows from differences over seeds."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dre.bench.cells import Cells
+from dre.bench.cells import Cells, planned
 from dre.bench.plan import Claim, Comparison, Data, Job, Method, Run, Side
 from dre.bench.plans import Plans
 from dre.bench.verdict import DOES_NOT, HOLDS, UNDECIDED, decided, interval, judge, value_of
@@ -25,7 +26,8 @@ def cells(tmp_path):
 
 def fill(cells, run, seed, *scores, **fields):
     stages = [{"seconds": i + 1.0, "scores": {"s": s}, "prefixes": {"10": {"s": s / 2}}} for i, s in enumerate(scores)]
-    cells.keep(Job("d", run, seed), {"stages": stages, **fields})
+    job = Job("d", run, seed)
+    cells.keep(job, {"plan": planned(job, PLANS), "stages": stages, **fields})
 
 
 def claim(expect, *, this="last", that="first", seeds=3, **more):
@@ -58,7 +60,7 @@ def test_one_seed_decides_nothing(cells):
 
 def test_a_missing_or_failed_cell_is_named_and_undecided(cells):
     fill(cells, "r", 0, 0.5, 0.9)
-    cells.keep(Job("d", "r", 1), {"failed": "no"})
+    cells.keep_failure(Job("d", "r", 1), PLANS, "no")
     found = judge(claim("higher"), PLANS, cells)
     assert (found.verdict, found.findings[0].missing) == (UNDECIDED, "last on d, seed 1")
 
@@ -104,3 +106,28 @@ def test_equal_differences_leave_no_doubt():
 def test_an_unknown_expectation_is_refused():
     with pytest.raises(ValueError, match="'higher', 'lower' or 'same'"):
         decided("more", 0, 1, 0)
+
+
+def test_a_record_of_another_plan_is_missing(cells):
+    fill(cells, "r", 0, 0.8, 0.9)
+    other = replace(PLANS, data={"d": replace(PLANS.data["d"], rows=5)})
+    assert value_of(cells, PLANS, Side("last", "d"), "s", seed=0) == 0.9
+    assert value_of(cells, other, Side("last", "d"), "s", seed=0) is None
+
+
+def test_the_more_comparisons_the_surer_a_refutation_must_be(cells):
+    for seed, change in enumerate((0.05, 0.06, 0.02)):
+        fill(cells, "r", seed, 0.8, 0.8 - change)
+    once = claim("higher").comparisons
+    assert judge(Claim("c", "", "", once), PLANS, cells).verdict == DOES_NOT
+    many = judge(Claim("c", "", "", once * 12), PLANS, cells)
+    assert many.findings[0].verdict == DOES_NOT
+    assert many.verdict == UNDECIDED
+
+
+def test_in_sample_and_held_out_are_not_compared(cells):
+    for seed in range(3):
+        fill(cells, "r", seed, 0.8, 0.9, in_sample=False)
+        fill(cells, "u", seed, 0.9, in_sample=True)
+    with pytest.raises(ValueError, match="one is in-sample and the other held-out"):
+        judge(claim("higher", that="umap"), PLANS, cells)

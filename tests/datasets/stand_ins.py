@@ -50,3 +50,9 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def held(folder: Path) -> dict[str, tuple[int, int]]:
     """All that is in a folder, to see that nothing was written there."""
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))}
+
+
+def kept(folder: Path) -> list[str]:
+    """The names of what is in a folder but for the locks, which stay there empty."""
+    assert all(path.stat().st_size == 0 for path in folder.glob(".*.lock"))
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from stand_ins import Network
+from stand_ins import Network, kept
 
-from dre.datasets.files import CorruptFileError, DatasetNotFoundError, File, find, places, read
+from dre.datasets.files import CorruptFileError, DatasetNotFoundError, File, find, places, read, whole
 
 URL = "https://example.org/a.bin"
 GOOD = b"as published"
@@ -49,7 +50,7 @@ def test_what_is_nowhere_is_downloaded_once_and_kept_in_the_cache(network: Netwo
     assert read(FILE) == GOOD
     assert read(FILE) == GOOD
     assert network.asked == [URL]
-    assert [path.name for path in (tmp_path / "cache" / "letters").iterdir()] == ["a.bin"]
+    assert kept(tmp_path / "cache" / "letters") == ["a.bin"]
 
 
 def test_nothing_is_written_into_a_folder_of_the_user(network: Network, tmp_path: Path) -> None:
@@ -76,7 +77,30 @@ def test_without_network_and_copy_the_error_says_what_from_where_and_where_to(
     ):
         assert part in message
     assert isinstance(raised.value, FileNotFoundError)
-    assert list((tmp_path / "cache" / "letters").iterdir()) == []  # what had arrived before the end is gone
+    assert f"DRE_DATA={tmp_path / 'variable'} is no folder" in message
+    assert kept(tmp_path / "cache" / "letters") == []  # what had arrived before the end is gone
+
+
+def test_a_variable_that_names_no_folder_is_no_error_where_the_file_is_found(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wrong in (tmp_path / "nowhere", put(tmp_path / "file", b"")):
+        monkeypatch.setenv("DRE_DATA", str(wrong))
+        with pytest.raises(DatasetNotFoundError, match=re.escape(f"DRE_DATA={wrong} is no folder")):
+            read(FILE)
+        put(tmp_path / "folder" / "a.bin", GOOD)
+        assert read(FILE, tmp_path / "folder") == GOOD
+    network.pages[URL] = GOOD
+    assert read(FILE) == GOOD
+
+
+def test_a_variable_that_names_a_folder_is_not_found_fault_with(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRE_DATA", str(tmp_path))
+    with pytest.raises(DatasetNotFoundError) as raised:
+        read(FILE)
+    assert "is no folder" not in str(raised.value)
 
 
 def test_without_pooch_the_error_says_how_to_install_it(
@@ -118,7 +142,23 @@ def test_a_corrupt_download_never_reaches_the_cache(network: Network, tmp_path: 
     network.pages[URL] = b"an error page"
     with pytest.raises(CorruptFileError, match=URL):
         read(FILE)
-    assert list((tmp_path / "cache" / "letters").iterdir()) == []
+    assert kept(tmp_path / "cache" / "letters") == []
+
+
+def test_a_target_that_another_process_holds_open_on_windows_counts_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("in use")
+
+    monkeypatch.setattr("os.replace", refuse)
+    target = put(tmp_path / "a.bin", b"theirs")
+    with whole(target) as partial:
+        partial.write_bytes(b"ours")
+    assert target.read_bytes() == b"theirs"
+    with pytest.raises(PermissionError), whole(tmp_path / "b.bin") as partial:
+        partial.write_bytes(b"ours")
+    assert kept(tmp_path) == ["a.bin"]
 
 
 def test_the_checksum_may_be_of_what_a_gz_holds(network: Network, tmp_path: Path) -> None:

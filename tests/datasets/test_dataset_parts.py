@@ -11,7 +11,19 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import dre.datasets
-from dre.datasets import NAMES, Dataset, DatasetNotFoundError, Part, load
+from dre.datasets import (
+    NAMES,
+    Dataset,
+    DatasetNotFoundError,
+    Part,
+    cbmc,
+    fashion_mnist,
+    imdb,
+    load,
+    mnist,
+    pbmc,
+    tasic2018,
+)
 from dre.datasets.split import split
 
 
@@ -21,6 +33,12 @@ def test_every_name_has_a_file_with_a_loader_that_takes_a_folder() -> None:
         with pytest.raises(DatasetNotFoundError, match="/nowhere/at/all"):
             load(name, folder="/nowhere/at/all")
     assert load("digits", folder="/nowhere/at/all").name == "digits"  # which needs none
+
+
+def test_everything_is_fetched_over_an_encrypted_line() -> None:
+    files = [*mnist.FILES, *fashion_mnist.FILES, imdb.ARCHIVE, pbmc.CELLS.file, cbmc.CELLS.file]
+    files += [*tasic2018.REGIONS.values(), tasic2018.LABELS, *tasic2018.MAPS.values()]
+    assert {file.url for file in files if not file.url.startswith("https://")} == set()
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:

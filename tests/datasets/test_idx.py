@@ -104,4 +104,4 @@ def test_missing_files_are_asked_for_where_they_are_published(
     network.pages[missing.url] = content
     assert len(load(name, folder=folder).test.labels) == 5
     assert network.asked == [missing.url] * 2
-    assert missing.url.startswith(("https://ossci-datasets.s3", "http://fashion-mnist.s3"))
+    assert missing.url.startswith(("https://ossci-datasets.s3.", "https://fashion-mnist.s3."))

@@ -139,6 +139,13 @@ def test_corrupt_lines_are_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
         imdb.texts(tmp_path)
 
 
+def test_a_review_that_is_no_text_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("folder", tmp_path, monkeypatch)
+    next(tmp_path.rglob("5_8.txt")).write_bytes(b"caf\xe9")
+    with pytest.raises(CorruptFileError, match=r"5_8\.txt .*UTF-8"):
+        imdb.texts(tmp_path)
+
+
 def test_the_vectors_know_praise_from_the_rest_and_carry_both_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path, monkeypatch)
     dataset = load("imdb", folder=tmp_path, components=5)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stand_ins import Network
+from stand_ins import Network, kept
 
 from dre.datasets.remembered import remembered
 
@@ -39,14 +39,14 @@ def test_it_is_computed_once_per_setting(tmp_path: Path) -> None:
     ask(compute, content="y")
     ask(compute, components=2)
     assert compute.times == 3
-    assert len(list((tmp_path / "cache" / "computed").iterdir())) == 3
+    assert len(kept(tmp_path / "cache" / "computed")) == 3
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "other"])
 def test_a_damaged_file_is_computed_anew_and_mended(tmp_path: Path, damage: str) -> None:
     compute = Compute()
     ask(compute)
-    (path,) = (tmp_path / "cache" / "computed").iterdir()
+    (path,) = (tmp_path / "cache" / "computed").glob("*.npz")
     content = path.read_bytes()
     middle = content[:2000] + bytes([content[2000] ^ 1]) + content[2001:]
     path.write_bytes({"truncated": content[:-100], "changed": middle, "empty": b"", "other": b"text"}[damage])
@@ -56,7 +56,7 @@ def test_a_damaged_file_is_computed_anew_and_mended(tmp_path: Path, damage: str)
 
 
 def test_a_cache_that_cannot_be_written_costs_a_warning_and_time(network: Network, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file where the folder should be")
+    (tmp_path / "cache").write_text("a file where the folder should be", encoding="utf-8")
     compute = Compute()
     for _ in range(2):
         with pytest.warns(UserWarning, match="DRE_CACHE"):

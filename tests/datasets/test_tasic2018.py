@@ -1,10 +1,8 @@
-"""Tasic 2018: the tables as the Allen Institute publishes them, the preprocessing, and the published labels and maps."""
+"""Tasic 2018: the tables as the Allen Institute publishes them, and the preprocessing."""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
-import hashlib
 import io
 import zipfile
 from pathlib import Path
@@ -179,7 +177,37 @@ def test_tables_that_do_not_fit_together_are_found_out(fault: str, tmp_path: Pat
     folder = write(tmp_path / "data", changed=damaged(fault))
     with pytest.raises(CorruptFileError, match="mouse_ALM") as raised:
         load("tasic2018", folder=folder, genes=30, components=6)
-    assert "Delete it and get it again from http://celltypes.brain-map.org" in str(raised.value)
+    assert "Delete it and get it again from https://celltypes.brain-map.org" in str(raised.value)
+
+
+def other_genes(fault: str) -> dict[str, str]:
+    """Tables of one region that fit together, but not with those of the other region."""
+    prefix = "mouse_ALM_2018-06-14"
+    changed = {}
+    for name in (f"{prefix}_exon-matrix.csv", f"{prefix}_genes-rows.csv"):
+        header, *rows = tables("ALM")[name].splitlines()
+        if fault == "another order":
+            rows[3], rows[4] = rows[4], rows[3]
+        elif fault == "another gene":
+            rows[3] = rows[3].replace("1003", "777", 1)
+        else:
+            del rows[-1]
+        changed[name] = "\n".join([header, *rows])
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("another order", "gene 4 is 1003 in one and 1004 in the other"),
+        ("another gene", "gene 4 is 1003 in one and 777 in the other"),
+        ("fewer genes", "gene 90 is 1089 in one and missing in the other"),
+    ],
+)
+def test_regions_with_other_genes_are_not_put_side_by_side(fault: str, message: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", changed=other_genes(fault))
+    with pytest.raises(CorruptFileError, match=f"mouse_VISp.* or .*mouse_ALM.*{message}"):
+        load("tasic2018", folder=folder, genes=30, components=6)
 
 
 @pytest.mark.parametrize("fault", ["truncated", "changed", "empty"])
@@ -197,53 +225,3 @@ def test_an_incomplete_folder_is_found_out(tmp_path: Path) -> None:
     next(folder.rglob("mouse_ALM*genes-rows.csv")).unlink()
     with pytest.raises(CorruptFileError, match=r"there is no mouse_ALM_2018-06-14_genes-rows\.csv"):
         load("tasic2018", folder=folder, genes=30, components=6)
-
-
-LABELS = """sample_name,cluster_id,cluster_color,cluster_label,class_id,class_color,class_label,Gad2_log10_cpm
-a,1,#000001,Sst Myh8 Etv1 ,1,#EF4136,GABAergic,2.5
-b,2,#000002,L5 IT ALM Npw,2,#27AAE1,Glutamatergic,0
-c,1,#000001,Sst Myh8 Etv1 ,1,#EF4136,GABAergic,2.4
-"""
-
-
-@pytest.fixture
-def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Labels and one map of three cells, in the published form."""
-    written = io.BytesIO()
-    np.save(written, np.arange(6.0).reshape(3, 2))
-    one = {"tsne-p30": tasic2018.MAPS["tsne-p30"]}
-    for file, content in ((tasic2018.LABELS, LABELS.encode()), (one["tsne-p30"], written.getvalue())):
-        path = tmp_path / "data" / "tasic2018" / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        right = dataclasses.replace(file, checksum=f"sha256:{hashlib.sha256(content).hexdigest()}")
-        if file is tasic2018.LABELS:
-            monkeypatch.setattr(tasic2018, "LABELS", right)
-        else:
-            monkeypatch.setattr(tasic2018, "MAPS", {"tsne-p30": right})
-    return tmp_path / "data"
-
-
-@pytest.mark.parametrize("below", [".", "tasic2018"])
-def test_published_maps_come_with_both_levels_of_labels_and_their_colours(published: Path, below: str) -> None:
-    found = tasic2018.reference_maps(published / below)
-    np.testing.assert_array_equal(found.maps["tsne-p30"], np.arange(6.0).reshape(3, 2))
-    assert list(found.labels.samples) == ["a", "b", "c"]
-    assert {level: list(names) for level, names in found.labels.levels.items()} == {
-        "class": ["GABAergic", "Glutamatergic", "GABAergic"],
-        "cluster": ["Sst Myh8 Etv1", "L5 IT ALM Npw", "Sst Myh8 Etv1"],
-    }
-    assert found.labels.colours == {
-        "class": {"GABAergic": "#EF4136", "Glutamatergic": "#27AAE1"},
-        "cluster": {"L5 IT ALM Npw": "#000002", "Sst Myh8 Etv1": "#000001"},
-    }
-
-
-def test_corrupt_labels_and_maps_are_found_out(published: Path) -> None:
-    for file in (tasic2018.MAPS["tsne-p30"], tasic2018.LABELS):
-        path = published / "tasic2018" / file.name
-        content = path.read_bytes()
-        path.write_bytes(content[:-1])
-        with pytest.raises(CorruptFileError, match=path.name):
-            tasic2018.reference_maps(published)
-        path.write_bytes(content)

@@ -13,9 +13,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor, nn
 
+from dre.baselines import contract
 from dre.baselines.bar import bar
+from dre.baselines.diverged import check_error
 from dre.baselines.mirror import mirrored
-from dre.baselines.vectors import takes_images
+from dre.baselines.vectors import check_shape
 from dre.batches import Redrawn
 from dre.encoder import ENCODERS, Encoder
 from dre.encoder.model_a import ModelA
@@ -26,10 +28,10 @@ from dre.inputs import check_rows, number, read, seed_from
 from dre.optimiser import Optimiser
 from dre.rows import ArrayRows, Rows, Scaling, image_layout, is_rows, model_shape
 from dre.runtime import PrivateRandom, Runtime
-from dre.train import DivergedError
 
 COMPONENTS = 2
-EPOCHS, STEPS = 40, 2000  # at least: small data make few batches
+EPOCHS = 40
+LEAST, MOST = 2_000, 10_000  # steps: small data make few batches, and large data need no more of them
 
 
 class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -47,8 +49,8 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         None: Model B for images and Model A for vectors, with batch norm in all layers, without which a network this deep
         learns slowly through two numbers.
     epochs, batch_size, learning_rate
-        Of the training. None as the number of epochs takes 40, or more where the rows make few batches; the rate is the
-        highest of its cycle.
+        Of the training. None as the number of epochs takes 40, more where the rows make few batches, fewer where they make
+        many; the rate is the highest of its cycle.
     device, random_state, verbose
         As in ``dre.DRE``.
 
@@ -62,6 +64,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     embeds_new_rows = True
+    _n_features_out = COMPONENTS
 
     def __init__(
         self,
@@ -110,7 +113,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _train(self, both: nn.Module, rows: Rows, runtime: Runtime, generator: torch.Generator) -> list[dict[str, Any]]:
         """Both networks, in place, and one record per epoch."""
         parts = Redrawn(self.batch_size).steps(rows.shape[0])
-        epochs = max(EPOCHS, math.ceil(STEPS / parts)) if self.epochs is None else self.epochs
+        epochs = _enough(parts) if self.epochs is None else self.epochs
         _, step = Optimiser(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
         history: list[dict[str, Any]] = []
         with bar("auto-encoder", epochs * parts, self.verbose) as tick:
@@ -122,16 +125,14 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                     step()
                     tick()
                 history.append({"epoch": epoch, "loss": float(total) / parts, "seconds": time.perf_counter() - began})
-                _check(history)
+                check_error(history[-1]["loss"], epoch, of="the reconstruction error", remedy="pass a lower learning_rate")
         return history
 
     def transform(self, X: Any) -> Array:
         """The place of each row in the map, float32."""
         check_is_fitted(self)
         shape = self._scaling.mean.shape
-        # scikit-learn would call an image's height its features
-        if (len(shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2) and np.shape(X)[1:] != shape:
-            raise ValueError(f"X has rows of the shape {np.shape(X)[1:]}, but the model was fitted on {shape}: reshape X")
+        check_shape(shape, X)
         X = check_rows(self, X, fitting=False)
         if is_rows(X):
             return embed(self.encoder_, prepared(X, self._scaling, self._on))
@@ -151,20 +152,23 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         x = np.moveaxis(x, 1, -1) if image_layout(shape) == "hwc" else x.reshape(len(x), *shape)
         return np.asarray(x * self._scaling.scale + self._scaling.mean, dtype=np.float32)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).transform(X)``."""
-        return self.fit(X, y).embedding_
+    fit_transform = contract.fit_transform
 
     @property
     def _on(self) -> torch.device:
         return next(self.encoder_.parameters()).device
 
-    @property
-    def _n_features_out(self) -> int:
-        return COMPONENTS
-
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())
+
+
+def _enough(parts: int) -> int:
+    """Epochs of so many batches.
+
+    >>> _enough(4), _enough(240), _enough(1200)
+    (500, 40, 9)
+    """
+    return min(max(EPOCHS, math.ceil(LEAST / parts)), math.ceil(MOST / parts))
 
 
 def learn(both: nn.Module, x: Tensor, runtime: Runtime) -> Tensor:
@@ -175,10 +179,3 @@ def learn(both: nn.Module, x: Tensor, runtime: Runtime) -> Tensor:
     both.zero_grad(set_to_none=True)
     loss.backward()
     return loss.detach()
-
-
-def _check(history: list[dict[str, Any]]) -> None:
-    if not math.isfinite(history[-1]["loss"]):
-        raise DivergedError(
-            f"the reconstruction error became {history[-1]['loss']} in epoch {len(history)}: pass a lower learning_rate"
-        )

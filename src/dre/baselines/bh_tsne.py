@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.manifold import TSNE
 from sklearn.utils import Tags
 
+from dre.baselines import contract
 from dre.baselines.in_sample import refusal
-from dre.baselines.vectors import Array, takes_images, vectors
+from dre.baselines.vectors import Array, vectors
 from dre.inputs import seed_from
 
 
@@ -21,12 +22,13 @@ class BarnesHutTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     >>> BarnesHutTSNE(perplexity=10, max_iter=250, random_state=0).fit_transform(load_digits().images[:60]).shape
     (60, 2)
 
-    ``n_jobs`` are the processes of the neighbour search (-1: one per core); the descent uses all threads that OpenMP has.
+    ``n_jobs`` are the threads of the neighbour search (-1: one per core); the descent uses all threads that OpenMP has.
 
     L. van der Maaten: Accelerating t-SNE using tree-based algorithms. Journal of Machine Learning Research 15 (2014).
     """
 
     embeds_new_rows = False
+    _n_features_out = 2
 
     def __init__(
         self,
@@ -57,17 +59,11 @@ class BarnesHutTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.n_iter_ = model.n_iter_
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).embedding_``."""
-        return self.fit(X, y).embedding_
+    fit_transform = contract.fit_transform
 
     def transform(self, X: Any) -> Array:
         """New rows can't be embedded: raises ``NotImplementedError``."""
         raise refusal(self)
 
-    @property
-    def _n_features_out(self) -> int:
-        return 2
-
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())

@@ -17,10 +17,12 @@ from sklearn.utils import Tags
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
+from dre.baselines import contract
 from dre.baselines.bar import Tick, bar
+from dre.baselines.diverged import check_error
 from dre.baselines.open_tsne import OpenTSNE
 from dre.baselines.umap import UMAP
-from dre.baselines.vectors import Array, takes_images, vectors
+from dre.baselines.vectors import Array, vectors
 from dre.fitted import SLICES, embed
 from dre.forward import chunk_rows
 from dre.inputs import seed_from
@@ -76,6 +78,7 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     """
 
     embeds_new_rows = True
+    _n_features_out = 2
 
     def __init__(
         self,
@@ -124,7 +127,7 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return clone(self.teacher)
         if self.teacher not in TEACHERS:
             raise ValueError(unknown("teacher", self.teacher, list(TEACHERS)))
-        return TEACHERS[self.teacher](random_state=seed)
+        return TEACHERS[self.teacher](random_state=None if self.random_state is None else seed)  # UMAP: without, on all cores
 
     def _taught(self, n: int, seed: int) -> Array:
         """The rows that are taught, in the order that they have."""
@@ -141,16 +144,10 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         slices = (rows[start : start + step] for start in range(0, len(rows), step))
         return np.concatenate([embed(self.network_, ArrayRows(self._scaling.apply(part), device)) for part in slices])
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).transform(X)``."""
-        return self.fit(X, y).embedding_
-
-    @property
-    def _n_features_out(self) -> int:
-        return 2
+    fit_transform = contract.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())
 
 
 @dataclass(frozen=True)
@@ -184,6 +181,8 @@ class Lesson:
                 with torch.no_grad():
                     validation = float(mse_loss(network(x[asked]), y[asked]))
                 history.append({"epoch": epoch, "loss": loss, "validation": validation, "seconds": time.perf_counter() - began})
+                for error in (loss, validation):
+                    check_error(error, epoch, of="the error of the projection", remedy="divide X by its largest value")
                 tick()
                 if validation < best - WORTH:
                     best, best_epoch, weights = validation, epoch, copy.deepcopy(network.state_dict())

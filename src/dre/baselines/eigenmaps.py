@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.manifold import SpectralEmbedding
 from sklearn.utils import Tags
 
+from dre.baselines import contract
 from dre.baselines.in_sample import refusal
 from dre.baselines.libraries import has_pyamg
-from dre.baselines.vectors import Array, takes_images, vectors
+from dre.baselines.vectors import Array, vectors
 from dre.inputs import seed_from
 
 # Up to here the Laplacian is factorised, which is exact; the memory that takes grows with the square of the rows.
@@ -33,6 +34,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     """
 
     embeds_new_rows = False
+    _n_features_out = 2
 
     def __init__(self, *, n_neighbors: int = 15, random_state: int | np.random.RandomState | None = None) -> None:
         self.n_neighbors = n_neighbors
@@ -51,20 +53,14 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.embedding_: Array = np.asarray(model.fit_transform(rows), dtype=np.float32)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).embedding_``."""
-        return self.fit(X, y).embedding_
+    fit_transform = contract.fit_transform
 
     def transform(self, X: Any) -> Array:
         """New rows can't be embedded: raises ``NotImplementedError``."""
         raise refusal(self)
 
-    @property
-    def _n_features_out(self) -> int:
-        return 2
-
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())
 
 
 def solver_for(n: int) -> str:

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
+from dre.baselines import contract
 from dre.baselines.in_sample import refusal
 from dre.baselines.libraries import open_tsne
-from dre.baselines.vectors import Array, takes_images, vectors
+from dre.baselines.vectors import Array, vectors
 from dre.inputs import seed_from
 
 EARLY = (250, 12.0, 0.5)  # iterations, exaggeration and momentum at the start
@@ -44,6 +45,7 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     """
 
     embeds_new_rows = False
+    _n_features_out = 2
 
     def __init__(
         self,
@@ -95,20 +97,14 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         plan = [EARLY, (self.late_from - early, 1.0, MOMENTUM), (self.n_iter - self.late_from, self.exaggeration, MOMENTUM)]
         return [phase for phase in plan if phase[0]]
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).embedding_``."""
-        return self.fit(X, y).embedding_
+    fit_transform = contract.fit_transform
 
     def transform(self, X: Any) -> Array:
         """New rows can't be embedded: raises ``NotImplementedError``."""
         raise refusal(self)
 
-    @property
-    def _n_features_out(self) -> int:
-        return 2
-
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())
 
 
 def rate_for(n: int, exaggeration: float) -> float:

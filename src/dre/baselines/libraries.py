@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,7 +19,9 @@ def open_tsne() -> Any:
 
 def umap_learn() -> Any:
     try:
-        import umap
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ImportWarning)  # TensorFlow is missing, and not needed for what is used here
+            import umap
     except ImportError as problem:
         raise ImportError(f"umap-learn is needed for umap and dl-umap: {INSTALL}") from problem
     return umap

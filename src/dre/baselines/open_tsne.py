@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
+from dre.baselines import contract
 from dre.baselines.libraries import open_tsne
-from dre.baselines.vectors import Array, takes_images, vectors
+from dre.baselines.vectors import Array, vectors
 from dre.inputs import seed_from
 
 
@@ -30,6 +31,7 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     """
 
     embeds_new_rows = True
+    _n_features_out = 2
 
     def __init__(
         self,
@@ -66,13 +68,7 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         places = type(old)(np.array(old), old.affinities, random_state=old.random_state, **old.gradient_descent_params)
         return np.asarray(places.transform(rows), dtype=np.float32)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).embedding_``: the map itself, not ``transform(X)``, which would place the rows a second time."""
-        return self.fit(X, y).embedding_
-
-    @property
-    def _n_features_out(self) -> int:
-        return 2
+    fit_transform = contract.fit_transform  # the map itself: transform(X) would place the rows a second time
 
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dre.affinity.gaussian import Gaussian
+from dre.baselines import contract
 from dre.baselines.bar import bar
 from dre.baselines.rbm import RBM, ContrastiveDivergence
-from dre.baselines.vectors import takes_images
+from dre.baselines.vectors import check_shape
 from dre.batches import Fixed
 from dre.encoder import Network
 from dre.fitted import Array, FittedMap, embed, prepared
@@ -35,7 +36,8 @@ from dre.schedule import Schedule, Stage
 from dre.train import train
 
 COMPONENTS = 2
-EPOCHS, STEPS = 100, 1000  # of the fine-tuning, at least: small data make few batches
+EPOCHS = 100  # of the fine-tuning
+LEAST, MOST = 1_000, 3_000  # steps of it: small data make few batches, and large data need no more of them
 
 
 class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -59,7 +61,8 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     pretraining_epochs : int
         Epochs of contrastive divergence for each layer; 0 starts from random weights.
     epochs, batch_size, learning_rate
-        Of the fine-tuning; None as the number of epochs takes 100, or more where the rows make few batches.
+        Of the fine-tuning; None as the number of epochs takes 100, more where the rows make few batches, fewer where
+        they make many.
     device, random_state, verbose
         As in ``dre.DRE``.
 
@@ -74,6 +77,7 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     """
 
     embeds_new_rows = True
+    _n_features_out = COMPONENTS
 
     def __init__(
         self,
@@ -143,7 +147,7 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _recipe(self, encoder: nn.Module, n: int) -> Recipe:
         batches = Fixed(self.batch_size)
-        epochs = max(EPOCHS, STEPS // batches.steps(n)) if self.epochs is None else self.epochs
+        epochs = _enough(batches.steps(n)) if self.epochs is None else self.epochs
         stage = Stage("x", Gaussian(self.perplexity, over="batch"), KL(), epochs)
         recipe = Recipe(Schedule(stage), encoder, batches, Optimiser(self.learning_rate), precision="float32")
         return recipe.fitted_to(n)
@@ -154,21 +158,13 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: Any) -> Array:
         """The place of each row in the map, float32."""
         check_is_fitted(self)
-        # scikit-learn would call an image's height its features
-        if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
-            self._map.check_shape(np.shape(X))
+        check_shape(self._map.shape, X)
         return self._map.embed(check_rows(self, X, fitting=False))
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).transform(X)``."""
-        return self.fit(X, y).embedding_
-
-    @property
-    def _n_features_out(self) -> int:
-        return COMPONENTS
+    fit_transform = contract.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())
 
 
 class Unit(nn.Module):
@@ -211,3 +207,12 @@ def unrolled(unit: Unit, widths: list[int], machines: list[RBM]) -> Network:
             layer.weight.copy_(machine.weight.T)
             layer.bias.copy_(machine.hidden)
     return Network(unit, [nn.Sequential(layer, nn.Sigmoid()) for layer in layers[:-1]], layers[-1])
+
+
+def _enough(parts: int) -> int:
+    """Epochs of so many batches.
+
+    >>> _enough(2), _enough(12), _enough(60)
+    (500, 100, 50)
+    """
+    return min(max(EPOCHS, LEAST // parts), MOST // parts) or 1

@@ -9,7 +9,8 @@ from sklearn import decomposition
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from dre.baselines.vectors import Array, takes_images, vectors
+from dre.baselines import contract
+from dre.baselines.vectors import Array, vectors
 from dre.inputs import seed_from
 
 
@@ -25,6 +26,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     """
 
     embeds_new_rows = True
+    _n_features_out = 2
 
     def __init__(self, *, random_state: int | np.random.RandomState | None = None) -> None:
         self.random_state = random_state
@@ -40,16 +42,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """The place of each row in the map, float32."""
         return self._places(vectors(self, X, fitting=False))
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).embedding_``."""
-        return self.fit(X, y).embedding_
+    fit_transform = contract.fit_transform
 
     def _places(self, rows: Array) -> Array:
         return np.asarray(self.model_.transform(rows), dtype=np.float32)
 
-    @property
-    def _n_features_out(self) -> int:
-        return 2
-
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
@@ -10,9 +9,11 @@ import torch
 from torch import Tensor
 
 from dre.baselines.bar import Tick
+from dre.baselines.diverged import check_error
 from dre.batches import Redrawn
 from dre.runtime import full_precision
-from dre.train import DivergedError
+
+REMEDY = "scale the rows to [0, 1], or lower the rate of ContrastiveDivergence"
 
 
 class Change(NamedTuple):
@@ -116,7 +117,7 @@ class ContrastiveDivergence:
                     error += change.error
                     tick()
                 machine.errors.append(float(error) / len(parts))
-                _check(machine.errors[-1], epoch)
+                check_error(machine.errors[-1], epoch, of="the reconstruction error of a Boltzmann machine", remedy=REMEDY)
         return machine
 
     def _move(self, machine: RBM, moving: list[Tensor], change: Change, momentum: float) -> None:
@@ -127,11 +128,3 @@ class ContrastiveDivergence:
             if p is machine.weight:
                 moved.add_(p, alpha=-rate * self.decay)
             p.add_(moved)
-
-
-def _check(error: float, epoch: int) -> None:
-    if not math.isfinite(error):
-        raise DivergedError(
-            f"the reconstruction error of a Boltzmann machine became {error} in epoch {epoch + 1}: "
-            "scale the rows to [0, 1], or lower the rate of ContrastiveDivergence"
-        )

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
+from dre.baselines import contract
 from dre.baselines.libraries import umap_learn
-from dre.baselines.vectors import Array, takes_images, vectors
+from dre.baselines.vectors import Array, vectors
 from dre.inputs import seed_from
 
 
@@ -31,6 +32,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     """
 
     embeds_new_rows = True
+    _n_features_out = 2
 
     def __init__(
         self,
@@ -68,16 +70,10 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         with _own_global_state():
             return np.asarray(self.model_.transform(rows), dtype=np.float32)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X).embedding_``."""
-        return self.fit(X, y).embedding_
-
-    @property
-    def _n_features_out(self) -> int:
-        return 2
+    fit_transform = contract.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return takes_images(super().__sklearn_tags__())
+        return contract.takes_images(super().__sklearn_tags__())
 
 
 @contextmanager

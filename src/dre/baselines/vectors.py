@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dre.inputs import check_rows
@@ -25,7 +24,7 @@ def vectors(estimator: BaseEstimator, X: Any, *, fitting: bool, features: int = 
     """
     if not fitting:
         check_is_fitted(estimator, "embedding_")
-        _check_shape(estimator.row_shape_, X)
+        check_shape(estimator.row_shape_, X)
     X = check_rows(estimator, X, fitting=fitting)
     if fitting:
         estimator.row_shape_ = X.shape[1:]
@@ -41,12 +40,10 @@ def vectors(estimator: BaseEstimator, X: Any, *, fitting: bool, features: int = 
     return np.array(rows, dtype=float_for(rows.dtype), order="C")
 
 
-def takes_images(tags: Tags) -> Tags:
-    """What scikit-learn is told of an estimator whose rows come through ``vectors`` and whose map is float32."""
-    tags.input_tags.sparse = True
-    tags.input_tags.three_d_array = True
-    tags.transformer_tags.preserves_dtype = ["float32"]
-    return tags
+def check_shape(fitted: tuple[int, ...], X: Any) -> None:
+    """Images are refused in another shape by their shape; scikit-learn would call the height of an image its features."""
+    if (len(fitted) > 1 or len(getattr(X, "shape", (0, 0))) > 2) and np.shape(X)[1:] != fitted:
+        raise ValueError(f"X has rows of the shape {np.shape(X)[1:]}, but the model was fitted on {fitted}: reshape X")
 
 
 def float_for(dtype: Any) -> Any:
@@ -56,9 +53,3 @@ def float_for(dtype: Any) -> Any:
     ('float32', 'float64', 'float64')
     """
     return np.dtype(np.float32 if np.result_type(dtype, np.float32) == np.float32 else np.float64)
-
-
-def _check_shape(fitted: tuple[int, ...], X: Any) -> None:
-    """Images are refused in another shape by their shape; scikit-learn would call the height of an image its features."""
-    if (len(fitted) > 1 or len(getattr(X, "shape", (0, 0))) > 2) and np.shape(X)[1:] != fitted:
-        raise ValueError(f"X has rows of the shape {np.shape(X)[1:]}, but the model was fitted on {fitted}: reshape X")

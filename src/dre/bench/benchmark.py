@@ -11,11 +11,12 @@ from dre.bench.jobs import Selection, jobs
 from dre.bench.loading import loaded
 from dre.bench.plan import ANYWHERE, Data
 from dre.bench.plans import Plans
-from dre.bench.record import machine
 from dre.bench.runner import Outcome, Setting, carry_out, pending, watched
 from dre.datasets import Dataset
+from dre.runtime import pick_device
 
 NO_PANEL = "none"
+MADE = Path("out/bench")  # maps, which are too large to keep with the project, and all of a quick run
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,17 @@ class Benchmark:
     quick: bool = False
 
     @classmethod
-    def at(
-        cls, folder: Path, *, results: Path | None, out: Path, report: Path | None, rows: tuple[int, int] | None
-    ) -> Benchmark:
-        """``rows``, of training and test, makes it a quick one, whose records are kept apart."""
+    def at(cls, folder: Path, *, out: Path | None = None, rows: tuple[int, int] | None = None) -> Benchmark:
+        """The plans of a folder, with its records and its report; or all that is made in ``out``.
+
+        ``rows``, of training and test, makes it a quick one, whose records are kept apart.
+        """
         plans = Plans.read(folder)
-        if rows is None:
-            cells = Cells(results or folder / "results" / "cells", out / "maps")
-            return cls(plans, cells, report or folder / "report")
-        cells = Cells(results or out / "quick" / "cells", out / "quick" / "maps")
-        return cls(plans.quick(*rows), cells, report or out / "quick" / "report", quick=True)
+        if rows is not None:
+            plans, out = plans.quick(*rows), out or MADE / "quick"
+        if out is None:
+            return cls(plans, Cells(folder / "results" / "cells", MADE / "maps"), folder / "report")
+        return cls(plans, Cells(out / "cells", out / "maps"), out / "report", quick=rows is not None)
 
     def run(
         self,
@@ -48,7 +50,7 @@ class Benchmark:
         say: Callable[[str], None] = print,
     ) -> list[Outcome]:
         """Carry out what is not done yet; gives what failed."""
-        wanted = jobs(self.plans, _with_panels(selection))
+        wanted = jobs(self.plans, _with_panels(selection, device))
         setting = Setting(self.plans, self.cells, folder, device, workers, stand_in=self.quick)
         left = pending(wanted, setting)
         say(f"{len(wanted)} cells, {len(wanted) - len(left)} of them done")
@@ -78,10 +80,12 @@ class Benchmark:
         return write_report(chosen, self.cells, self.report, figures=pictures, quick=self.quick)
 
 
-def _with_panels(selection: Selection) -> Selection:
+def _with_panels(selection: Selection, device: str) -> Selection:
     """The times of this kind of machine, where none was named."""
     if NO_PANEL in selection.panels:
         return replace(selection, panels=(ANYWHERE,))
+    if "gpu" in selection.panels:
+        pick_device("cuda")  # an error where there is none
     if selection.panels:
         return selection
-    return replace(selection, panels=(ANYWHERE, "gpu" if machine()["gpu"] else "cpu"))
+    return replace(selection, panels=(ANYWHERE, "gpu" if pick_device(device).type == "cuda" else "cpu"))

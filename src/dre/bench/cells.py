@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from dre.bench.jobs import command
 from dre.bench.plan import Job
 from dre.bench.plans import Plans
-from dre.bench.record import write
+from dre.bench.record import provenance, write
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +31,7 @@ class Cells:
     def find(self, job: Job) -> dict[str, Any] | None:
         """The record of a job, also of one that failed; None before it was tried."""
         try:
-            content: dict[str, Any] = json.loads(self.path(job).read_text())
+            content: dict[str, Any] = json.loads(self.path(job).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         return content
@@ -43,6 +44,10 @@ class Cells:
     def keep(self, job: Job, record: dict[str, Any]) -> None:
         write(self.path(job), record)
 
+    def keep_failure(self, job: Job, plans: Plans, problem: str) -> None:
+        about = {"plan": planned(job, plans), "job": asdict(job), "failed": problem}
+        self.keep(job, {**about, **provenance(), "command": command(job, plans)})
+
     def keep_maps(self, job: Job, maps: dict[str, Array]) -> None:
         path = self._maps_path(job)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,21 +56,17 @@ class Cells:
         part.replace(path)
 
     def map(self, job: Job, part: str, stage: int | None) -> Array | None:
-        """The map of the training or the test rows after a stage; None where it is not on this machine."""
-        path = self._maps_path(job)
-        if not path.is_file():
+        """The map of the training or the test rows after a stage (None: the last); None where it is not on this machine."""
+        path, record = self._maps_path(job), self.find(job)
+        if record is None or "failed" in record or not path.is_file():
             return None
+        name = f"{part}-{len(record['stages']) - 1 if stage is None else stage}"
         with np.load(path) as held:
-            stages = sorted(int(name.partition("-")[2]) for name in held.files if name.startswith(f"{part}-"))
-            if not stages:
-                return None
-            wanted = stages[-1] if stage is None else stage
-            found: Array = held[f"{part}-{wanted}"]
-        return found
+            return held[name] if name in held.files else None
 
     def all(self) -> Iterator[dict[str, Any]]:
         for path in sorted(self.records.glob("*.json")):
-            yield json.loads(path.read_text())
+            yield json.loads(path.read_text(encoding="utf-8"))
 
     def _maps_path(self, job: Job) -> Path:
         return self.maps / f"{_file_name(job)}.npz"

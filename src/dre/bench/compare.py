@@ -1,85 +1,38 @@
-"""The comparison on data of one's own: methods side by side on the same held-out rows, as a table and as a picture."""
+"""The comparison on data of one's own: methods fitted to the same rows, and scored on the same held-out ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import torch
 
+from dre.baselines import NAMES
 from dre.bench.measure import Result, measure
 from dre.bench.plan import Data, Job, Method, Run
 from dre.bench.plans import Plans
+from dre.bench.record import provenance
+from dre.bench.side_by_side import Compared
 from dre.datasets import Dataset, Part
-from dre.inputs import check_array
+from dre.inputs import check_array, check_memory, number
+from dre.metrics.labels import plain_labels
 from dre.metrics.points import check_row_names
+from dre.notation import unknown
+from dre.runtime import pick_device
 
 Array = np.ndarray[Any, Any]
-# The order of the table, and what of it must be installed. Those that embed new rows: the table is of held-out rows.
-USUAL = {"pca": None, "umap": "umap", "open-tsne": "openTSNE", "deep-tsne": None, "dre": None}
-SCORES = (
-    "nearest_neighbor",
-    "neighborhood_hit",
-    "trustworthiness",
-    "continuity",
-    "shepard_goodness",
-    "silhouette",
-    "centroid_correlation",
-)
+# Quick on a CPU, and what of it must be installed. All embed new rows: the table is of held-out ones.
+USUAL = {"pca": None, "umap": "umap", "open-tsne": "openTSNE", "dre": None}
 OURS = "yours"
-DEEP_TSNE = Run("deep-tsne", "dre", {"recipe": "deep-tsne"})  # on any machine; the paper's own is "dre-paper"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Printed, a table. ``results`` has the record and the maps of each method; ``picture()`` draws them."""
-
-    dataset: Dataset
-    results: dict[str, Result]
-    failed: dict[str, str]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One record per method, ready for ``pandas.DataFrame``."""
-        found = []
-        for name, result in self.results.items():
-            record = result.record
-            scores = {score: value for score, value in record["stages"][-1]["scores"].items() if score in SCORES}
-            in_order = {score: scores[score] for score in SCORES if score in scores}
-            times = {"fit_seconds": record["fit_seconds"], "transform_seconds": record["transform_seconds"]}
-            found.append({"method": name, "in_sample": record["in_sample"], **in_order, **times})
-        return found
-
-    def __str__(self) -> str:
-        rows = self.rows()
-        if not rows:
-            return "no method ran"
-        names = [name for name in rows[0] if name not in ("method", "in_sample")]
-        wide = [max(11, len(_head(name)) + 2) for name in names]
-        lines = [f"{'':22s}" + "".join(f"{_head(name):>{w}s}" for name, w in zip(names, wide, strict=True))]
-        for row in rows:
-            name = row["method"] + (" (in-sample)" if row["in_sample"] else "")
-            lines.append(f"{name:22s}" + "".join(f"{_cell(row.get(n)):>{w}s}" for n, w in zip(names, wide, strict=True)))
-        held = "1-NN against the training rows" if self.dataset.test.levels else "no labels: scores that need them are left out"
-        counts = [part.rows.shape[0] for part in (self.dataset.train, self.dataset.test)]
-        lines.append(f"\nfitted to {counts[0]:,} rows, scored on {counts[1]:,} held-out rows; {held}")
-        lines += [f"{name} did not run: {problem}" for name, problem in self.failed.items()]
-        return "\n".join(lines)
-
-    def picture(self) -> Any:
-        """The map of the held-out rows by every method, side by side; a matplotlib figure."""
-        from dre.plot import scatter
-        from dre.plot.look import panels
-
-        figure, axes = panels(len(self.results), 4.2, 4.5)
-        labels = self.dataset.test.labels if self.dataset.test.levels else None
-        for axis, (name, result) in zip(axes, self.results.items(), strict=True):
-            stages = [stage for stage in result.maps if stage.startswith("test-")]
-            score = result.record["stages"][-1]["scores"].get("nearest_neighbor")
-            beside = "" if score is None else f", 1-NN {score:.3f}".replace("0.", ".")
-            scatter(result.maps[stages[-1]], labels, title=f"{name}{beside}", ax=axis)
-        return figure
+LEAST = 15  # rows of either part: the scores look at 7 neighbours, and must be left with as many that are none
 
 
 def usual_methods() -> list[str]:
@@ -106,20 +59,50 @@ def compare(
     >>> found.rows()[0]["nearest_neighbor"] > 0.9
     True
 
-    ``methods`` are names of ``dre.baselines``; by default the usual ones that are installed. ``say`` is told what is going on.
+    ``methods`` are names of ``dre.baselines``; by default the usual ones that are installed. Of those with recursions the map
+    before the first is shown too. A method that fails is named with the reason, and the others go on; only when all fail is
+    that an error. ``say`` is told what is going on.
     """
+    names = check_methods(usual_methods() if methods is None else methods)
+    pick_device(device)
     dataset = split(X, labels, test_size, random_state)
-    names = list(usual_methods() if methods is None else methods)
     plans = _plans(names)
-    results, failed = {}, {}
-    for name in names:
+    began = time.perf_counter()
+
+    def tell(text: str) -> None:
         if say is not None:
-            say(f"fitting {name}")
+            say(f"{time.perf_counter() - began:7.1f} s  {text}")
+
+    results: dict[str, Result] = {}
+    failed: dict[str, str] = {}
+    for place, name in enumerate(names, start=1):
+        tell(f"fitting {name} ({place} of {len(names)})")
         try:
-            results[name] = measure(Job(OURS, name, random_state), plans, dataset, device=device)
-        except ImportError as problem:
-            failed[name] = str(problem)
+            with _same_threads():
+                result = measure(Job(OURS, name, random_state), plans, dataset, device=device)
+        except Exception as problem:
+            if os.environ.get("DRE_DEBUG"):
+                raise
+            failed[name] = _reason(problem)
+            tell(f"{name} did not run: {failed[name]}")
+        else:
+            # it says how the benchmark would measure this cell, which it can't: it does not have the data
+            results[name] = replace(result, record={**result.record, "command": provenance()["command"]})
+    if not results:
+        raise ValueError("\n    ".join(["no method ran:", *(f"{name}: {reason}" for name, reason in failed.items())]))
+    tell("done")
     return Compared(dataset, results, failed)
+
+
+def check_methods(names: Sequence[str]) -> list[str]:
+    """Each once; one that is unknown is named with the nearest that is."""
+    wanted = list(dict.fromkeys([names] if isinstance(names, str) else names))
+    if not wanted:
+        raise ValueError(f"no method to compare; known: {', '.join(NAMES)}")
+    for name in wanted:
+        if name not in NAMES:
+            raise ValueError(unknown("method", name, list(NAMES)))
+    return wanted
 
 
 def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
@@ -128,32 +111,63 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
 
     rows = check_array(X, "X")
     check_row_names(X=X, labels=labels)
-    if labels is None:
-        train, test = train_test_split(np.arange(rows.shape[0]), test_size=test_size, random_state=random_state)
-        parts = [Part(rows[ids], np.zeros(len(ids), int), {}) for ids in (train, test)]
-        return Dataset(OURS, "your data", parts[0], parts[1], "")
-    known = np.asarray(labels)
-    if known.shape != (rows.shape[0],):
-        raise ValueError(f"labels have the shape {known.shape}, but X has {rows.shape[0]} rows: pass one label per row")
-    _, counts = np.unique(known, return_counts=True)
-    stratify = known if counts.min() >= 2 and len(counts) <= min(test_size, 1 - test_size) * len(known) else None
-    train, test = train_test_split(np.arange(len(known)), test_size=test_size, random_state=random_state, stratify=stratify)
-    parts = [Part(rows[ids], known[ids], {"label": known[ids]}) for ids in (train, test)]
+    n = rows.shape[0]
+    _check_share(test_size, n)
+    if scipy.sparse.issparse(rows):
+        check_memory(rows, "X", rows.dtype)
+        rows = rows.toarray()
+    known = None if labels is None else _one_per_row(labels, n)
+    stratify = known if known is not None and _can_be_spread(known, test_size) else None
+    halves = train_test_split(np.arange(n), test_size=test_size, random_state=random_state, stratify=stratify)
+    parts = [
+        Part(rows[ids], np.zeros(len(ids), int), {}) if known is None else Part.of(rows[ids], {"label": known[ids]})
+        for ids in halves
+    ]
     return Dataset(OURS, "your data", parts[0], parts[1], "")
 
 
+def _check_share(test_size: Any, n: int) -> None:
+    if test_size is None or not 0 < number("test_size", test_size) < 1:
+        raise ValueError(f"test_size={test_size!r}: expected the share of rows to hold out, between 0 and 1, such as 0.25")
+    held_out = math.ceil(test_size * n)  # as scikit-learn rounds
+    if min(held_out, n - held_out) < LEAST:
+        raise ValueError(
+            f"X has {n} rows: test_size={test_size:g} leaves {n - held_out} to fit and {held_out} to score, and both must "
+            f"be at least {LEAST}; pass more rows" + (", or test_size=0.5" if n >= 2 * LEAST else "")
+        )
+
+
+def _one_per_row(labels: Any, n: int) -> Array:
+    shape = np.shape(labels)
+    if len(shape) == 1 and shape[0] != n:
+        raise ValueError(f"there are {shape[0]} labels, but X has {n} rows: pass one label per row")
+    return plain_labels(labels, n, "labels")
+
+
+def _can_be_spread(labels: Array, test_size: float) -> bool:
+    _, counts = np.unique(labels, return_counts=True)
+    return bool(counts.min() >= 2 and len(counts) <= min(test_size, 1 - test_size) * len(labels))
+
+
+@contextmanager
+def _same_threads() -> Iterator[None]:
+    """What umap-learn compiles sets how many threads all others of the process use, torch among them."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _plans(names: Sequence[str]) -> Plans:
-    runs = {name: DEEP_TSNE if name == "deep-tsne" else Run(name, name) for name in names}
+    runs = {name: Run(name, name) for name in names}
     methods = {name: Method(name, name, name) for name in names}
     return Plans({OURS: Data(OURS, "your data", OURS, protocol="standard")}, runs, methods, (), (), ())
 
 
-def _head(name: str) -> str:
-    short = {"nearest_neighbor": "1-NN", "fit_seconds": "fit, s", "transform_seconds": "embed, s"}
-    return short.get(name, name.replace("_", " "))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+def _reason(problem: Exception) -> str:
+    """The first line, after the kind of the error where that alone would say little."""
+    text = next((line.strip() for line in str(problem).splitlines() if line.strip()), "")
+    if text and isinstance(problem, ValueError | ImportError | NotImplementedError | OSError | RuntimeError):
+        return text
+    return f"{type(problem).__name__}: {text}" if text else type(problem).__name__

@@ -6,42 +6,32 @@ import math
 from itertools import pairwise
 from typing import Any
 
+from dre.bench.canvas import AFTER, EDGE, QUIET, one_sheet, tint
 from dre.bench.layers import Layer, layers
 from dre.bench.schematic import draw_schematic
 from dre.encoder import Encoder
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.plot.look import INK, PAPER
+from dre.plot.look import INK
 
 __all__ = ["draw_networks", "draw_schematic"]
 
-QUIET, EDGE = "#5c6370", "#3b4250"
-# Of the parts of a network: the input, the features, the blocks that recursions read, and the map.
-TINTS = {"x": "#e3e6eb", "features": "#bcd3ee", "h": "#f6d39b", "out": "#e59384"}
-THIN = {"ReLU": "#2f6fb3", "batch norm": "#4a9d7c", "layer norm": "#8a6fb0"}
 PITCH = {1: 1.0, 3: 1.16}  # from one layer to the next at least, for vectors and for images
 THICK, SLICE, GAP = 0.3, 0.09, 0.26
-CANVAS = 3.4  # the height of one network
+HIGH, KEY = 3.4, 0.4  # one network, and what names its thin layers
 
 
 def draw_networks() -> Any:
     """Model A and Model B as they are built for MNIST, one above the other; a matplotlib figure."""
-    from matplotlib.figure import Figure
-
     rows: list[tuple[str, Encoder, tuple[int, ...]]] = [
         ("Model A: vectors", ModelA(), (784,)),
         ("Model B: images", ModelB(), (1, 28, 28)),
     ]
     drawn = [(title, [Layer("x", "input", shape), *layers(plan.build(shape, 2), shape)]) for title, plan, shape in rows]
     places = [_places(found) for _, found in drawn]
-    width = max(xs[-1] for xs in places) + 0.6
-    figure = Figure(figsize=(width, CANVAS * len(rows) + 0.4), facecolor=PAPER)
-    axis = figure.add_axes((0, 0, 1, 1))
-    axis.set_xlim(0, width)
-    axis.set_ylim(-0.4, CANVAS * len(rows))
-    axis.set_axis_off()
+    figure, axis = one_sheet((max(xs[-1] for xs in places) + 0.6, HIGH * len(rows) + KEY), bottom=-KEY)
     for i, ((title, found), xs) in enumerate(zip(drawn, places, strict=True)):
-        _network(axis, title, found, xs, middle=CANVAS * (len(rows) - i) - 1.75)
+        _network(axis, title, found, xs, middle=HIGH * (len(rows) - i) - 1.75)
     _key(axis, sorted({name for _, found in drawn for layer in found for name in layer.after}))
     return figure
 
@@ -82,21 +72,20 @@ def _sheets(layer: Layer) -> int:
 def _block(axis: Any, layer: Layer, x: float, middle: float) -> None:
     from matplotlib.patches import FancyBboxPatch, Rectangle
 
-    tint = TINTS["h" if layer.part.startswith("h") else layer.part]
-    size = _size(layer.shape)
+    size, fill = _size(layer.shape), tint(layer.part)
     if len(layer.shape) == 3:
         for sheet in reversed(range(_sheets(layer))):
             at = x - size / 2 + 0.06 * sheet, middle - size / 2 + 0.06 * sheet
-            axis.add_patch(Rectangle(at, size, size, facecolor=tint, edgecolor=EDGE, linewidth=0.9))
+            axis.add_patch(Rectangle(at, size, size, facecolor=fill, edgecolor=EDGE, linewidth=0.9))
     else:
         shape = FancyBboxPatch(
-            (x - THICK / 2, middle - size / 2), THICK, size, boxstyle="round,pad=0,rounding_size=0.06", facecolor=tint,
+            (x - THICK / 2, middle - size / 2), THICK, size, boxstyle="round,pad=0,rounding_size=0.06", facecolor=fill,
             edgecolor=EDGE, linewidth=0.9,
         )  # fmt: skip
         axis.add_patch(shape)
     for i, name in enumerate(reversed(layer.after)):
         left = x + _right(layer) - i * (SLICE + 0.03) - SLICE
-        axis.add_patch(Rectangle((left, middle - size / 2), SLICE, size, facecolor=THIN[name], linewidth=0))
+        axis.add_patch(Rectangle((left, middle - size / 2), SLICE, size, facecolor=AFTER[name], linewidth=0))
     low = middle - 1.12
     axis.text(x, low, " × ".join(map(str, layer.shape)), ha="center", va="center", fontsize=9, fontweight="bold", color=INK)
     axis.text(x, low - 0.2, layer.what, ha="center", va="center", fontsize=7.5, color=QUIET)
@@ -136,7 +125,7 @@ def _key(axis: Any, names: list[str]) -> None:
 
     x = 0.25
     for name in names:
-        axis.add_patch(Rectangle((x, -0.22), SLICE, 0.26, facecolor=THIN[name], linewidth=0))
+        axis.add_patch(Rectangle((x, -0.22), SLICE, 0.26, facecolor=AFTER[name], linewidth=0))
         axis.text(x + 0.18, -0.1, name, va="center", fontsize=8.5, color=INK)
         x += 0.45 + 0.085 * len(name)
     axis.text(x + 0.15, -0.1, "Recursions read h1, h2 and h3.", va="center", fontsize=8.5, color=QUIET)

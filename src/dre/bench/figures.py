@@ -16,7 +16,7 @@ from dre.bench.grid import Grid
 from dre.bench.jobs import DRAWN_SEED
 from dre.bench.plan import Data, Figure, Job, Row
 from dre.bench.plans import Plans
-from dre.bench.report.reading import NOT_YET, Reader, failure
+from dre.bench.report.reading import NOT_YET, Reader
 from dre.bench.report.wording import number
 from dre.bench.zoom import VIEWS, Window, whole
 from dre.metrics.labels import named_codes
@@ -39,10 +39,9 @@ def draw_all(
     """Draw every figure that has a map on this machine; gives the pictures by the names of the figures.
 
     A picture that is there already is kept where some of its maps were made on another machine and are not on this one.
-    ``cells_maps`` gets the published maps of the RNA-Seq cells, which go with Figure 5; without it they are left out.
+    ``cells_maps`` gets the published maps of the RNA-Seq cells, which go with Figure 5; their picture, too, is kept where
+    they can't be had.
     """
-    from dre.datasets import DatasetNotFoundError
-
     found: dict[str, Path] = {}
     for figure in plans.figures:
         path = folder / f"{figure.name}.webp"
@@ -51,12 +50,23 @@ def draw_all(
             save(drawn, path)
         if path.exists():
             found[figure.name] = path
-        if figure.name == PUBLISHED_IN and cells_maps is not None:
-            try:
-                found[PUBLISHED_MAPS] = save(draw_published(cells_maps()), folder / f"{PUBLISHED_MAPS}.webp")
-            except DatasetNotFoundError:
-                continue
+        if figure.name == PUBLISHED_IN:
+            path = folder / f"{PUBLISHED_MAPS}.webp"
+            reference = _at_hand(cells_maps)
+            if reference is not None:
+                save(draw_published(reference), path)
+            if path.exists():
+                found[PUBLISHED_MAPS] = path
     return found
+
+
+def _at_hand(cells_maps: Callable[[], ReferenceMaps] | None) -> ReferenceMaps | None:
+    from dre.datasets import DatasetNotFoundError
+
+    try:
+        return None if cells_maps is None else cells_maps()
+    except DatasetNotFoundError:
+        return None
 
 
 def save(figure: Any, path: Path) -> Path:
@@ -162,25 +172,21 @@ class _Panel:
     def __init__(self, shelf: _Shelf, row: Row, method: str) -> None:
         self.shelf, self.row, self.method = shelf, row, shelf.plans.methods[method]
         self.job = Job(row.data, self.method.run, DRAWN_SEED)
-        self.record = shelf.cells.find(self.job)
-        self.places = shelf.cells.map(self.job, row.part, self.method.stage) if self._is_measured else None
-
-    @property
-    def _is_measured(self) -> bool:
-        return self.record is not None and "failed" not in self.record
+        self.record, self.missing = shelf.reader.record(self.job)
+        self.places = None if self.record is None else shelf.cells.map(self.job, row.part, self.method.stage)
 
     @property
     def is_away(self) -> bool:
         """Made, and not on this machine; of training rows there is none where the test rows were fitted."""
-        made = self.record is not None and self._is_measured and not (self.record["in_sample"] and self.row.part == "train")
+        made = self.record is not None and not (self.record["in_sample"] and self.row.part == "train")
         return made and self.places is None
 
     @property
     def reason(self) -> str:
-        if self.record is None:
+        if self.missing == NOT_YET:
             return self.shelf.reader.reason(self.row.data, self.method.name) or NOT_YET
-        if "failed" in self.record:
-            return failure(self.record)
+        if self.record is None:
+            return self.missing
         if self.record["in_sample"] and self.row.part == "train":
             return "fitted to the test rows: there is no map of training rows"
         return "its map is not on this machine"
@@ -188,7 +194,7 @@ class _Panel:
     @property
     def scores(self) -> str:
         """Of the test rows, under the title of the panel that shows all of them."""
-        if self.record is None or not self._is_measured or self.row.part != "test" or self.row.view != "all":
+        if self.record is None or self.row.part != "test" or self.row.view != "all":
             return ""
         stages = self.record["stages"]
         known = stages[-1 if self.method.stage is None else self.method.stage].get("scores", {})

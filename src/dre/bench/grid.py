@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from dre.bench.canvas import EMPTY, QUIET, canvas
 from dre.bench.dots import frame
-from dre.plot.look import INK, PAPER
+from dre.plot.look import INK
 
 PANEL, GAP = 2.0, 0.1  # inches
-LEFT, LEGEND, EDGE = 0.42, 1.35, 0.08
+LEFT, LEGEND, MARGIN = 0.42, 1.35, 0.08
 TITLE, SCORE = 0.17, 0.19  # the height of a line of a title, and of the scores
-QUIET, EMPTY = "#5c6370", "#f3f4f6"
 NAMED_UP_TO = 36  # classes; beyond that a legend is longer than its line
 
 
@@ -19,13 +19,11 @@ class Grid:
     """Lines are added from the top; the figure is as high as they need."""
 
     def __init__(self, lines: int, columns: int) -> None:
-        from matplotlib.figure import Figure
-
         self._columns = columns
-        self._tallest = lines * (PANEL + 3 * TITLE + SCORE + GAP) + 2 * EDGE
+        self._tallest = lines * (PANEL + 3 * TITLE + SCORE + GAP) + 2 * MARGIN
         self._width = LEFT + columns * (PANEL + GAP) + LEGEND
-        self._figure = Figure(figsize=(self._width, self._tallest), facecolor=PAPER)
-        self._used = EDGE  # inches from the top
+        self._figure = canvas(self._width, self._tallest)
+        self._used = MARGIN  # inches from the top
         self._line_top = 0.0
 
     def add_line(self, title: str, titles: list[str], scores: list[str]) -> list[Any]:
@@ -51,7 +49,7 @@ class Grid:
 
     def add_legend(self, names: list[str], colours: list[Any]) -> None:
         """At the right of the line that was added last."""
-        axis = self._axes(LEFT + self._columns * (PANEL + GAP), LEGEND - EDGE, PANEL)
+        axis = self._axes(LEFT + self._columns * (PANEL + GAP), LEGEND - MARGIN, PANEL)
         axis.set_axis_off()
         if len(names) > NAMED_UP_TO:
             axis.text(0.02, 0.98, f"{len(names)} classes", va="top", fontsize=8, color=INK, transform=axis.transAxes)
@@ -69,7 +67,7 @@ class Grid:
 
     def finished(self) -> Any:
         """The figure, without what was left at its foot."""
-        height = self._used - GAP + EDGE
+        height = self._used - GAP + MARGIN
         share = self._tallest / height
         for axis in self._figure.axes:
             box = axis.get_position()

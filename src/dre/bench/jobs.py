@@ -43,6 +43,15 @@ class Selection:
             claims=tuple(claim for claim in plans.claims if wanted("claims", claim.name)),
         )
 
+    def check(self, plans: Plans) -> None:
+        """What is named must be there."""
+        panels = {panel for table in plans.tables for panel in table.panels} | {ANYWHERE}
+        pairs = (("data", self.data, plans.data), ("method", self.methods, plans.methods), ("panel", self.panels, panels))
+        for what, names, known in pairs:
+            for name in names:
+                if name not in known:
+                    raise ValueError(unknown(what, name, sorted(known)))
+
     def keeps(self, data: str, method: str, panel: str) -> bool:
         pairs = ((self.data, data), (self.methods, method), (self.panels, panel))
         return all(not names or name in names for names, name in pairs)
@@ -51,6 +60,7 @@ class Selection:
 def jobs(plans: Plans, selection: Selection) -> list[Job]:
     """In the order of the plans, without repetition; runs that serve several methods are one job."""
     chosen = selection.of(plans)
+    selection.check(plans)
     wanted: Iterable[tuple[Job, str]] = (
         *(pair for table in chosen.tables for pair in _of_table(plans, table)),
         *(pair for figure in chosen.figures for pair in _of_figure(plans, figure)),
@@ -116,6 +126,13 @@ def stages_wanted(job: Job, plans: Plans, count: int) -> list[int]:
         if job.data in table.data
         for name in table.methods
         if plans.methods[name].run == job.run
+    }
+    shown |= {
+        plans.methods[name].stage
+        for figure in plans.figures
+        for row in figure.rows
+        for name in row.methods
+        if (row.data, plans.methods[name].run) == (job.data, job.run)
     }
     shown |= {
         plans.methods[side.method].stage

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-import torch
 from torch import nn
+
+from dre.baselines.mirror import layers_of
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,14 @@ def layers(network: nn.Module, shape: tuple[int, ...]) -> list[Layer]:
     Layer(part='h2', what='dense', shape=(16,), after=('layer norm', 'ReLU'))
     Layer(part='out', what='dense', shape=(2,), after=())
     """
+    names = {module: name for name, module in network.named_modules()}
     found: list[Layer] = []
-
-    def note(name: str, module: nn.Module, given: Any, result: Any) -> None:
-        what, before, now = _what(module), tuple(given[0].shape[1:]), tuple(result.shape[1:])
-        part = name.partition(".")[0]
+    for module, before, after in layers_of(network, shape):
+        what = _what(module)
         if what in AFTER.values() and found:
             found[-1] = replace(found[-1], after=(*found[-1].after, what))
-        elif what != FLAT or before != now:
-            found.append(Layer(part, what, now))
-
-    leaves = [(name, module) for name, module in network.named_modules() if not list(module.children())]
-    hooks = [
-        module.register_forward_hook(lambda module, given, result, name=name: note(name, module, given, result))
-        for name, module in leaves
-    ]
-    was_training = network.training
-    try:
-        with torch.no_grad():
-            network.eval()(torch.zeros(1, *shape))
-    finally:
-        network.train(was_training)
-        for hook in hooks:
-            hook.remove()
+        elif what != FLAT or before != after:
+            found.append(Layer(names[module].partition(".")[0], what, tuple(after)))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,10 @@ from dre.train import Event, StageEnded
 
 Array = np.ndarray[Any, Any]
 CHUNK = 50_000  # rows that are embedded at a time, where there are many
-WARM_UP = 400  # rows that are fitted first where times are compared, so that what is compiled once is not timed
+# Rows that are fitted first where times are compared, so that what is compiled once is not timed; with fewer than 4,096 UMAP
+# takes another way.
+WARM_UP = 5000
+INTERRUPTED = "fit was interrupted"
 
 
 @dataclass(frozen=True)
@@ -42,16 +46,18 @@ def measure(job: Job, plans: Plans, dataset: Dataset, *, device: str = "auto", w
     """
     plan, run = plans.data[job.data], plans.runs[job.run]
 
-    model = make(run.baseline, random_state=job.seed, device=device, **_read(run.options))
+    # Times are taken without a seed: with one, UMAP works on a single thread.
+    seed = None if job.panel else job.seed
+    model = make(run.baseline, random_state=seed, device=device, **_read(run.options))
     in_sample = not getattr(model, "embeds_new_rows", True)
     fitted = dataset.test if in_sample and not job.panel else dataset.train
     rows = as_array(fitted.rows, 0, fitted.rows.shape[0])
     if job.panel:
-        quick = make(run.baseline, random_state=job.seed, device=device, **_read({**run.options, **run.quick}))
-        _warm_up(quick, rows[:WARM_UP])
+        few_steps = {name: value for name, value in run.quick.items() if name != "encoder"}
+        _warm_up(make(run.baseline, random_state=seed, device=device, **_read({**run.options, **few_steps})), rows[:WARM_UP])
     clock = StageClock()
     with PeakMemory() as memory:
-        seconds = clock.time(lambda: model.fit(rows, **_observed(model, clock)))
+        seconds = clock.time(lambda: _fit(model, rows, clock))
     if in_sample:
         maps = {"train-0" if job.panel else "test-0": model.embedding_}
         transform_seconds = None
@@ -169,9 +175,17 @@ def _warm_up(model: Any, rows: Array) -> None:
         model.transform(rows[:10])
 
 
-def _observed(model: Any, clock: StageClock) -> dict[str, Any]:
-    """Ours tells when a stage ends, and takes those who want to know."""
-    return {"observers": [clock]} if "observers" in inspect.signature(model.fit).parameters else {}
+def _fit(model: Any, rows: Array, clock: StageClock) -> None:
+    """Ours tells when a stage ends, and takes those who want to know. A model that Ctrl-C left half-trained is no result."""
+    observed = {"observers": [clock]} if "observers" in inspect.signature(model.fit).parameters else {}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=INTERRUPTED)
+        try:
+            model.fit(rows, **observed)
+        except UserWarning as interrupted:
+            if str(interrupted).startswith(INTERRUPTED):
+                raise KeyboardInterrupt from interrupted
+            raise
 
 
 def _read(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from pathlib import Path
 from types import TracebackType
@@ -12,24 +13,41 @@ STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class PeakMemory:
-    """``host_mb`` is None where the system does not tell (it is Linux that does); ``gpu_mb`` where there is no GPU."""
+    """``host_mb`` is None where the system does not tell (it is Linux that does); ``gpu_mb`` where there is no GPU.
+
+    >>> with PeakMemory() as peak:
+    ...     held = bytearray(50_000_000)
+    >>> peak.host_mb is None or peak.host_mb > 40
+    True
+    """
 
     host_mb: float | None = None
     gpu_mb: float | None = None
 
     def __enter__(self) -> PeakMemory:
-        gc.collect()
+        _give_back_what_is_free()
         self._before = _forget_peak()
+        self._gpu_before = 0
         if torch.cuda.is_available():
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
+            self._gpu_before = torch.cuda.memory_allocated()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         if self._before is not None:
             self.host_mb = round(max(0.0, _status("VmHWM") - self._before), 1)
         if torch.cuda.is_available():
-            self.gpu_mb = round(torch.cuda.max_memory_allocated() / 1e6, 1)
+            self.gpu_mb = round((torch.cuda.max_memory_allocated() - self._gpu_before) / 1e6, 1)
+
+
+def _give_back_what_is_free() -> None:
+    """To the system, so that what an allocator has kept from earlier work is not used for free."""
+    gc.collect()
+    try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    except (OSError, AttributeError):
+        return  # another system, or another C library
 
 
 def _forget_peak() -> float | None:

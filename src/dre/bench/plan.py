@@ -68,6 +68,7 @@ class NotRun:
     data: tuple[str, ...] = ()  # none: all
     methods: tuple[str, ...] = ()
     panel: str | None = None
+    without_data: bool = False  # only where the data are not at hand; where they are, the cells are run
 
     def covers(self, data: str, method: str, panel: str = ANYWHERE) -> bool:
         fits = (not self.data or data in self.data) and (not self.methods or method in self.methods)
@@ -109,7 +110,16 @@ class Table:
         return range(self.seeds_of.get(method, self.seeds))
 
     def reason(self, data: str, method: str, panel: str = ANYWHERE) -> str | None:
-        return next((each.reason for each in self.not_run if each.covers(data, method, panel)), None)
+        """Why a cell is not run."""
+        return self._reason(data, method, panel, without_data=False)
+
+    def reason_without_data(self, data: str, method: str, panel: str = ANYWHERE) -> str | None:
+        """Why a cell is empty for want of data."""
+        return self._reason(data, method, panel, without_data=True)
+
+    def _reason(self, data: str, method: str, panel: str, *, without_data: bool) -> str | None:
+        reasons = (each for each in self.not_run if each.without_data == without_data and each.covers(data, method, panel))
+        return next((each.reason for each in reasons), None)
 
 
 @dataclass(frozen=True)

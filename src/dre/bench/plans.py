@@ -144,7 +144,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as problem:
         raise PlanError(f"{path} can't be read: {problem}") from problem
 

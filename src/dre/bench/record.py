@@ -28,11 +28,15 @@ def provenance() -> dict[str, Any]:
 
 
 def write(path: Path, content: Any) -> None:
-    """All of it or nothing: a run that is killed leaves no half-written file."""
+    """All of it or nothing: a run that is killed leaves no half-written file, and two at once do not mix."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, indent=1) + "\n")
-    part.replace(path)
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def machine() -> dict[str, Any]:

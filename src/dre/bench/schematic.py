@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from dre.bench.canvas import EDGE, LANES, QUIET, one_sheet, tint
 from dre.bench.layers import Layer, layers
 from dre.encoder import Encoder
 from dre.notation import write_value
@@ -13,9 +14,6 @@ from dre.plot.look import INK, PAPER
 from dre.recipe import RECIPES, Facts, Recipe
 from dre.schedule import Stage
 
-QUIET, EDGE = "#5c6370", "#3b4250"
-NETWORK = {"x": "#e3e6eb", "features": "#bcd3ee", "h": "#f6d39b", "out": "#e59384"}
-LANES = ("#2f6fb3", "#b0532f", "#4a9d7c", "#8a6fb0")  # one colour for each lane
 # What the paper calls the target, its counterpart in the map, and the loss.
 SYMBOLS = {"kl": ("P", "Q", "t-SNE loss\nKL(P‖Q)"), "ce": ("V", "W", "UMAP loss\nCE(V‖W)")}
 FACTS = Facts(60_000, (1, 28, 28), "cpu")  # MNIST
@@ -49,19 +47,13 @@ def lanes(recipe: Recipe) -> list[Lane]:
 
 def draw_schematic(recipe: Recipe | None = None, shape: tuple[int, ...] = FACTS.shape) -> Any:
     """The paper's recipe, or another one, on rows of a shape; a matplotlib figure."""
-    from matplotlib.figure import Figure
-
     recipe = RECIPES["paper"](FACTS, None) if recipe is None else recipe
     network = recipe.encoder.build(shape, 2) if isinstance(recipe.encoder, Encoder) else recipe.encoder
     columns = _columns(layers(network, shape), shape)
     found = lanes(recipe)
     width = LEFT + len(columns) * STEP + 2.6
     height = 1.75 + sum(LANE + SLOT * lane.slots + APART for lane in found)
-    figure = Figure(figsize=(width * 0.8, height * 0.8), facecolor=PAPER)
-    axis = figure.add_axes((0, 0, 1, 1))
-    axis.set_xlim(0, width)
-    axis.set_ylim(0, height)
-    axis.set_axis_off()
+    figure, axis = one_sheet((width, height), scale=0.8)
     network_y = height - 0.75
     places = {name: LEFT + BOX / 2 + STEP * i for i, name in enumerate(columns)}
     _network(axis, columns, places, network_y)
@@ -89,7 +81,7 @@ def _network(axis: Any, columns: dict[str, tuple[str, str]], places: dict[str, f
     before = None
     for name, (size, title) in columns.items():
         x = places[name]
-        _box(axis, (x, y), (BOX, HEIGHT), NETWORK["h" if name.startswith("h") else name], EDGE)
+        _box(axis, (x, y), (BOX, HEIGHT), tint(name), EDGE)
         axis.text(x, y + 0.14, size, ha="center", va="center", fontsize=11.5, fontweight="bold", color=INK)
         axis.text(x, y - 0.2, title, ha="center", va="center", fontsize=8.5, color=QUIET)
         if before is not None:

@@ -32,6 +32,7 @@ class Finding:
     high: float = math.nan
     seeds: int = 0
     missing: str = ""  # the cell that is not there
+    refuted: bool = False  # also by the wider interval that as many comparisons as the claim has ask for
 
     @property
     def difference(self) -> float:
@@ -45,9 +46,10 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """All must hold; one that does not is enough."""
-        found = {finding.verdict for finding in self.findings}
-        return HOLDS if found == {HOLDS} else DOES_NOT if DOES_NOT in found else UNDECIDED
+        """All must hold. One that is refuted is enough; the more there are, the surer that must be (Bonferroni)."""
+        if all(finding.verdict == HOLDS for finding in self.findings):
+            return HOLDS
+        return DOES_NOT if any(finding.refuted for finding in self.findings) else UNDECIDED
 
 
 def judge(claim: Claim, plans: Plans, cells: Cells) -> Verdict:
@@ -56,21 +58,27 @@ def judge(claim: Claim, plans: Plans, cells: Cells) -> Verdict:
 
 def _finding(comparison: Comparison, claim: Claim, plans: Plans, cells: Cells) -> Finding:
     values: list[list[float]] = []
+    held_out: set[bool] = set()
     for side in sides(comparison):
         of_seeds = []
         for seed in range(claim.seeds):
             value = value_of(cells, plans, side, comparison.score, seed=seed, panel=comparison.panel)
+            held_out |= {_is_in_sample(cells, plans, side, seed, comparison.panel)}
             if value is None:
                 return Finding(comparison, UNDECIDED, missing=f"{side.method} on {side.data}, seed {seed}")
             of_seeds.append(value)
         values.append(of_seeds)
+    if len(held_out) > 1:
+        raise ValueError(f"{claim.name}: {comparison.this} and {comparison.that}: one is in-sample and the other held-out")
     this, that = (np.array(values[i]) - (np.array(values[i + 2]) if comparison.minus else 0) for i in (0, 1))
     low, high = interval(this - that)
     verdict = decided(comparison.expect, low, high, comparison.within)
-    return Finding(comparison, verdict, float(this.mean()), float(that.mean()), low, high, claim.seeds)
+    wide = interval(this - that, 1 - (1 - CONFIDENCE) / len(claim.comparisons))
+    refuted = decided(comparison.expect, *wide, comparison.within) == DOES_NOT
+    return Finding(comparison, verdict, float(this.mean()), float(that.mean()), low, high, claim.seeds, refuted=refuted)
 
 
-def interval(differences: Array) -> tuple[float, float]:
+def interval(differences: Array, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Of the mean, by Student's t.
 
     >>> interval(np.array([.02, .03, .04]))[0] > 0, interval(np.array([.02]))
@@ -80,7 +88,7 @@ def interval(differences: Array) -> tuple[float, float]:
     if n < 2:
         return -math.inf, math.inf
     mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(n)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * error
+    reach = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
     return mean - reach, mean + reach
 
 
@@ -103,10 +111,11 @@ def decided(expect: str, low: float, high: float, within: float) -> str:
 
 
 def value_of(cells: Cells, plans: Plans, side: Side, score: str, *, seed: int, panel: str = ANYWHERE) -> float | None:
-    """A score of a method on data; None where the cell is not there, failed, or has no such score."""
+    """A score of a method on data; None where the cell is not there, failed, is of another plan, or has no such score."""
     method: Method = plans.methods[side.method]
-    found = cells.find(Job(side.data, method.run, seed, panel))
-    if found is None or "failed" in found:
+    job = Job(side.data, method.run, seed, panel)
+    found = cells.find(job)
+    if found is None or not cells.is_done(job, plans):
         return None
     if score == "fit_seconds" and method.stage is not None:
         return _number(found["stages"][method.stage]["seconds"])
@@ -115,6 +124,11 @@ def value_of(cells: Cells, plans: Plans, side: Side, score: str, *, seed: int, p
     stage = found["stages"][-1 if method.stage is None else method.stage]
     scores = stage.get("prefixes", {}).get(str(side.prefix), {}) if side.prefix else stage.get("scores", {})
     return _number(scores.get(score))
+
+
+def _is_in_sample(cells: Cells, plans: Plans, side: Side, seed: int, panel: str) -> bool:
+    found = cells.find(Job(side.data, plans.methods[side.method].run, seed, panel))
+    return found is not None and bool(found.get("in_sample", False))
 
 
 def _number(value: object) -> float | None:

@@ -20,13 +20,14 @@ def bench(
         Path | None, typer.Option(help="A folder with the data sets; else $DRE_DATA, the cache, a download.")
     ] = None,
     plans: Annotated[Path, typer.Option(help="The folder that says what is run.")] = Path("benchmarks"),
-    results: Annotated[Path | None, typer.Option(help="Where records go: PLANS/results/cells; quick: OUT/cells.")] = None,
-    out: Annotated[Path, typer.Option(help="Where maps go, and in a quick run the report.")] = Path("out/bench"),
-    report: Annotated[Path | None, typer.Option(help="Where the report goes: PLANS/report; quick: OUT/report.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Records, maps and report go here, and are measured anew; else to PLANS, quick: out/bench."),
+    ] = None,
     only_data: Annotated[str, typer.Option(help="Only these data sets of the plans, between commas.")] = "",
     only_methods: Annotated[str, typer.Option(help="Only these methods of the plans, between commas.")] = "",
     panels: Annotated[
-        str, typer.Option(help="Whose times are measured: gpu, cpu; none. By default that of this machine.")
+        str, typer.Option(help="Only the times of gpu or cpu, or none; by default all, and the times of this machine.")
     ] = "",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda")] = "auto",
     workers: Annotated[int, typer.Option(help="Jobs at a time; those whose times are compared run alone.")] = 1,
@@ -42,21 +43,21 @@ def bench(
     """
     from dre.bench.benchmark import Benchmark
     from dre.bench.jobs import Selection
+    from dre.bench.report import check_installed
     from dre.datasets.files import OFFLINE
 
+    check_installed()  # said now, and not after hours
     if quick:
         os.environ.setdefault(OFFLINE, "1")  # what is not at hand is not fetched for a trial: the digits stand in
     chosen = Selection(tuple(names or ()), _split(only_data), _split(only_methods), _split(panels))
-    benchmark = Benchmark.at(
-        plans, results=results, out=out, report=report, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None
-    )
+    benchmark = Benchmark.at(plans, out=out, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None)
+    folder = None if data is None else str(data)
     failed = []
     if not report_only:
-        failed = benchmark.run(
-            chosen, folder=None if data is None else str(data), device=device, workers=workers, dry_run=dry_run, say=typer.echo
-        )
+        failed = benchmark.run(chosen, folder=folder, device=device, workers=workers, dry_run=dry_run, say=typer.echo)
     if not dry_run:
-        for path in benchmark.write_report(chosen, folder=None if data is None else str(data)):
+        shown = chosen if quick or out is not None else Selection()  # the report in PLANS is always of all that is there
+        for path in benchmark.write_report(shown, folder=folder):
             typer.echo(f"wrote {path}")
     if failed:
         typer.echo(f"{len(failed)} of the cells failed; the next run tries them again", err=True)

@@ -2,89 +2,99 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from dre.baselines import NAMES
+
 
 def compare(
-    data: Annotated[Path, typer.Argument(help="Rows: .npy, .npz (its first array) or .csv, (n, d) or images (n, h, w).")],
+    data: Annotated[
+        Path, typer.Argument(help="Rows: .npy, .npz or .csv, with a header or without; in .npy also images (n, h, w).")
+    ],
     labels: Annotated[
-        Path | None, typer.Option(help="One label per row, in the same formats, or a text file with one a line.")
+        Path | None,
+        typer.Option(help="One label per row, for scores and colours: .npy, .npz, .csv, .json, or a text."),
     ] = None,
     methods: Annotated[
-        str, typer.Option(help="Names of dre.baselines between commas; by default the usual ones installed.")
+        str, typer.Option(help=f"Between commas, of {', '.join(NAMES)}.", show_default="pca,umap,open-tsne,dre")
     ] = "",
-    output: Annotated[Path, typer.Option("-o", "--output", help="The picture; the scores go beside it as .json.")] = Path(
-        "comparison.png"
-    ),
-    test_size: Annotated[float, typer.Option(help="The share of the rows that is held out.")] = 0.25,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The picture: .png, .pdf, .svg, …; the scores go beside it as .json.")
+    ] = Path("comparison.png"),
+    test_size: Annotated[float, typer.Option(help="The share of the rows that is held out, and scored.")] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the split and of all methods.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda")] = "auto",
-    force: Annotated[bool, typer.Option(help="Write over files that are there.")] = False,
+    device: Annotated[str, typer.Option(help="Where networks are trained: auto, cpu, cuda.")] = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
-    """Fit several methods to the same rows, score them on the same held-out rows, and draw the maps side by side.
+    """Which method makes the best map of your data? Fit several to the same rows, and see them on the same held-out ones.
 
-    Example: `dre compare cells.npy --labels types.txt -o cells.png`
+    Prints a table of scores and seconds, and draws the maps side by side; that of dre also as it was before its recursion. A
+    method that fails, or is not installed, is named, and the others go on.
+
+    Examples:
+
+    - `dre compare cells.npy`
+
+    - `dre compare cells.csv --labels types.csv -o out/cells.pdf`
+
+    - `dre compare digits.npz --labels digits.npz --methods pca,umap,dre,parametric-tsne`
+
+    - `dre compare cells.npy --labels types.txt --test-size 0.5 --seed 1 --force`
     """
+    from dre.bench.compare import check_methods, usual_methods
     from dre.bench.compare import compare as run
+    from dre.bench.own_data import read_labels, read_rows
     from dre.bench.record import provenance, write
     from dre.plot.look import pyplot
 
-    pyplot()  # without matplotlib it is said now, and not after the fits
+    pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed
+    names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or usual_methods())
+    _check_picture(output)
     beside = output.with_suffix(".json")
-    for path in (output, beside):
-        if path.exists() and not force:
-            raise ValueError(f"{path} is there already: pass --force to write over it, or another --output")
+    _check_free([output, beside], [data, *([] if labels is None else [labels])], force)
+    rows = read_rows(data)
+    known = None if labels is None else read_labels(labels, len(rows))
+    output.parent.mkdir(parents=True, exist_ok=True)  # what can't be made is said now, and not after the fits
     found = run(
-        read_array(data),
-        None if labels is None else read_labels(labels),
-        methods=[name.strip() for name in methods.split(",") if name.strip()] or None,
+        rows,
+        known,
+        methods=names,
         test_size=test_size,
         random_state=seed,
         device=device,
         say=lambda text: typer.echo(text, err=True),
     )
     typer.echo(str(found))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    found.picture().savefig(output, dpi=110)
-    write(beside, {**provenance(), "seed": seed, "test_size": test_size, "results": found.rows()})
-    typer.echo(f"\nthe maps are in {output}, the scores in {beside}")
+    counts = {"rows": found.dataset.train.rows.shape[0], "test_rows": found.dataset.test.rows.shape[0]}
+    told = {"seed": seed, "test_size": test_size, **counts, "results": found.rows(), "failed": found.failed}
+    write(beside, {**provenance(), **told})
+    found.picture().savefig(output, dpi=120)
+    typer.echo(f"\nThe maps are in {output}, the scores in {beside}.")
 
 
-def read_array(path: Path) -> Any:
-    import numpy as np
+def _check_picture(path: Path) -> None:
+    """Whether such a picture can be written: an empty one is, to nowhere."""
+    import io
 
-    if not path.is_file():
-        raise ValueError(f"{path} is not there")
-    if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as held:
-            return held[held.files[0]]
-    if path.suffix == ".csv":
-        first = path.open().readline()
-        return np.loadtxt(path, delimiter=",", skiprows=0 if _numbers(first) else 1)
-    raise ValueError(f"{path}: expected .npy, .npz or .csv; save the rows with numpy.save")
+    from matplotlib.figure import Figure
 
-
-def read_labels(path: Path) -> Any:
-    import numpy as np
-
-    if path.suffix in (".npy", ".npz"):
-        return read_array(path)
-    if not path.is_file():
-        raise ValueError(f"{path} is not there")
-    if path.suffix == ".json":
-        return np.asarray(json.loads(path.read_text()))
-    return np.array([line.strip() for line in path.read_text().splitlines() if line.strip()])
-
-
-def _numbers(line: str) -> bool:
+    if not path.suffix:
+        raise ValueError(f"--output {path}: expected a picture, such as {path.name or 'comparison'}.png")
     try:
-        [float(value) for value in line.split(",")]
-    except ValueError:
-        return False
-    return True
+        Figure().savefig(io.BytesIO(), format=path.suffix[1:].lower())
+    except Exception as problem:
+        reason = str(problem).partition("(")[0].strip()
+        raise ValueError(f"--output {path} can't be drawn: {reason}; use .png, .pdf or .svg") from problem
+
+
+def _check_free(written: list[Path], read: list[Path], force: bool) -> None:
+    for path in written:
+        if path.resolve() in [each.resolve() for each in read]:
+            raise ValueError(f"{path} is read, and would be written over: choose another --output")
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder: choose another --output")
+        if path.exists() and not force:
+            raise ValueError(f"{path} is there already: pass --force to write over it, or another --output")

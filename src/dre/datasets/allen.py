@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -84,9 +85,13 @@ class Tables:
             values = [tuple((row[name] or "").strip() for name in names) for row in rows]
         return tuple([value[i] for value in values] for i in range(len(names)))
 
+    def genes(self) -> list[str]:
+        """By their Entrez id, in the order of the matrix."""
+        return self.columns(GENES, "gene_entrez_id")[0]
+
     def counts(self, cells: list[str]) -> tuple[list[Any], Array]:
         """The counts of these cells, float32 CSR blocks (genes, cells), and how many counts each cell has in all genes."""
-        (genes,) = self.columns(GENES, "gene_entrez_id")
+        genes = self.genes()
         blocks: list[Any] = []
         totals, at = np.zeros(len(cells)), 0
         with self.open(MATRIX) as file:
@@ -115,6 +120,14 @@ class Tables:
                 self.path, f"its matrix lacks {len(missing)} cells of its table of cells, {missing[0]} first", self.url
             )
         return np.array([place[cell] for cell in cells], dtype=int)
+
+
+def check_same_genes(one: Tables, other: Tables) -> None:
+    """The rows of two matrices can stand side by side only if both mean the same gene."""
+    for row, (here, there) in enumerate(zip_longest(one.genes(), other.genes(), fillvalue="missing"), start=1):
+        if here != there:
+            said = f"both must list the same genes in the same order, and gene {row} is {here} in one and {there} in the other"
+            raise corrupt(f"{one.path} or {other.path}", said, f"{one.url} or {other.url}")
 
 
 def _lines(file: IO[bytes], most: int) -> Iterator[bytes]:

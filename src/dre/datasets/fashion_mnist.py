@@ -8,7 +8,7 @@ from dre.datasets.idx import four_files, two_parts
 
 FILES = four_files(
     "fashion-mnist",
-    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    "https://fashion-mnist.s3.eu-central-1.amazonaws.com/",
     (
         "f4a8712d7a061bf5bd6d2ca38dc4d50a",
         "9018921c3c673c538a1fc5bad174d6f9",

@@ -15,8 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dre.datasets.turns import turn
+
 DATA, CACHE, OFFLINE = "DRE_DATA", "DRE_CACHE", "DRE_OFFLINE"
 INSTALL = "pip install 'deep-recursive-embedding[datasets]'"
+PATIENCE = 30  # seconds that a server may be silent
 
 Folder = str | os.PathLike[str] | None
 
@@ -87,7 +90,7 @@ def cache_folder() -> Path | None:
 
 
 def download(file: File, folder: Folder = None) -> Path:
-    """Into the cache; what arrives incomplete or wrong never gets there."""
+    """Into the cache, once where several processes ask; what arrives incomplete or wrong never gets there."""
     if os.environ.get(OFFLINE):
         raise not_found(file, folder, f"{OFFLINE} is set: nothing is downloaded")
     try:
@@ -96,24 +99,47 @@ def download(file: File, folder: Folder = None) -> Path:
         raise not_found(file, folder, f"pooch, which would download it, is missing: {INSTALL}") from problem
     target = Path(cache_folder() or pooch.os_cache("dre")) / file.subfolder / file.name
     try:
-        with whole(target) as arriving:
-            pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), chunk_size=2**16)(file.url, str(arriving), None)
-            verified(arriving, file, said=f"what {file.url} gave")
+        with turn(target):
+            if not _is_whole(target, file):
+                fetch = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), chunk_size=2**16, timeout=PATIENCE)
+                with whole(target) as arriving:
+                    fetch(file.url, str(arriving), None)
+                    verified(arriving, file, said=f"what {file.url} gave")
     except OSError as problem:  # of the network too: requests' errors are OSErrors
         raise not_found(file, folder, f"the download failed: {type(problem).__name__}: {problem}") from problem
     return target
 
 
+def _is_whole(path: Path, file: File) -> bool:
+    """Whether it is there and right: another process may have brought it while this one waited for its turn."""
+    try:
+        verified(path, file)
+    except (OSError, CorruptFileError):
+        return False
+    return True
+
+
 @contextmanager
 def whole(target: Path) -> Iterator[Path]:
-    """Where to write what is to become the target, which it does if all goes well: it is there as a whole or not at all."""
+    """Where to write what is to become the target, which it does if all goes well: it is there as a whole or not at all.
+
+    Every caller has a place of its own to write to, and the last to finish wins.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{uuid.uuid4().hex}-{target.name}")
     try:
         yield partial
-        os.replace(partial, target)
+        _replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _replace(partial: Path, target: Path) -> None:
+    try:
+        os.replace(partial, target)
+    except PermissionError:  # Windows, where another process has it open: it has just been put there
+        if not target.exists():
+            raise
 
 
 def verified(path: Path, file: File, said: str = "") -> bytes:
@@ -158,9 +184,11 @@ def corrupt(said: str | Path, why: str, url: str = "") -> CorruptFileError:
 
 def not_found(file: File, folder: Folder, why: str) -> DatasetNotFoundError:
     looked = "".join(f"\n    {place}" for place in places(file.subfolder, folder))
+    named = os.environ.get(DATA)
+    wrong = f"{DATA}={named} is no folder that exists\n" if named and not Path(named).expanduser().is_dir() else ""
     return DatasetNotFoundError(
         f"{file.name} is missing, and {why}\n"
         f"It comes from {file.url}\n"
-        f"Looked in:{looked or ' no folder'}\n"
+        f"Looked in:{looked or ' no folder'}\n{wrong}"
         f"Put it into one of these, or name the folder that has it: load(..., folder=...) or the environment variable {DATA}."
     )

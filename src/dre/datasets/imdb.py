@@ -93,9 +93,13 @@ def _from_folder(path: Path) -> Iterator[Review]:
             yield _review(match, file.read_bytes())
 
 
-def _review(match: re.Match[str], text: bytes) -> Review:
+def _review(match: re.Match[str], content: bytes) -> Review:
     part, kind, number, stars = match.groups()
-    return part, int(kind == "pos"), int(number), int(stars), text.decode("utf-8")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise corrupt(match.string, f"it is no text in UTF-8 ({problem})", ARCHIVE.url) from problem
+    return part, int(kind == "pos"), int(number), int(stars), text
 
 
 def _from_lines(path: Path, part: str) -> Iterator[Review]:

@@ -15,10 +15,14 @@ import numpy as np
 
 from dre.datasets.dataset import Array
 from dre.datasets.files import CACHE, cache_folder, whole
+from dre.datasets.turns import turn
 
 
 def remembered(stem: str, settings: dict[str, Any], compute: Callable[[], dict[str, Array]]) -> dict[str, Array]:
-    """What ``compute`` gives. ``settings`` (JSON) hold all that it depends on: a digest of the input, options, versions."""
+    """What ``compute`` gives. ``settings`` (JSON) hold all that it depends on: a digest of the input, options, versions.
+
+    Of several processes that ask for the same, one computes it and the others wait for that.
+    """
     cache = cache_folder()
     if cache is None:
         return compute()
@@ -26,8 +30,11 @@ def remembered(stem: str, settings: dict[str, Any], compute: Callable[[], dict[s
     path = cache / "computed" / f"{stem}-{key}.npz"
     arrays = _stored(path)
     if arrays is None:
-        arrays = compute()
-        _store(path, arrays)
+        with turn(path):
+            arrays = _stored(path)  # another process may have made it in the meantime
+            if arrays is None:
+                arrays = compute()
+                _store(path, arrays)
     return arrays
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.datasets.allen import SAMPLES, Tables
+from dre.datasets.allen import SAMPLES, Tables, check_same_genes
 from dre.datasets.dataset import Array, Dataset, Part
 from dre.datasets.files import File, Folder, corrupt, read
 from dre.datasets.remembered import remembered
@@ -18,7 +18,7 @@ from dre.datasets.scrna import principal_components
 from dre.datasets.split import split_ids
 
 SUBFOLDER = "tasic2018"
-ALLEN = "http://celltypes.brain-map.org/api/v2/well_known_file_download/"
+ALLEN = "https://celltypes.brain-map.org/api/v2/well_known_file_download/"
 DATE = "2018-06-14"
 REGIONS = {  # no checksums are published: those inside the zips are verified, and the numbers of cells and clusters
     "VISp": File(f"mouse_VISp_gene_expression_matrices_{DATE}.zip", SUBFOLDER, f"{ALLEN}694413985"),
@@ -112,6 +112,7 @@ def _expression(
     regions: list[Tables], cells: list[dict[str, list[str]]], train: Array, test: Array, genes: int
 ) -> tuple[Array, Array]:
     """log(1 + counts per million) of the genes that vary most among the training cells, float32 (cells, genes)."""
+    check_same_genes(*regions)
     read_all = [tables.counts(kept["sample"]) for tables, kept in zip(regions, cells, strict=True)]
     blocks = [region for region, _ in read_all]
     factors = PER / np.maximum(np.concatenate([totals for _, totals in read_all]), 1)

@@ -9,7 +9,8 @@ from pathlib import Path
 from dre.bench.cells import Cells
 from dre.bench.plans import Plans
 from dre.bench.report.blocks import Page
-from dre.bench.report.claims import Judged, judged
+from dre.bench.report.claims import INTERVALS, VERDICTS, Judged, counted, judged
+from dre.bench.report.installed import check_installed
 from dre.bench.report.levels import Levels, levels_of_tables, published_maps
 from dre.bench.report.notes import Remarks, remarks
 from dre.bench.report.pictures import Picture, pictures
@@ -19,7 +20,7 @@ from dre.bench.report.sources import Sources, sources
 from dre.bench.report.summary import Summary, summary
 from dre.bench.report.tables import page
 
-__all__ = ["Report", "read_report", "write_report"]
+__all__ = ["Report", "check_installed", "read_report", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class Report:
     pictures: tuple[Picture, ...]
     remarks: Remarks
     records: str  # where they are, as seen from the report
+    about_claims: tuple[str, ...] = (VERDICTS, INTERVALS)
 
     @property
     def verdicts(self) -> str:
-        found = [each.verdict for each in self.claims]
-        return ", ".join(f"{found.count(verdict)} {verdict}" for verdict in dict.fromkeys(found))
+        return counted([each.verdict for each in self.claims])
 
 
 def read_report(plans: Plans, cells: Cells, folder: Path, *, figures: dict[str, Path], quick: bool) -> Report:

@@ -7,12 +7,22 @@ from dataclasses import dataclass
 
 from dre.bench.plan import ANYWHERE, Claim, Comparison, Job, Side, sides
 from dre.bench.report import wording
-from dre.bench.report.reading import NOT_YET, Reader, failure
-from dre.bench.verdict import DOES_NOT, HOLDS, UNDECIDED, Finding, judge
+from dre.bench.report.reading import NOT_YET, Reader
+from dre.bench.verdict import CONFIDENCE, DOES_NOT, HOLDS, UNDECIDED, Finding, judge
 
 KINDS = {HOLDS: "good", DOES_NOT: "bad", UNDECIDED: "open"}
 SIGNS = {HOLDS: "✓", DOES_NOT: "✗", UNDECIDED: "?"}
+SEVERAL = {HOLDS: "hold", DOES_NOT: "do not hold"}
 DIGITS = 4
+VERDICTS = (
+    "A claim holds if all of its comparisons do. It does not hold if one of them is refuted by a wider interval too, the wider "
+    "the more comparisons the claim has (Bonferroni). Else it is undecided."
+)
+INTERVALS = (
+    f"An interval is that of the mean difference over the seeds, paired by seed: two-sided, at {100 * CONFIDENCE:.3g} %, which "
+    f"makes either end alone a bound at {50 * (1 + CONFIDENCE):.3g} %. All seeds share one fixed split of the data: the "
+    "interval covers the randomness of training, and not that of the test rows."
+)
 
 
 @dataclass(frozen=True)
@@ -54,8 +64,17 @@ class Judged:
     @property
     def counts(self) -> str:
         """How its comparisons went."""
-        found = [each.verdict for each in self.told]
-        return ", ".join(f"{found.count(kind)} {kind}" for kind in KINDS if kind in found)
+        return counted([each.verdict for each in self.told])
+
+
+def counted(verdicts: list[str]) -> str:
+    """
+
+    >>> counted(["holds", "undecided", "holds", "does not hold"])
+    '2 hold, 1 does not hold, 1 undecided'
+    """
+    counts = {verdict: verdicts.count(verdict) for verdict in KINDS if verdict in verdicts}
+    return ", ".join(f"{n} {verdict if n == 1 else SEVERAL.get(verdict, verdict)}" for verdict, n in counts.items())
 
 
 def judged(claim: Claim, reader: Reader) -> Judged:
@@ -124,9 +143,10 @@ def _why(claim: Claim, comparison: Comparison, reader: Reader) -> str:
     """Of the first cell that is not there: the reason that a table gives, or what went wrong."""
     for side in sides(comparison):
         for seed in range(claim.seeds):
-            record = reader.cells.find(Job(side.data, reader.plans.methods[side.method].run, seed, comparison.panel))
-            if record is None:
+            job = Job(side.data, reader.plans.methods[side.method].run, seed, comparison.panel)
+            record, missing = reader.record(job)
+            if missing == NOT_YET:
                 return reader.reason(side.data, side.method, comparison.panel) or NOT_YET
-            if "failed" in record:
-                return failure(record)
+            if record is None:
+                return missing
     return f"its record has no {wording.score_title(comparison.score)}"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from dre.bench.plan import Table
 from dre.bench.report.reading import Place, Reader
@@ -45,16 +44,11 @@ def _lines(table: Table, data: str, reader: Reader) -> Iterator[tuple[str, dict[
     for method in table.methods:
         told = reader.plans.methods[method]
         reading = reader.read(table, Place(data, method, "neighborhood_hit"))
-        stages = [_stage(record, told.stage) for record in reading.records if "failed" not in record]
+        stages = [record["stages"][-1 if told.stage is None else told.stage] for record in reading.records]
         hits = [stage["scores"][BY_LEVEL] for stage in stages if BY_LEVEL in stage.get("scores", {})]
         if hits:
             title = f"{told.title} (in-sample)" if reading.in_sample else told.title
             yield title, {name: fmean(each[name] for each in hits) for name in hits[0]}
-
-
-def _stage(record: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    found: dict[str, Any] = record["stages"][-1 if stage is None else stage]
-    return found
 
 
 def published_maps(folder: Path) -> Levels | None:

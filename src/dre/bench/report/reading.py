@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Reading:
-    """``values`` by seed. ``remarks`` say what is missing of it, and why."""
+    """``values`` by seed; ``records`` are those measured as it is planned now. ``remarks`` say what is missing, and why."""
 
     values: dict[int, float]
     planned: int = 0
@@ -64,7 +64,8 @@ class Reader:
         remarks: dict[str, list[int]] = {}
         for seed, (_, _, remark) in zip(seeds, found, strict=True):
             if remark:
-                remarks.setdefault(remark, []).append(seed)
+                known = table.reason_without_data(place.data, place.method, place.panel) if remark == NOT_YET else None
+                remarks.setdefault(known or remark, []).append(seed)
         records = tuple(record for _, record, _ in found if record is not None)
         return Reading(
             values={seed: value for seed, (value, _, _) in zip(seeds, found, strict=True) if value is not None},
@@ -75,29 +76,34 @@ class Reader:
             files=tuple(self.cells.path(self.job(place, seed)).name for seed in seeds),
         )
 
+    def record(self, job: Job) -> tuple[dict[str, Any] | None, str]:
+        """What was measured as it is planned now; where there is nothing, the reason."""
+        found = self.cells.find(job)
+        if found is None:
+            return None, NOT_YET
+        if "failed" in found:
+            return None, failure(found)
+        return (found, "") if found["plan"] == planned(job, self.plans) else (None, CHANGED)
+
     def job(self, place: Place, seed: int) -> Job:
         return Job(place.data, self.plans.methods[place.method].run, seed, place.panel)
 
     def _one(self, place: Place, seed: int) -> tuple[float | None, dict[str, Any] | None, str]:
         """The value of a seed, its record, and what is to be said about it."""
-        job = self.job(place, seed)
-        record = self.cells.find(job)
+        record, missing = self.record(self.job(place, seed))
         if record is None:
-            return None, None, NOT_YET
-        if "failed" in record:
-            return None, record, failure(record)
+            return None, None, missing
         score, prefix = split_score(place.score)
         value = value_of(self.cells, self.plans, Side(place.method, place.data, prefix), score, seed=seed, panel=place.panel)
         if value is None or not math.isfinite(value):
             embeds_none = score == "transform_seconds" and record["in_sample"]
             return None, record, "embeds no new rows" if embeds_none else "its record has no such score"
-        return value, record, "" if record["plan"] == planned(job, self.plans) else CHANGED
+        return value, record, ""
 
     def reason(self, data: str, method: str, panel: str = ANYWHERE) -> str | None:
-        """Why some table does not run it."""
-        reasons = (
-            table.reason(data, method, panel) for table in self.plans.tables if data in table.data and method in table.methods
-        )
+        """Why some table does not run it, or can't for want of data."""
+        tables = [table for table in self.plans.tables if data in table.data and method in table.methods]
+        reasons = [reason(data, method, panel) for table in tables for reason in (table.reason, table.reason_without_data)]
         return next((reason for reason in reasons if reason is not None), None)
 
     def is_parametric(self, method: str) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dre.bench.verdict import CONFIDENCE
+from dre.bench.report.installed import needed
 
 TEMPLATES = Path(__file__).parent
-CONFIDENCE_TEXT = f"{100 * CONFIDENCE:.0f} %"
 # What would be read as Markdown in the middle of a line or of a cell.
 ESCAPES = {"\\": "\\\\", "|": "\\|", "<": "&lt;", "*": "\\*", "`": "\\`", "](": "]\\("}
 
@@ -22,13 +21,13 @@ class Plain(str):
 def as_page(report: Any) -> str:
     environment = _environment(autoescape=True)
     style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
-    return str(environment.get_template("page.html.jinja").render(report=report, style=style, confidence=CONFIDENCE_TEXT))
+    return str(environment.get_template("page.html.jinja").render(report=report, style=style))
 
 
 def as_markdown(report: Any, folder: Path) -> str:
     environment = _environment(autoescape=False, finalize=escaped)
     environment.filters["plain"] = Plain
-    return str(environment.get_template("report.md.jinja").render(report=report, folder=folder, confidence=CONFIDENCE_TEXT))
+    return str(environment.get_template("report.md.jinja").render(report=report, folder=folder))
 
 
 def escaped(value: Any) -> Any:
@@ -46,7 +45,6 @@ def escaped(value: Any) -> Any:
 
 
 def _environment(**options: Any) -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    loader = FileSystemLoader(TEMPLATES)
-    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
+    jinja = needed("jinja2")
+    loader, strict = jinja.FileSystemLoader(TEMPLATES), jinja.StrictUndefined
+    return jinja.Environment(loader=loader, undefined=strict, trim_blocks=True, lstrip_blocks=True, **options)

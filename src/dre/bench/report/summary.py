@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dre.bench.plan import Table
-from dre.bench.report import shades, wording
+from dre.bench.report import extent, shades, wording
+from dre.bench.report.below import Shortfall, below
 from dre.bench.report.blocks import Shown
-from dre.bench.report.reading import Place, Reader, published, split_score
+from dre.bench.report.reading import Place, Reader, Reading, published, split_score
 from dre.bench.report.tables import TOLERANCE
 
 OURS = ("dre", "dre-paper")  # the default of this package, and the paper's own recipe
@@ -23,6 +24,7 @@ class Rival:
 
     title: str  # of the method; none where it is the same one
     value: float
+    rows: str = ""  # where it rests on other rows than ours
 
 
 # Kinds of rivals, each with its head in the table and in a sentence.
@@ -43,9 +45,9 @@ class Beside:
     differs: bool = False  # the features or the rows are not the paper's
 
     def cells(self) -> list[Shown]:
-        """Ours, then the rivals, each with what the first of ours is above it."""
+        """Ours, then the rivals, each with what our default is above it, where that is measured."""
         own = [Shown(wording.number(self.ours[name]) if name in self.ours else "not measured") for name in OURS]
-        first = next(iter(self.ours.values()))
+        first = self.ours.get(OURS[0])
         missing = {"published": "not comparable: other features or rows" if self.differs else "not in the paper"}
         return own + [
             _beside(self.rivals[kind], first) if kind in self.rivals else Shown(missing.get(kind, "not measured"))
@@ -65,24 +67,11 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Below:
-    """A cell that is further below the published value than rounding and luck explain."""
-
-    method: str
-    ours: bool
-    where: str
-    here: str
-    paper: str
-    difference: Shown
-    why: str
-
-
-@dataclass(frozen=True)
 class Summary:
     heads: tuple[str, ...]
     beside: tuple[Beside, ...]
     balances: tuple[Balance, ...]
-    below: tuple[Below, ...]
+    below: Shortfall
     times: tuple[str, ...]
     tolerance: str = wording.number(TOLERANCE, 2)
 
@@ -91,14 +80,14 @@ def summary(reader: Reader, *, against_paper: bool = True) -> Summary:
     """``against_paper=False`` leaves out the published values, which say nothing about a quick run."""
     tables = reader.plans.tables
     beside = tuple(_without_repetition(each for table in tables for each in _beside_of(table, reader)))
-    titles = [reader.plans.methods[name].title for name in OURS if name in reader.plans.methods]
+    methods = reader.plans.methods
+    titles = [methods[name].title if name in methods else name for name in OURS]
     heads = (*titles, *(head for head, _ in RIVALS.values()))
     if not against_paper:
         rivals = [{kind: rival for kind, rival in each.rivals.items() if kind != "published"} for each in beside]
         beside = tuple(replace(each, rivals=known, differs=True) for each, known in zip(beside, rivals, strict=True))
-        return Summary(heads, beside, _balances(beside, reader), (), ())
-    below = tuple(each for table in tables for each in _below(table, reader))
-    return Summary(heads, beside, _balances(beside, reader), below, tuple(_times(reader)))
+        return Summary(heads, beside, _balances(beside, reader), Shortfall(), ())
+    return Summary(heads, beside, _balances(beside, reader), below(reader), tuple(_times(reader)))
 
 
 def _beside_of(table: Table, reader: Reader) -> Iterator[Beside]:
@@ -112,11 +101,16 @@ def _beside_of(table: Table, reader: Reader) -> Iterator[Beside]:
             ours = {name: means[name] for name in OURS if name in means}
             if not ours:
                 continue
-            baselines = {m: value for m, value in means.items() if not plans.methods[m].ours}
+            usual = extent.usual(record for reading in readings.values() for record in reading.records)
+            baselines = [
+                (plans.methods[m].parametric, Rival(plans.methods[m].title, mean, _rows(readings[m], usual, score)))
+                for m, mean in means.items()
+                if not plans.methods[m].ours
+            ]
             rivals = {
                 "published": _published(table, data, score),
-                "parametric": _best({m: value for m, value in baselines.items() if reader.is_parametric(m)}, reader),
-                "by search": _best({m: value for m, value in baselines.items() if not reader.is_parametric(m)}, reader),
+                "parametric": _best(rival for parametric, rival in baselines if parametric),
+                "by search": _best(rival for parametric, rival in baselines if not parametric),
             }
             title = f"{plans.data[data].title}, {wording.score_title(score)}"
             known = {kind: rival for kind, rival in rivals.items() if rival is not None}
@@ -128,17 +122,23 @@ def _published(table: Table, data: str, score: str) -> Rival | None:
     return None if value is None else Rival("", value)
 
 
-def _best(means: dict[str, float], reader: Reader) -> Rival | None:
-    name = max(means, key=means.__getitem__, default=None)
-    return None if name is None else Rival(reader.plans.methods[name].title, means[name])
+def _rows(reading: Reading, usual: extent.Extent | None, score: str) -> str:
+    return "; ".join(extent.departures(reading.records, usual, score))
 
 
-def _beside(rival: Rival, ours: float) -> Shown:
+def _best(rivals: Iterable[Rival]) -> Rival | None:
+    return max(rivals, key=lambda rival: rival.value, default=None)
+
+
+def _beside(rival: Rival, ours: float | None) -> Shown:
+    value = wording.number(rival.value)
+    if ours is None:
+        return Shown(f"{value} {rival.title}".strip(), small=rival.rows)
     difference = round(ours - rival.value, DIGITS)
-    shade = shades.of_difference(difference)
     return Shown(
-        f"{wording.number(rival.value)} ({wording.signed(difference)}) {rival.title}".strip(),
-        shade,
+        f"{value} ({wording.signed(difference)}) {rival.title}".strip(),
+        shades.of_difference(difference),
+        rival.rows,
         square=shades.square(difference, TOLERANCE),
     )
 
@@ -159,29 +159,6 @@ def _balances(beside: tuple[Beside, ...], reader: Reader) -> tuple[Balance, ...]
                 title = reader.plans.methods[name].title
                 found.append(Balance(title, what, *(tuple(sorted_out[word]) for word in ("better", "same", "worse"))))
     return tuple(found)
-
-
-def _below(table: Table, reader: Reader) -> Iterator[Below]:
-    if table.smaller_is_better:
-        return
-    for data in table.data:
-        for method in table.methods if data not in table.not_differenced else ():
-            for score in table.scores:
-                place = Place(data, method, score)
-                paper, here = published(table, place), reader.read(table, place).mean
-                if paper is None or here is None or here - paper >= -TOLERANCE - 1e-9:
-                    continue
-                told = reader.plans.methods[method]
-                where = f"{reader.plans.data[data].title}, {wording.score_title(score)}"
-                difference = Shown(wording.signed(here - paper), shades.of_difference(here - paper), square="🟥")
-                texts = wording.number(here), wording.number(paper, 2 if round(paper, 2) == paper else 4)
-                yield Below(told.title, told.ours, where, *texts, difference, _explained(table, place))
-
-
-def _explained(table: Table, place: Place) -> str:
-    """What the table's plan says about a value that is below the published one."""
-    reasons = (each.reason for each in table.explained if each.covers(place.data, place.method, place.score))
-    return " ".join(next(reasons, "").split())
 
 
 def _times(reader: Reader) -> Iterator[str]:

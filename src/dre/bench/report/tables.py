@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dre.bench.plan import Table
-from dre.bench.report import shades, wording
+from dre.bench.report import extent, shades, wording
 from dre.bench.report.blocks import Block, Column, Entry, Line, Notes, Page, Shown
+from dre.bench.report.extent import Extent
 from dre.bench.report.reading import Place, Reader, Reading, published
 from dre.bench.report.sources import machines_of
 
@@ -40,6 +42,7 @@ class _Drawn:
             for method in table.methods
             for name, score in self.keys
         }
+        self.usual = {name: extent.usual(self._records(name)) for name in data}
         known = [value for of_data in table.published.values() for values in of_data.values() for value in values]
         self.paper_digits = wording.decimals(known)
         self.digits = max(3, self.paper_digits)
@@ -80,7 +83,8 @@ class _Drawn:
         return Entry(here, theirs, self._difference(reading.mean, paper))
 
     def _here(self, reading: Reading, method: str, data: str, score: str) -> Shown:
-        notes = tuple(self.notes.number(remark) for remark in reading.remarks)
+        other_rows = extent.departures(reading.records, self.usual[data], score)
+        notes = tuple(self.notes.number(remark) for remark in (*reading.remarks, *other_rows))
         if reading.mean is None:
             return Shown("–", notes=notes)
         comparable = self._held_out(data, score)
@@ -144,21 +148,19 @@ class _Drawn:
 
     def _facts(self) -> tuple[str, ...]:
         """What the records say of the data and the machine."""
-        of_data = []
-        for name in self.data:
-            own = [self.readings[method, name, score] for method in self.table.methods for score in self.table.scores]
-            of_data.append([record for reading in own for record in reading.records if "failed" not in record])
-        rows = [_rows(records) for records in of_data if records]
-        machines = machines_of(record for records in of_data for record in records)
-        return (f"{'; '.join(dict.fromkeys(rows))}. Measured on {machines}.",) if rows else ()
+        rows = [self._rows(name, found) for name, found in self.usual.items() if found is not None]
+        machines = machines_of(record for name in self.data for record in self._records(name))
+        return (f"{'; '.join(rows)}. Measured on {machines}.",) if rows else ()
 
+    def _rows(self, data: str, found: Extent) -> str:
+        planned, told = self.reader.plans.data[data].title, self._records(data)[0]["data"]
+        title = told if told.startswith(planned) else planned  # what stands in for the data in a quick run says so
+        learned = "" if found.rows is None else f"{found.rows:,} rows to learn from, "
+        return f"{title}: {learned}{found.test_rows:,} to be tested on"
 
-def _rows(records: list[dict[str, Any]]) -> str:
-    counts = [
-        f"{record['rows']:,} rows to learn from, {record['test_rows']:,}" for record in records if not record["in_sample"]
-    ]
-    rows = counts[0] if counts else f"{records[0]['test_rows']:,}"
-    return f"{records[0]['data']}: {rows} to be tested on"
+    def _records(self, data: str) -> list[dict[str, Any]]:
+        own = [self.readings[method, data, score] for method in self.table.methods for score in self.table.scores]
+        return [record for reading in own for record in reading.records]
 
 
 def _seeds(readings: list[Reading]) -> str:
@@ -174,7 +176,7 @@ def _seeds(readings: list[Reading]) -> str:
     return str(most) if counts == [most] else f"{counts[0]} of {most}"
 
 
-def _hint(reading: Reading, written: Any) -> str:
+def _hint(reading: Reading, written: Callable[[float], str]) -> str:
     seeds = ", ".join(f"seed {seed}: {written(value)}" for seed, value in reading.values.items())
     memory = [record["peak_memory_mb"] for record in reading.records if record.get("peak_memory_mb") is not None]
     most = f"; at most {max(memory):,.0f} MB" if memory else ""
