@@ -54,7 +54,7 @@ def test_the_history_has_a_loss_per_epoch_that_is_the_error_of_scaled_rows(train
 
 def test_small_data_get_steps_and_large_data_no_more_of_them_than_they_need(monkeypatch):
     monkeypatch.setattr("dre.baselines.autoencoder.LEAST", 12)
-    monkeypatch.setattr("dre.baselines.autoencoder.MOST", 15)
+    monkeypatch.setattr("dre.baselines.autoencoder.MOST", 35)
     monkeypatch.setattr("dre.baselines.autoencoder.EPOCHS", 3)
     assert len(cheap(epochs=None, batch_size=60).fit(some()).history_) == 12
     assert len(cheap(epochs=None, batch_size=6).fit(some()).history_) == 3
