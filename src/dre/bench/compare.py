@@ -26,6 +26,7 @@ from dre.inputs import check_array, check_memory, number
 from dre.metrics.labels import plain_labels
 from dre.metrics.points import check_row_names
 from dre.notation import unknown
+from dre.plot.scatter import NAMED_UP_TO
 from dre.runtime import pick_device
 
 Array = np.ndarray[Any, Any]
@@ -60,8 +61,8 @@ def compare(
     True
 
     ``methods`` are names of ``dre.baselines``; by default the usual ones that are installed. Of those with recursions the map
-    before the first is shown too. A method that fails is named with the reason, and the others go on; only when all fail is
-    that an error. ``say`` is told what is going on.
+    before the first is shown too. ``labels`` that are fractions with many values are colours, and not scored. A method that
+    fails is named with the reason, and the others go on; it is an error only when all fail. ``say`` is told what is going on.
     """
     names = check_methods(usual_methods() if methods is None else methods)
     pick_device(device)
@@ -116,13 +117,11 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
     if scipy.sparse.issparse(rows):
         check_memory(rows, "X", rows.dtype)
         rows = rows.toarray()
-    known = None if labels is None else _one_per_row(labels, n)
-    stratify = known if known is not None and _can_be_spread(known, test_size) else None
+    known = np.zeros(n, int) if labels is None else _one_per_row(labels, n)
+    are_classes = labels is not None and not _is_a_scale(known)
+    stratify = known if are_classes and _can_be_spread(known, test_size) else None
     halves = train_test_split(np.arange(n), test_size=test_size, random_state=random_state, stratify=stratify)
-    parts = [
-        Part(rows[ids], np.zeros(len(ids), int), {}) if known is None else Part.of(rows[ids], {"label": known[ids]})
-        for ids in halves
-    ]
+    parts = [Part(rows[ids], known[ids], {"label": known[ids]} if are_classes else {}) for ids in halves]
     return Dataset(OURS, "your data", parts[0], parts[1], "")
 
 
@@ -142,6 +141,11 @@ def _one_per_row(labels: Any, n: int) -> Array:
     if len(shape) == 1 and shape[0] != n:
         raise ValueError(f"there are {shape[0]} labels, but X has {n} rows: pass one label per row")
     return plain_labels(labels, n, "labels")
+
+
+def _is_a_scale(labels: Array) -> bool:
+    """Fractions with many values, as the plot has it: colours, and no classes."""
+    return labels.dtype.kind == "f" and len(np.unique(labels)) > NAMED_UP_TO
 
 
 def _can_be_spread(labels: Array, test_size: float) -> bool:

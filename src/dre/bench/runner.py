@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from dre.bench.cells import Cells
 from dre.bench.jobs import drawn_maps
 from dre.bench.loading import first, loaded
@@ -125,7 +127,11 @@ def _measured(job: Job, setting: Setting) -> float:
     dataset = loaded(setting.plans.data[job.data], setting.folder, stand_in=setting.stand_in)
     dataset = replace(dataset, test=first(dataset.test, setting.plans.runs[job.run].test_rows))
     workers = 1 if job.panel else setting.workers
-    result = measure(job, setting.plans, dataset, device=setting.device_for(job), workers=workers)
+    threads = torch.get_num_threads()
+    try:
+        result = measure(job, setting.plans, dataset, device=setting.device_for(job), workers=workers)
+    finally:
+        torch.set_num_threads(threads)  # UMAP's compiler sets OpenMP's, which are torch's too
     drawn = drawn_maps(setting.plans, job, len(result.record["stages"]))
     if drawn:
         setting.cells.keep_maps(job, {name: Y for name, Y in result.maps.items() if name in drawn})

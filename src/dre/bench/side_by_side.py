@@ -12,6 +12,7 @@ import numpy as np
 from dre.bench.measure import Result
 from dre.datasets import Dataset
 from dre.metrics.labels import named_codes
+from dre.plot.scatter import NAMED_UP_TO
 
 Array = np.ndarray[Any, Any]
 SCORES = {  # in the order of the table; of all of them 1 is the best
@@ -27,7 +28,8 @@ SECONDS = {"fit_seconds": "fit, seconds", "transform_seconds": "embed, seconds"}
 COMPILED = ("umap", "dl-umap")  # by numba, in the first fit of a process
 WIDE = 12  # characters of a name in the head of the table
 IN_A_LINE = 4  # panels of the picture
-WRITTEN, LISTED = 60, 30  # characters of all classes' names that are written into every map; classes in a legend
+PANEL = (4.2, 4.7)  # inches
+WRITTEN = 60  # characters of the names of all classes, up to which they are written into every map
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,12 @@ class Compared:
         ]
 
     def __str__(self) -> str:
-        rows, names = self.rows(), SCORES | SECONDS
+        rows = self.rows()
         heads = [textwrap.wrap(row["method"], WIDE) + ["(in-sample)"] * row["in_sample"] for row in rows]
         lines = [["", *(head[i] if i < len(head) else "" for head in heads)] for i in range(max(map(len, heads)))]
-        there = [name for name in names if any(name in row for row in rows)]
-        lines += [[names[name], *(_cell(row.get(name)) for row in rows)] for name in there]
+        scores = [name for name in SCORES if any(name in row for row in rows)]
+        lines += [[SCORES[name], *(_score(row.get(name)) for row in rows)] for name in scores]
+        lines += [[SECONDS[name], *(_time(row[name]) for row in rows)] for name in SECONDS]
         widths = [max(map(len, column)) + 3 for column in zip(*lines, strict=True)]
         table = ["".join(_justified(line, widths)).rstrip() for line in lines]
         return "\n".join([*table, "", *self._notes()])
@@ -73,7 +76,8 @@ class Compared:
         fitted, held_out = (part.rows.shape[0] for part in (self.dataset.train, self.dataset.test))
         notes = [f"Fitted to {fitted:,} rows, scored on {held_out:,} others; 1 is the best score."]
         if not self.dataset.test.levels:
-            notes.append("Without labels, the scores that need them are left out.")
+            why = "Without labels" if self._colours() is None else "With labels that are a scale, and no classes"
+            notes.append(f"{why}, the scores that need classes are left out.")
         if any(result.record["in_sample"] for result in self.results.values()):
             notes.append("(in-sample): can't embed new rows, and was fitted to the held-out ones themselves.")
         compiled = [name for name in COMPILED if name in self.results]
@@ -89,18 +93,22 @@ class Compared:
         shown = self.shown()
         lines = math.ceil(len(shown) / IN_A_LINE)
         columns = math.ceil(len(shown) / lines)
-        figure = pyplot().figure(figsize=(4.2 * columns, 4.7 * lines), facecolor=PAPER, layout="constrained")
+        figure = pyplot().figure(figsize=(PANEL[0] * columns, PANEL[1] * lines), facecolor=PAPER, layout="constrained")
         axes = list(figure.subplots(lines, columns, squeeze=False).flat)
-        labels = self.dataset.test.labels if self.dataset.test.levels else None
-        classes = [] if labels is None else [str(name) for name in named_codes(labels, len(labels))[0]]
+        labels = self._colours()
         for axis, each in zip(axes, shown, strict=False):
             scatter(each.places, labels, title=each.name, ax=axis)
             axis.set_xlabel(_caption(each), color=INK, fontsize=9)
         for axis in axes[len(shown) :]:
             axis.set_axis_off()
-        if len(classes) <= LISTED and sum(map(len, classes)) > WRITTEN:
-            _list_beside(figure, axes[: len(shown)], classes)
+        if labels is not None and self.dataset.test.levels:
+            _list_below(figure, axes, [str(name) for name in named_codes(labels, len(labels))[0]])
         return figure
+
+    def _colours(self) -> Array | None:
+        """Labels that are a scale are no level, as they can't be scored; where there are none at all, Part has zeros."""
+        test = self.dataset.test
+        return test.labels if test.levels or test.labels.dtype.kind == "f" else None
 
 
 def _maps_of(name: str, result: Result) -> list[Shown]:
@@ -117,8 +125,10 @@ def _maps_of(name: str, result: Result) -> list[Shown]:
     return found
 
 
-def _list_beside(figure: Any, axes: list[Any], classes: list[str]) -> None:
+def _list_below(figure: Any, axes: list[Any], classes: list[str]) -> None:
     """Long names would hide the maps: one list of them below all takes their place."""
+    if len(classes) > NAMED_UP_TO or sum(map(len, classes)) <= WRITTEN:
+        return
     from matplotlib.lines import Line2D
 
     from dre.plot.look import class_colours
@@ -127,21 +137,28 @@ def _list_beside(figure: Any, axes: list[Any], classes: list[str]) -> None:
         text.remove()
     dots = [Line2D([], [], marker="o", linestyle="", color=colour) for colour in class_colours(len(classes))]
     room = int(figure.get_figwidth() * 72 / (6 * max(map(len, classes)) + 40))  # names beside each other, in points
-    figure.legend(dots, classes, loc="outside lower center", ncols=max(1, min(room, len(classes))), frameon=False, fontsize=10)
+    columns = max(1, min(room, len(classes)))
+    figure.set_figheight(figure.get_figheight() + 0.22 * math.ceil(len(classes) / columns))
+    figure.legend(dots, classes, loc="outside lower center", ncols=columns, frameon=False, fontsize=10)
 
 
 def _caption(each: Shown) -> str:
     score = next(iter(each.scores))
-    beside = [f"{SCORES[score]} {_cell(each.scores[score])}", f"fit {_cell(each.seconds['fit_seconds'])} s"]
-    embed = each.seconds["transform_seconds"]
-    in_sample = ["in-sample"] if each.record["in_sample"] else []
-    return ", ".join([*beside, *([] if embed is None else [f"embed {_cell(embed)} s"]), *in_sample])
+    fit, embed = each.seconds.values()
+    parts = [f"{SCORES[score]} {_score(each.scores[score])}", f"fit {_time(fit)} s"]
+    parts += [] if embed is None else [f"embed {_time(embed)} s"]
+    parts += ["in-sample"] if each.record["in_sample"] else []
+    return ", ".join(parts)
 
 
-def _cell(value: float | None) -> str:
-    if value is None:
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
         return "-"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    return f"{seconds:.2g}" if seconds < 10 else f"{seconds:.1f}"
 
 
 def _justified(line: list[str], widths: list[int]) -> list[str]:

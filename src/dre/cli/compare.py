@@ -12,17 +12,17 @@ from dre.baselines import NAMES
 
 def compare(
     data: Annotated[
-        Path, typer.Argument(help="Rows: .npy, .npz or .csv, with a header or without; in .npy also images (n, h, w).")
+        Path, typer.Argument(help="Rows: .npy, .npz or .csv, with a header or without; arrays may be images (n, h, w).")
     ],
     labels: Annotated[
         Path | None,
-        typer.Option(help="One label per row, for scores and colours: .npy, .npz, .csv, .json, or a text."),
+        typer.Option(help="One label per row, for scores and colours: .npy, .npz, .csv, .json, or a text with one a line."),
     ] = None,
     methods: Annotated[
         str, typer.Option(help=f"Between commas, of {', '.join(NAMES)}.", show_default="pca,umap,open-tsne,dre")
     ] = "",
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The picture: .png, .pdf, .svg, …; the scores go beside it as .json.")
+        Path, typer.Option("-o", "--output", help="The picture: .png, .pdf, .svg or another; the scores go beside it as .json.")
     ] = Path("comparison.png"),
     test_size: Annotated[float, typer.Option(help="The share of the rows that is held out, and scored.")] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the split and of all methods.")] = 0,
@@ -76,7 +76,7 @@ def compare(
 
 
 def _check_picture(path: Path) -> None:
-    """Whether such a picture can be written: an empty one is, to nowhere."""
+    """Whether such a picture can be written: one of a letter is, to nowhere."""
     import io
 
     from matplotlib.figure import Figure
@@ -84,7 +84,9 @@ def _check_picture(path: Path) -> None:
     if not path.suffix:
         raise ValueError(f"--output {path}: expected a picture, such as {path.name or 'comparison'}.png")
     try:
-        Figure().savefig(io.BytesIO(), format=path.suffix[1:].lower())
+        trial = Figure()
+        trial.text(0, 0, "a")
+        trial.savefig(io.BytesIO(), format=path.suffix[1:].lower())
     except Exception as problem:
         reason = str(problem).partition("(")[0].strip()
         raise ValueError(f"--output {path} can't be drawn: {reason}; use .png, .pdf or .svg") from problem
@@ -92,7 +94,7 @@ def _check_picture(path: Path) -> None:
 
 def _check_free(written: list[Path], read: list[Path], force: bool) -> None:
     for path in written:
-        if path.resolve() in [each.resolve() for each in read]:
+        if any(path.exists() and each.exists() and path.samefile(each) for each in read):
             raise ValueError(f"{path} is read, and would be written over: choose another --output")
         if path.is_dir():
             raise ValueError(f"{path} is a folder: choose another --output")
