@@ -1,5 +1,6 @@
 """Plans: what a folder of them must hold, and the jobs that follow."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,6 +147,11 @@ def test_panels_are_jobs_of_their_own(ours):
     assert {job.panel for job in timed} == {"gpu", "cpu"}
     assert {job.panel for job in jobs(ours, Selection(plans=("table-1",)))} == {ANYWHERE}
     assert str(replace(timed[0], panel="gpu")).startswith("gpu/mnist/")
+
+
+def test_what_is_not_a_number_is_null(tmp_path):
+    write(tmp_path / "a.json", {"scores": [1.0, float("nan")], "of": {"b": float("inf")}})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"scores": [1.0, None], "of": {"b": None}}
 
 
 def test_a_record_is_written_whole_or_not_at_all(tmp_path):

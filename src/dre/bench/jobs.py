@@ -50,7 +50,7 @@ class Selection:
         for what, names, known in pairs:
             for name in names:
                 if name not in known:
-                    raise ValueError(unknown(what, name, sorted(known)))
+                    raise ValueError(unknown(what, name, sorted(filter(None, known))))
 
     def keeps(self, data: str, method: str, panel: str) -> bool:
         pairs = ((self.data, data), (self.methods, method), (self.panels, panel))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import sys
@@ -30,13 +31,22 @@ def provenance() -> dict[str, Any]:
 def write(path: Path, content: Any) -> None:
     """All of it or nothing: a run that is killed leaves no half-written file, and two at once do not mix."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(_without_nan(content), indent=1, allow_nan=False) + "\n"
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _without_nan(content: Any) -> Any:
+    """JSON has no word for what is not a number: null."""
+    if isinstance(content, dict):
+        return {name: _without_nan(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_without_nan(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def machine() -> dict[str, Any]:
