@@ -114,8 +114,8 @@ def test_a_quick_run_says_that_it_is_one(tmp_path: Path) -> None:
     found = written(plans, cells, tmp_path / "report", quick=True)
     assert "A quick run." in found.html
     assert "A quick run." in found.markdown
-    assert not any("why" in table.heads() for table in found.page.of("summary"))
-    assert "beside the published value" not in found.html
+    assert not any("likely why" in table.heads() for table in found.page.of("summary"))
+    assert "beside the value published" not in found.html
     assert all(claim.verdict == "undecided" for claim in read_report(plans, cells, tmp_path, figures={}, quick=True).claims)
 
 

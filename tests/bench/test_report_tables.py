@@ -145,7 +145,7 @@ def test_published_values_on_other_features_are_printed_but_not_differenced(full
         assert "diff." not in heads
     assert "diff." in blocks["MNIST"].heads()
     assert not any(
-        "IMDB" in row[2].text for table in full.page.of("summary") if "why" in table.heads() for row in table.rows[1:]
+        "IMDB" in row[2].text for table in full.page.of("summary") if "likely why" in table.heads() for row in table.rows[1:]
     )
 
 

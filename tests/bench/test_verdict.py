@@ -120,9 +120,12 @@ def test_the_more_comparisons_the_surer_a_refutation_must_be(cells):
         fill(cells, "r", seed, 0.8, 0.8 - change)
     once = claim("higher").comparisons
     assert judge(Claim("c", "", "", once), PLANS, cells).verdict == DOES_NOT
-    many = judge(Claim("c", "", "", once * 12), PLANS, cells)
+    good = claim("lower").comparisons
+    many = judge(Claim("c", "", "", (*once, *good * 11)), PLANS, cells)
     assert many.findings[0].verdict == DOES_NOT
+    assert not many.findings[0].refuted
     assert many.verdict == UNDECIDED
+    assert judge(Claim("c", "", "", (*once * 4, *good * 8)), PLANS, cells).verdict == DOES_NOT  # too many for chance
 
 
 def test_in_sample_and_held_out_are_not_compared(cells):

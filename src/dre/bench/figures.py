@@ -198,6 +198,9 @@ class _Panel:
             return ""
         stages = self.record["stages"]
         known = stages[-1 if self.method.stage is None else self.method.stage].get("scores", {})
+        by_level = known.get("neighborhood_hit_by_level", {})
+        if self.row.level in list(by_level)[1:]:  # the record has the hit of these labels, and no more
+            known = {"neighborhood_hit": by_level[self.row.level]}
         parts = [f"{title} {number(known[name])}" for name, title in SCORES.items() if known.get(name) is not None]
         return ("in-sample " if self.record["in_sample"] else "") + ", ".join(parts)
 

@@ -16,6 +16,7 @@ from dre.bench.plans import Plans
 Array = np.ndarray[Any, Any]
 HOLDS, DOES_NOT, UNDECIDED = "holds", "does not hold", "undecided"
 CONFIDENCE = 0.90  # on both sides: 95 % that it is higher, or lower, or the same, of which each is a question about one side
+ERROR = round((1 - CONFIDENCE) / 2, 6)  # of one comparison, on its side
 # What is a field of the record and not a score of a stage.
 FIELDS = ("fit_seconds", "transform_seconds")
 
@@ -46,10 +47,12 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """All must hold. One that is refuted is enough; the more there are, the surer that must be (Bonferroni)."""
+        """All must hold. One that is surely refuted is enough, or more refuted ones than chance would make."""
         if all(finding.verdict == HOLDS for finding in self.findings):
             return HOLDS
-        return DOES_NOT if any(finding.refuted for finding in self.findings) else UNDECIDED
+        count = sum(finding.verdict == DOES_NOT for finding in self.findings)
+        by_chance = float(stats.binom.sf(count - 1, len(self.findings), ERROR)) if count else 1.0
+        return DOES_NOT if any(finding.refuted for finding in self.findings) or by_chance <= ERROR else UNDECIDED
 
 
 def judge(claim: Claim, plans: Plans, cells: Cells) -> Verdict:

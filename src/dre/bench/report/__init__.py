@@ -49,7 +49,7 @@ def read_report(plans: Plans, cells: Cells, folder: Path, *, figures: dict[str, 
     reader = Reader(plans, cells)
     return Report(
         quick=quick,
-        sources=sources(cells.all()),
+        sources=sources(reader),
         summary=summary(reader, against_paper=not quick),
         claims=tuple(judged(claim, reader) for claim in plans.claims),
         tables=tuple(page(table, reader) for table in plans.tables),

@@ -16,7 +16,8 @@ SEVERAL = {HOLDS: "hold", DOES_NOT: "do not hold"}
 DIGITS = 4
 VERDICTS = (
     "A claim holds if all of its comparisons do. It does not hold if one of them is refuted by a wider interval too, the wider "
-    "the more comparisons the claim has (Bonferroni). Else it is undecided."
+    "the more comparisons the claim has (Bonferroni), or if more of them are refuted than chance would make. Else it is "
+    "undecided."
 )
 INTERVALS = (
     f"An interval is that of the mean difference over the seeds, paired by seed: two-sided, at {100 * CONFIDENCE:.3g} %, which "

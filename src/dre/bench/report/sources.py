@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from dre.bench.jobs import Selection, jobs
+from dre.bench.report.reading import Reader
 from dre.bench.report.wording import listed
 
 
@@ -16,17 +18,22 @@ class Sources:
 
     count: int
     failed: int
+    planned: int  # cells that the plans ask for on any machine
+    done: int
     days: str
     machines: tuple[str, ...]
     versions: tuple[str, ...]
 
 
-def sources(records: Iterable[dict[str, Any]]) -> Sources:
-    found = list(records)
+def sources(reader: Reader) -> Sources:
+    found = list(reader.cells.all())
+    wanted = jobs(reader.plans, Selection())
     days = sorted({record["date"][:10] for record in found if "date" in record})
     return Sources(
         count=len(found),
         failed=sum("failed" in record for record in found),
+        planned=len(wanted),
+        done=sum(reader.cells.is_done(job, reader.plans) for job in wanted),
         days=f"{days[0]} to {days[-1]}" if len(days) > 1 else "".join(days),
         machines=_counted(machine_name(record) for record in found if "machine" in record),
         versions=_versions(found),
