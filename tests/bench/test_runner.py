@@ -1,7 +1,9 @@
 """Jobs carried out: records that say everything, runs that go on where they stopped, failures that stop nothing."""
 
+import contextlib
 import json
 import os
+import signal
 import warnings
 from dataclasses import replace
 
@@ -14,7 +16,7 @@ from dre.bench.measure import measure
 from dre.bench.memory import PeakMemory
 from dre.bench.plan import Data, Figure, Job, Method, Row, Run
 from dre.bench.plans import Plans
-from dre.bench.runner import Setting, carry_out, one, pending, watched
+from dre.bench.runner import Outcome, Setting, carry_out, one, pending, watched
 
 SMALL = {"encoder": "mlp(16)", "schedule": "x: gaussian(10) -> kl * 2; h1: gaussian(10) -> kl * 1", "training": [100, 1e-3]}
 DIGITS = Data("digits", "Digits", "digits", rows=200, test_rows=80, prefixes=(40, 80))
@@ -125,6 +127,21 @@ def test_a_half_trained_model_is_no_result(setting, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         one(Job("digits", "dre", 0), setting)
     assert setting.cells.find(Job("digits", "dre", 0)) is None
+
+
+def test_ctrl_c_that_a_library_swallowed_stops_before_the_next_cell():
+    def outcomes():
+        with contextlib.suppress(KeyboardInterrupt):  # as a compiler does that is called back by C
+            signal.raise_signal(signal.SIGINT)
+        yield Outcome(Job("digits", "pca", 0))
+        raise AssertionError("the next cell was begun")
+
+    said = []
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        watched(outcomes(), 2, said.append)
+    assert said[-1] == "stopped after 1 of 2; the same command goes on from there"
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 class Deadly(Cells):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 
 import torch
@@ -102,6 +105,8 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():  # what is half done is not waited for
+            process.terminate()
         raise
     finally:
         for name in own:
@@ -152,12 +157,38 @@ def _may_be_missing(job: Job, plans: Plans) -> bool:
 
 
 def watched(outcomes: Iterator[Outcome], total: int, say: Callable[[str], None]) -> list[Outcome]:
-    """Says each outcome as it comes; gives those that failed."""
-    failed = []
-    for count, outcome in enumerate(outcomes, 1):
-        what = f"fitted in {outcome.seconds:.1f} s"
-        if outcome.problem:
-            what = f"failed: {outcome.problem}"
-            failed.append(outcome)
-        say(f"[{count}/{total}] {outcome.job}: {f'left out: {outcome.skipped}' if outcome.skipped else what}")
+    """Says each outcome as it comes; gives those that failed. Ctrl-C stops it, at the next cell at the latest."""
+    failed: list[Outcome] = []
+    count = 0
+    with _noticed() as stopped:
+        try:
+            for count, outcome in enumerate(outcomes, 1):
+                what = f"fitted in {outcome.seconds:.1f} s"
+                if outcome.problem:
+                    what = f"failed: {outcome.problem}"
+                    failed.append(outcome)
+                say(f"[{count}/{total}] {outcome.job}: {f'left out: {outcome.skipped}' if outcome.skipped else what}")
+                if stopped():
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            say(f"stopped after {count} of {total}; the same command goes on from there")
+            raise
     return failed
+
+
+@contextmanager
+def _noticed() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed: a compiler that is called back by C can lose the exception that Python makes of it."""
+    seen: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    main = threading.current_thread() is threading.main_thread()  # Python lets no other thread set a handler
+    before = signal.signal(signal.SIGINT, handle) if main else None
+    try:
+        yield lambda: bool(seen)
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, before)
