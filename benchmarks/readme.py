@@ -128,6 +128,16 @@ def metrics_paper() -> str:
     return table(head, [*rows, printed]) + f"\n`{result['command']}`\n"
 
 
+def infimnist() -> str:
+    """The slower of reading a range and taking single rows, on all cores and on a GPU."""
+    parts = []
+    for name in ("infimnist", "infimnist-gpu"):
+        result = load(name)
+        rate = min(result["results"][-1][way] for way in ("read", "take"))
+        parts.append(f"{round(rate, -4):,} on {machine(result)}")
+    return f"Images a second: {', '.join(parts)} (`{result['command']}`).\n"
+
+
 def paper() -> str:
     """The hit and the 1-NN accuracy of ours beside the best others and the published value, as Table 1 of the report has it."""
     reader = Reader(Plans.read(RESULTS.parent), Cells(RESULTS / "cells", RESULTS))
@@ -148,6 +158,7 @@ def paper() -> str:
 
 TABLES = {
     "mnist": mnist,
+    "infimnist": infimnist,
     "paper": paper,
     "digits": digits,
     "neighbors": neighbors,

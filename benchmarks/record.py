@@ -13,6 +13,11 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def record(name: str, results: Any, **about: Any) -> None:
-    command = {"command": " ".join(["python", *sys.argv])}
+    command = {"command": " ".join(["python", *_without_folders(sys.argv)])}
     folder = Path(os.environ.get("DRE_RESULTS", RESULTS))
     write(folder / f"{name}.json", {**provenance(), **command, **about, "results": results})
+
+
+def _without_folders(words: list[str]) -> list[str]:
+    """Where the data lay on the machine says nothing to others."""
+    return ["FOLDER" if before == "--data" else word for before, word in zip(["", *words], words, strict=False)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from dre import DRE, DivergedError
 from dre.datasets.stream import Digits, InfiMNIST
 from dre.inputs import check_rows
-from dre.rows import ScaledRows, Scaling, is_rows
+from dre.rows import ScaledRows, Scaling, is_rows, whole
 
 N = 90
 GRAPH = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
@@ -117,10 +118,8 @@ def test_fit_transform_and_a_refit_on_an_array(fitted):
 
 
 def test_names_of_columns_are_forgotten_when_a_stream_is_fitted():
-    import pandas as pd
-
     X = some((3,))
-    model = cheap().fit(pd.DataFrame(X, columns=["a", "b", "c"])).fit(Stream(X))
+    model = cheap().fit(pandas.DataFrame(X, columns=["a", "b", "c"])).fit(Stream(X))
     assert not hasattr(model, "feature_names_in_")
 
 
@@ -172,7 +171,28 @@ def test_the_stream_of_digits_is_trained_on_and_embedded():
 def test_arrays_of_all_kinds_are_no_streams():
     X = some()
     assert not any(is_rows(x) for x in (X, torch.from_numpy(X), X.tolist(), scipy.sparse.csr_array(X), None, "rows"))
+    table = pandas.DataFrame(X[:, :2], columns=["read", "take"])
+    assert not is_rows(table)
     assert is_rows(Stream(X))
+
+
+def test_what_can_be_an_array_too_is_still_read_piece_by_piece(monkeypatch):
+    digits = Digits(np.zeros((30, 28, 28), np.uint8), np.arange(30) % 10, tests=5)
+    rows = InfiMNIST(digits, range(10**6), device="cpu")
+    monkeypatch.setattr(InfiMNIST, "__array__", lambda *given, **named: pytest.fail("all of it was made"))
+    assert is_rows(rows)
+    assert cheap(encoder="mlp(16)").fit(rows[:60]).transform(rows[60:80]).shape == (20, 2)
+
+
+def test_rows_are_read_whole_in_chunks(monkeypatch):
+    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 7 * 20)
+    stream = Stream(some())
+    found = whole(stream)
+    np.testing.assert_array_equal(found, some())
+    assert found.dtype == np.float32
+    assert stream.asked == [20, 20, 20, 20, 10]
+    monkeypatch.setattr("dre.rows.available_bytes", lambda: None)  # where that can't be told
+    np.testing.assert_array_equal(whole(stream, np.float64), some())
 
 
 # What is wrong is said.

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from dre.rows import is_rows
+from dre.rows import is_rows, whole
 from dre.runtime import available_bytes
 
 LARGEST_SEED = 2**31 - 1
@@ -41,8 +41,15 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
 
 
 def check_array(rows: Any, name: str) -> Any:
-    """Rows that are not an estimator's, as an array (n, d) or (n, ...) of numbers."""
-    rows = sklearn.utils.check_array(_from_torch(rows), input_name=name, **ACCEPTED)
+    """Rows that are not an estimator's, as an array (n, d) or (n, ...) of numbers; ``Rows`` are read whole."""
+    rows = whole(rows) if is_rows(rows) else _from_torch(rows)
+    try:
+        rows = sklearn.utils.check_array(rows, input_name=name, **ACCEPTED)
+    except ValueError as problem:
+        if not str(problem).startswith("Complex data not supported"):
+            raise
+        remedy = "pass their real and imaginary parts as columns of their own"  # scikit-learn prints the numbers instead
+        raise ValueError(f"{name} holds complex numbers: {remedy}") from None
     _check_numbers(rows, name)
     return rows
 

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre.runtime import available_bytes
+
 CHUNK_VALUES = 2**24  # values converted at a time
 
 
@@ -26,8 +28,8 @@ class Rows(Protocol):
 
 
 def is_rows(X: Any) -> TypeGuard[Rows]:
-    """Whether X is read piece by piece: it has shape, read and take, and does not offer itself as an array."""
-    return all(hasattr(X, name) for name in ("shape", "read", "take")) and not hasattr(X, "__array__")
+    """Whether X is read piece by piece: it has a shape, and can read and take; a column of a table may have such a name."""
+    return hasattr(X, "shape") and all(callable(getattr(X, name, None)) for name in ("read", "take"))
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,21 @@ def chunks(X: Any) -> Any:
     for start in range(0, n, step):
         part = checked(X, start, min(n, start + step)).cpu().numpy() if is_rows(X) else X[start : start + step]
         yield np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
+
+
+def whole(rows: Rows, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+    """All of them as one array, read in chunks; where memory would not hold it, that is said before any is read."""
+    needed, available = math.prod(rows.shape) * np.dtype(dtype).itemsize, available_bytes()
+    if available is not None and needed > available / 2:
+        raise ValueError(
+            f"{rows.shape[0]:,} rows need {needed / 2**30:.1f} GiB as an array of {np.dtype(dtype).name}, more than half of "
+            f"the {available / 2**30:.1f} GiB available: take fewer of them"
+        )
+    out, at = np.empty(rows.shape, dtype), 0
+    for part in chunks(rows):
+        out[at : at + len(part)] = part
+        at += len(part)
+    return out
 
 
 def _step(shape: tuple[int, ...]) -> int:

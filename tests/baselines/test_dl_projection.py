@@ -20,7 +20,13 @@ TSNE = OpenTSNE(perplexity=15, n_jobs=1, random_state=0)
 
 
 @pytest.fixture(scope="module")
-def taught(digits) -> DLProjection:
+def tsne() -> None:
+    """The library that does the teacher's work."""
+    pytest.importorskip("openTSNE", reason="needs openTSNE, the extra `baselines`")
+
+
+@pytest.fixture(scope="module")
+def taught(digits, tsne) -> DLProjection:
     return DLProjection(TSNE, random_state=0, device="cpu").fit(digits.rows)
 
 
@@ -161,6 +167,7 @@ def test_what_can_not_be_is_refused(options, error, message, digits):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.usefixtures("tsne")
 def test_a_gpu_learns_as_well(digits):
     model = DLProjection(TSNE, random_state=0, device="cuda").fit(digits.rows)
     assert procrustes_distance(model.embedding_, model.teacher_embedding_) < 0.1

@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+import dre
 from dre.bench.plans import Plans
 from dre.cli import main
 
@@ -82,6 +83,37 @@ def test_what_may_be_missing_is_left_out_with_its_reason(bench, tmp_path, capsys
 def test_what_is_not_in_the_plans_is_refused(bench, wrong, capsys):
     assert bench("table-1", "--dry-run", *wrong) == 1
     assert wrong[1] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("selected", "message"),
+    [
+        (("table-3", "--only-data", "mnist"), "no cell of table-3 has the data mnist; --only-data can be infimnist-10k"),
+        (
+            ("table-1", "--only-methods", "fit-sne-8,dr-wide"),
+            "table-1 has the method fit-sne-8 or dr-wide; --only-methods can be pca",
+        ),
+        (
+            ("table-2", "--only-data", "infimnist-50k", "--panels", "cpu"),
+            "with the data infimnist-50k has the panel cpu; --panels can be none",
+        ),
+        (("table-4", "--panels", "none"), "table-4 has the panel none; --panels can be gpu, cpu"),
+    ],
+)
+def test_a_selection_without_a_cell_says_which_part_matches_nothing_and_what_could(bench, selected, message, tmp_path, capsys):
+    assert bench(*selected) == 1
+    line, *others = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not others
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_version_is_printed_and_nothing_else(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["dre", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert capsys.readouterr() == (f"{dre.__version__}\n", "")
 
 
 @pytest.mark.slow

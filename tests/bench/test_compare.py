@@ -15,6 +15,7 @@ import dre.bench.compare
 import dre.bench.measure
 from dre.baselines import make
 from dre.bench.compare import compare, usual_methods
+from dre.bench.side_by_side import SCORES
 from dre.cli import main
 
 mpl.use("Agg")
@@ -176,6 +177,29 @@ def test_sparse_rows_and_images_are_compared_like_others():
     assert compare(X.reshape(-1, 8, 8), LABELS, methods=["pca"]).rows()[0]["continuity"] == dense
 
 
+def test_a_stream_is_compared_like_the_array_of_its_rows():
+    class Stream:
+        shape = X.shape
+
+        def read(self, start, stop):
+            return torch.from_numpy(X[start:stop]).float()
+
+        def take(self, ids):
+            return torch.from_numpy(X)[ids].float()
+
+    streamed, held = (compare(rows, LABELS, methods=["pca"]).rows()[0] for rows in (Stream(), X.astype(np.float32)))
+    assert {name: streamed[name] for name in SCORES if name in streamed} == {
+        name: held[name] for name in SCORES if name in held
+    }
+    assert "nearest_neighbor" in streamed
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy, pandas.DataFrame, scipy.sparse.csr_matrix])
+def test_complex_numbers_are_refused_in_one_line(kind, nothing_is_fitted):
+    with pytest.raises(ValueError, match=r"^X holds complex numbers: pass their real and imaginary parts[^\n]*$"):
+        compare(kind(X * 1j), methods=["pca"])
+
+
 @pytest.mark.parametrize("problem", [RuntimeError("out of memory\nat line 7"), KeyError("out of memory"), MemoryError()])
 def test_a_method_that_fails_is_named_with_the_reason_and_the_others_run(monkeypatch, problem):
     broken(monkeypatch, "umap", problem)
@@ -267,6 +291,27 @@ def test_from_the_command_line(command, tmp_path):
     assert command(*arguments, "--force")[0] == 0
 
 
+def test_labels_may_be_a_column_of_the_table(command, tmp_path):
+    table = pandas.DataFrame(X, columns=[f"pixel {i}" for i in range(64)]).assign(digit=LABELS)
+    table.to_csv("x.csv", sep=";")
+    code, _, err = command("x.csv", "--label-column", "digit", "--methods", "pca", "-o", "column.png")
+    assert code == 0
+    assert "taken for the names of the rows, and left out" in err
+    assert "variance" not in err
+    assert command("x.npy", "--labels", "y.txt", "--methods", "pca", "-o", "file.png")[0] == 0
+    column, file = (json.loads((tmp_path / name).read_text())["results"][0] for name in ("column.json", "file.json"))
+    assert {name: column[name] for name in SCORES if name in column} == {name: file[name] for name in SCORES if name in file}
+
+
+def test_a_column_that_outweighs_all_others_is_said_before_the_fits(command):
+    pandas.DataFrame(X[:, 1:5], columns=list("abcd")).assign(weight=1000 * LABELS).to_csv("x.csv", index=False)
+    code, _, err = command("x.csv", "--methods", "pca")
+    assert code == 0
+    first, *others = err.splitlines()
+    assert first.startswith("column 'weight' holds 99 % of the variance: the map will show little else")
+    assert "fitting pca" in others[0]
+
+
 def test_a_failure_is_no_obstacle_to_the_picture_and_none_is_drawn_of_nothing(command, tmp_path, monkeypatch):
     broken(monkeypatch, "umap", RuntimeError("it is broken"))
     code, out, _ = command("x.npy", "--methods", "umap,pca", "-o", "some.svg")
@@ -292,6 +337,8 @@ def test_a_failure_is_no_obstacle_to_the_picture_and_none_is_drawn_of_nothing(co
         (["--test-size", "2"], "between 0 and 1"),
         (["--labels", "short.txt"], "has 3 labels, but there are 240 rows"),
         (["--labels", "nowhere.txt"], "nowhere.txt is not there"),
+        (["--labels", "y.txt", "--label-column", "digit"], "pass --labels or --label-column, and not both"),
+        (["--label-column", "digit"], "the columns of x.npy have no names"),
     ],
 )
 def test_the_command_refuses_before_anything_is_fitted(command, nothing_is_fitted, tmp_path, arguments, message):

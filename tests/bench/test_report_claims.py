@@ -81,7 +81,7 @@ def test_how_the_comparisons_of_a_claim_went_is_counted(full: Written) -> None:
         assert claim.counts in text
 
 
-def test_a_comparison_whose_record_is_of_another_plan_is_undecided_and_says_so(tmp_path: Path) -> None:
+def test_a_comparison_whose_record_is_of_another_plan_is_not_measured_and_says_so(tmp_path: Path) -> None:
     claim = next(claim for claim in PLANS.claims if claim.name == "recursion-lowers-shepard")
     plans = replace(PLANS, tables=(), figures=(), claims=(claim,))
     cells = made_up.cells(tmp_path)
@@ -89,5 +89,5 @@ def test_a_comparison_whose_record_is_of_another_plan_is_undecided_and_says_so(t
     job = Job("mnist", "dre-paper", 1)
     cells.keep(job, made_up.record(job, plans, plan={"data": "another"}))
     (shown,) = read_report(plans, cells, tmp_path, figures={}, quick=False).claims
-    assert shown.told[0].verdict == "undecided"
+    assert shown.told[0].verdict == "not measured"
     assert shown.told[0].interval == f"no record of dr-tsne on mnist, seed 1: {CHANGED}"

@@ -12,6 +12,7 @@ from page import Written, written
 from dre.bench.plan import Explained, Job, Table
 from dre.bench.report import read_report
 from dre.bench.report.below import LONG
+from dre.bench.report.summary import RIVALS
 
 PLANS = made_up.plans()
 
@@ -37,8 +38,10 @@ def test_the_summary_says_plainly_where_ours_is_worse(tmp_path: Path) -> None:
     title = PLANS.methods["dre"].title
     found = {balance.rival: balance for balance in report.summary.balances if balance.method == title}
     assert "MNIST, neighbourhood hit (−.030)" in found["the value published for DRE t-SNE + UMAP"].worse
-    assert any(text.startswith("MNIST, 1-NN (+1.") for text in found["the best parametric baseline"].better)
-    assert any(text.startswith("MNIST, 1-NN (+1.") for text in found["the best that embeds by search"].better)
+    for rival in ("the best parametric baseline", "the best that embeds by search"):
+        told = found[rival]
+        assert not any(text.startswith("MNIST, 1-NN") for text in told.worse)
+        assert told.better + told.same + len(told.worse) == told.of > told.better > 0
 
 
 def below_by(tmp_path: Path, table: Table, below: dict[str, float]) -> Written:
@@ -122,9 +125,31 @@ def test_differences_are_those_of_our_default_or_none(tmp_path: Path) -> None:
     report = read_report(plans, cells, tmp_path, figures={}, quick=False)
     of_default = [each for each in report.summary.balances if each.method == PLANS.methods["dre"].title]
     assert of_default
-    told = [text for each in of_default for text in each.better + each.same + each.worse]
-    assert any(text.startswith("Fashion-MNIST, neighbourhood hit (") for text in told)
-    assert not any(text.startswith("MNIST, neighbourhood hit (") for text in told)
+    assert not any(text.startswith("MNIST, ") for each in of_default for text in each.worse)
+    known = [each for each in report.summary.beside if "dre" in each.ours]
+    assert len(known) == len(report.summary.beside) - 4  # MNIST's four scores
+    assert [each.of for each in of_default] == [sum(kind in each.rivals for each in known) for kind in RIVALS]
+
+
+def test_the_best_of_few_says_how_many_were_not_run(tmp_path: Path) -> None:
+    table = replace(table_named("table-2"), data=("infimnist-50k",), methods=("pca", "autoencoder", "dl-umap", "dre"))
+    plans = replace(PLANS, tables=(table,), figures=(), claims=())
+    cells = made_up.cells(tmp_path)
+    for method in ("pca", "dl-umap", "dre"):
+        job = Job("infimnist-50k", method, 0)
+        cells.keep(job, made_up.record(job, plans))
+    (beside,) = read_report(plans, cells, tmp_path, figures={}, quick=False).summary.beside
+    assert beside.rivals["parametric"].remark == "the best of 2 that were run; 1 not run"
+
+
+def test_a_quick_run_says_nothing_of_better_and_worse(tmp_path: Path) -> None:
+    cells = made_up.cells(tmp_path)
+    made_up.write_all(PLANS, cells)
+    shown = written(PLANS, cells, tmp_path / "report", quick=True)
+    assert not read_report(PLANS, cells, tmp_path, figures={}, quick=True).summary.balances
+    assert not any(square in shown.markdown.partition("## The claims")[0] for square in "🟩🟨🟥")
+    results = [table for name in ("summary", "table-1") for table in shown.page.of(name)]
+    assert not any(set(cell.classes) & {f"s{i}" for i in range(9)} for table in results for row in table.rows for cell in row)
 
 
 def test_a_rival_that_rests_on_fewer_rows_says_so(tmp_path: Path) -> None:

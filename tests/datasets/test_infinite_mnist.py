@@ -103,6 +103,19 @@ def test_parts_that_can_not_be_are_refused(options, match):
         load("infimnist", **{"train": 10, "test": 10, "device": "cpu"} | options)
 
 
+@pytest.mark.parametrize(("start", "stop"), [(10, 5), (-5, 5), (-5, -5)])
+def test_a_range_that_goes_nowhere_is_refused_before_mnist_is_read(start, stop, monkeypatch):
+    monkeypatch.setattr(Digits, "of_mnist", lambda folder=None: pytest.fail("MNIST was read"))
+    with pytest.raises(ValueError, match=rf"infimnist\({start}, {stop}\): expected 0 <= start <= stop"):
+        infimnist(start, stop)
+
+
+@pytest.mark.usefixtures("numbered_mnist")
+def test_a_range_has_the_images_from_the_first_up_to_the_last():
+    assert numbers(infimnist(5, 8, device="cpu").images(0, 3)) == [5, 6, 7]
+    assert len(infimnist(5, 5, device="cpu")) == 0
+
+
 @needs_mnist
 def test_the_stream_of_the_real_digits_begins_with_them():
     rows = infimnist(0, 10**8, folder=HERE, device="cpu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -94,6 +95,48 @@ def test_an_image_has_the_same_bits_however_it_is_asked_for(digits, stream, monk
         torch.set_num_threads(threads)
 
 
+@pytest.mark.parametrize("rows", [slice(100, 400), slice(400, 100, -3), np.array([7, 10**9, 7])], ids=str)
+def test_a_whole_number_gives_the_image_that_stands_there(stream, rows):
+    held = stream[rows]
+    whole = held.read(0, len(held))
+    for i in (0, 2, len(held) - 1, -1, -len(held), np.int64(1), np.uint8(2)):
+        assert torch.equal(held[i], whole[int(i)])
+
+
+def test_images_are_gone_through_a_chunk_at_a_time(stream, monkeypatch):
+    monkeypatch.setattr("dre.datasets.stream.CHUNK", {"cpu": 7})
+    whole = torch.stack(list(stream[100:130]))
+    assert torch.equal(whole, stream.read(100, 130))
+    asked = []
+    made = InfiMNIST._made
+    monkeypatch.setattr(InfiMNIST, "_made", lambda self, ids, dtype: asked.append(len(ids)) or made(self, ids, dtype))
+    assert torch.equal(torch.stack(list(islice(stream, 10))), stream[:10].read(0, 10))  # of 10**10
+    assert asked[:2] == [7, 7]
+    assert list(stream[5:5]) == []
+
+
+def test_an_array_of_the_stream_has_all_its_images_in_the_type_that_is_asked_for(stream, monkeypatch):
+    rows = stream[100:400]
+    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 28 * 28 * 70)
+    whole = rows.images(0, 300).numpy()
+    for dtype in (None, np.uint8, np.float64):
+        made = np.asarray(rows, dtype=dtype)
+        np.testing.assert_array_equal(made, whole)
+        assert made.dtype == (dtype or np.float32)
+    np.testing.assert_array_equal(np.array(rows, copy=True), whole)
+    assert np.asarray(rows[:0]).shape == (0, 28, 28)
+    with pytest.raises(ValueError, match="leave out copy=False"):
+        rows.__array__(copy=False)
+
+
+def test_an_array_that_memory_would_not_hold_is_refused_before_an_image_is_made(stream, monkeypatch):
+    monkeypatch.setattr("dre.rows.available_bytes", lambda: 2 * 28 * 28 * 50)
+    assert np.asarray(stream[:50], dtype=np.uint8).shape == (50, 28, 28)
+    monkeypatch.setattr(InfiMNIST, "_made", lambda *given: pytest.fail("an image was made"))
+    with pytest.raises(ValueError, match=r"51 rows need 0\.0 GiB as an array of uint8.*take fewer"):
+        np.asarray(stream[:51], dtype=np.uint8)
+
+
 def test_an_image_may_be_asked_for_twice_and_nothing_is_changed_by_it(digits, stream):
     before = digits.images.tobytes()
     first = stream.take(torch.tensor([500, 500, 10, 500]))
@@ -161,8 +204,12 @@ def test_rows_that_are_not_there_are_refused(stream):
     for start, stop in ((-1, 5), (5, 4), (0, 101)):
         with pytest.raises(IndexError, match="there are 100"):
             rows.read(start, stop)
-    with pytest.raises(TypeError, match="ids=3: pass a range or slice"):
-        rows[3]
+    for wrong in (3.0, True, "3"):
+        with pytest.raises(TypeError, match=r"pass a range or slice"):
+            rows[wrong]
+    for i in (100, -101):
+        with pytest.raises(IndexError, match=f"row {i}, but there are 100"):
+            rows[i]
     assert rows.read(7, 7).shape == rows[7:7].images(0, 0).shape == (0, 28, 28)
     assert rows.take(torch.tensor([], dtype=torch.long)).shape == (0, 28, 28)
 

@@ -13,6 +13,7 @@ import scipy.sparse
 import torch
 
 import dre.metrics
+from dre.datasets.stream import Digits, InfiMNIST
 from dre.metrics.labels import codes, first_level, levels
 from dre.metrics.points import check_k, one_of, points, two_spaces
 
@@ -46,6 +47,44 @@ def test_rows_of_any_kind_are_the_same_points_in_float64(rows: Any) -> None:
 @pytest.mark.parametrize("rows", [ROWS.astype(np.float32), torch.tensor(ROWS, dtype=torch.float32)])
 def test_float32_stays_so(rows: Any) -> None:
     assert points(rows, "X").dtype == torch.float32
+
+
+class Stream:
+    """Rows that are read piece by piece, and count how many were."""
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        self._values = torch.tensor(values, dtype=torch.float32)
+        self.shape = tuple(values.shape)
+        self.given = 0
+
+    def read(self, start: int, stop: int) -> torch.Tensor:
+        self.given += stop - start
+        return self._values[start:stop]
+
+    def take(self, ids: torch.Tensor) -> torch.Tensor:
+        self.given += len(ids)
+        return self._values[ids]
+
+
+def test_a_stream_is_read_once_and_scored_as_the_array_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 12 * 7)  # several chunks
+    stream, map_, labels = Stream(ROWS), ROWS[:, 0, :2], ROWS[:, 0, 0] % 3
+    found = dre.metrics.evaluate(stream, map_, labels)
+    assert found == dre.metrics.evaluate(ROWS.astype(np.float32), map_, labels)
+    assert stream.given == len(ROWS)
+    digits = Digits(np.random.default_rng(0).integers(256, size=(30, 28, 28), dtype=np.uint8), np.arange(30) % 3, tests=5)
+    rows = InfiMNIST(digits, range(20, 60), device="cpu")
+    places = rows.read(0, 40)[:, 9, 9:11].numpy()
+    assert dre.metrics.evaluate(rows, places, rows.labels) == dre.metrics.evaluate(np.asarray(rows), places, rows.labels)
+
+
+def test_a_stream_without_columns_or_with_gaps_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"X has the shape \(20,\); expected rows with columns"):
+        points(Stream(ROWS[:, 0, 0]), "X")
+    broken = ROWS.astype(np.float32)
+    broken[11, 1, 1] = np.nan
+    with pytest.raises(ValueError, match="contains NaN, first in row 11"):
+        points(Stream(broken), "X")
 
 
 @pytest.mark.parametrize("rows", [np.zeros(5), torch.zeros(5), [1.0, 2.0, 3.0], torch.zeros(5, dtype=torch.long)])

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dre.inputs import check_rows
-from dre.rows import chunks, is_rows
+from dre.rows import is_rows, whole
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,7 @@ def vectors(estimator: BaseEstimator, X: Any, *, fitting: bool, features: int = 
             "add a feature, or use 'umap' or 'dre', which need no more than one"
         )
     if is_rows(X):
-        return np.concatenate([part.reshape(len(part), width).astype(np.float32) for part in chunks(X)])
+        return whole(X).reshape(X.shape[0], width)
     rows = (X.toarray() if scipy.sparse.issparse(X) else X).reshape(X.shape[0], width)
     return np.array(rows, dtype=float_for(rows.dtype), order="C")
 

@@ -12,10 +12,10 @@ from dre.bench.loading import loaded
 from dre.bench.plan import ANYWHERE, Data
 from dre.bench.plans import Plans
 from dre.bench.runner import Outcome, Setting, carry_out, pending, watched
+from dre.bench.unmatched import NO_PANEL, check_matches
 from dre.datasets import Dataset
 from dre.runtime import pick_device
 
-NO_PANEL = "none"
 MADE = Path("out/bench")  # maps, which are too large to keep with the project, and all of a quick run
 
 
@@ -50,7 +50,9 @@ class Benchmark:
         say: Callable[[str], None] = print,
     ) -> list[Outcome]:
         """Carry out what is not done yet; gives what failed."""
-        wanted = jobs(self.plans, _with_panels(selection, device))
+        chosen = _with_panels(selection, device)
+        wanted = jobs(self.plans, chosen)
+        check_matches(self.plans, chosen)
         setting = Setting(self.plans, self.cells, folder, device, workers, stand_in=self.quick)
         left = pending(wanted, setting)
         say(f"{len(wanted)} cells, {len(wanted) - len(left)} of them done")

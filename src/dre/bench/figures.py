@@ -124,7 +124,8 @@ def _is_zoom_of(other: Row, row: Row) -> bool:
 
 @dataclass(frozen=True)
 class _Labels:
-    names: list[str]
+    names: list[str]  # as plans call them
+    titles: list[str]  # as people do
     codes: Array
     palette: list[Any]
 
@@ -149,7 +150,10 @@ class _Shelf:
             names, codes = named_codes(np.concatenate(list(wanted.values())), sum(map(len, wanted.values())))
             start = 0 if row.part == "train" else len(wanted["train"])
             own = codes[start : start + len(wanted[row.part])]
-            self._labels[key] = _Labels([str(name) for name in names], own, class_colours(len(names)))
+            titles = [str(name) for name in names]
+            if row.level is None and dataset.label_names:
+                titles = [dataset.label_names[int(name)] for name in names]
+            self._labels[key] = _Labels([str(name) for name in names], titles, own, class_colours(len(names)))
         return self._labels[key]
 
     def _dataset(self, name: str) -> Dataset:
@@ -159,7 +163,7 @@ class _Shelf:
 
     def legend(self, row: Row) -> tuple[list[str], list[Any]]:
         labels = self.labels(row)
-        return labels.names, labels.palette
+        return labels.titles, labels.palette
 
 
 def _no_labels(data: Data) -> Dataset:

@@ -13,6 +13,7 @@ def main() -> None:
 
     from dre.cli.bench import bench
     from dre.cli.compare import compare
+    from dre.cli.version import version
 
     app = typer.Typer(
         help="Deep Recursive Embedding: maps of high-dimensional data, drawn by a network that learns the map.",
@@ -21,6 +22,7 @@ def main() -> None:
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
     )
+    app.callback()(version)
     app.command()(bench)
     app.command()(compare)
     try:

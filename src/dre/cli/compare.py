@@ -12,11 +12,14 @@ from dre.baselines import NAMES
 
 def compare(
     data: Annotated[
-        Path, typer.Argument(help="Rows: .npy, .npz or .csv, with a header or without; arrays may be images (n, h, w).")
+        Path, typer.Argument(help="Rows: .npy, .npz, .csv or .tsv, with a header or without; arrays may be images (n, h, w).")
     ],
     labels: Annotated[
         Path | None,
-        typer.Option(help="One label per row, for scores and colours: .npy, .npz, .csv, .json, or a text with one a line."),
+        typer.Option(help="One label per row, for scores and colours: .npy, .npz, .csv, .tsv, .json, or text with one a line."),
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="The column of a .csv or .tsv that holds the labels, by its name; it is no feature then.")
     ] = None,
     methods: Annotated[
         str, typer.Option(help=f"Between commas, of {', '.join(NAMES)}.", show_default="pca,umap,open-tsne,dre")
@@ -40,26 +43,33 @@ def compare(
 
     - `dre compare cells.csv --labels types.csv -o out/cells.pdf`
 
+    - `dre compare iris.csv --label-column species`
+
     - `dre compare digits.npz --labels digits.npz --methods pca,umap,dre,parametric-tsne`
 
     - `dre compare cells.npy --labels types.txt --test-size 0.5 --seed 1 --force`
     """
     from dre.bench.compare import check_methods, usual_methods
     from dre.bench.compare import compare as run
+    from dre.bench.notices import notices
     from dre.bench.own_data import read_labels, read_rows
     from dre.bench.record import provenance, write
     from dre.plot.look import pyplot
 
+    if labels is not None and label_column is not None:
+        raise ValueError("labels come from a file or from a column: pass --labels or --label-column, and not both")
     pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed
     names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or usual_methods())
     _check_picture(output)
     beside = output.with_suffix(".json")
     _check_free([output, beside], [data, *([] if labels is None else [labels])], force)
-    rows = read_rows(data)
-    known = None if labels is None else read_labels(labels, len(rows))
+    table = read_rows(data, label_column)
+    known = table.labels if labels is None else read_labels(labels, len(table.values))
+    for notice in notices(table):
+        typer.echo(notice, err=True)
     output.parent.mkdir(parents=True, exist_ok=True)  # what can't be made is said now, and not after the fits
     found = run(
-        rows,
+        table.values,
         known,
         methods=names,
         test_size=test_size,

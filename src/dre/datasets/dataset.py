@@ -47,6 +47,7 @@ class Dataset:
     train: Part
     test: Part
     about: str  # what it is, where it comes from, its licence, how it was preprocessed
+    label_names: tuple[str, ...] = ()  # what the labels 0, 1, … of the first level stand for, where they are numbers
 
     def __repr__(self) -> str:
         about = textwrap.fill(" ".join(self.about.split()), 120)

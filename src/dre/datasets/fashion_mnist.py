@@ -23,6 +23,6 @@ MIT licence, (c) 2017 Zalando SE."""
 
 
 def load(folder: Folder = None) -> Dataset:
-    """Images uint8 (60000, 28, 28) and (10000, 28, 28), labels 0 to 9; ``GARMENTS`` has their names."""
+    """Images uint8 (60000, 28, 28) and (10000, 28, 28), labels 0 to 9, with their names."""
     train, test = two_parts(FILES, folder, "garment")
-    return Dataset("fashion-mnist", "Fashion-MNIST", train, test, ABOUT)
+    return Dataset("fashion-mnist", "Fashion-MNIST", train, test, ABOUT, label_names=GARMENTS)

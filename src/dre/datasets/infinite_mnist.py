@@ -34,6 +34,8 @@ def infimnist(start: int, stop: int, *, folder: Folder = None, device: str | tor
 
     MNIST is read each time: to go through the stream, take one long range and slice it.
     """
+    if not 0 <= start <= stop:
+        raise ValueError(f"infimnist({start}, {stop}): expected 0 <= start <= stop, the first image and the one after the last")
     return InfiMNIST.of(range(start, stop), folder=folder, device=device)
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor
 from dre.datasets import mnist
 from dre.datasets.dataset import Array
 from dre.datasets.files import Folder
+from dre.rows import whole
 from dre.runtime import pick_device
 
 SIDE = 28
@@ -78,7 +80,8 @@ class InfiMNIST:
     >>> rows.take(torch.tensor([10**6, 3])).shape
     torch.Size([2, 28, 28])
 
-    ``rows[a:b]`` and ``rows[ids]`` are the images at fewer indices, and share what is held.
+    ``rows[a:b]`` and ``rows[ids]`` are the images at fewer indices, and share what is held; ``rows[i]`` is one image, of
+    float32 like all that is read. ``np.asarray(rows)`` makes all of them.
     """
 
     def __init__(self, digits: Digits, indices: range | Array, *, device: str | torch.device = "auto") -> None:
@@ -99,18 +102,42 @@ class InfiMNIST:
         ends = indices[:: max(1, len(indices) - 1)] if isinstance(indices, range) else self.indices
         if len(ends) and not 0 <= np.min(ends) <= np.max(ends) < LARGEST:
             raise ValueError(f"indices from {np.min(ends)} to {np.max(ends)}: the stream goes from 0 to {LARGEST - 1}")
-        self.shape = (len(self.indices), SIDE, SIDE)
+        self.shape: tuple[int, ...] = (len(self.indices), SIDE, SIDE)
         self._held = self.indices if isinstance(self.indices, range) else torch.from_numpy(self.indices).to(self.device)
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, which: slice | Array) -> InfiMNIST:
+    @overload
+    def __getitem__(self, which: int) -> Tensor: ...
+
+    @overload
+    def __getitem__(self, which: slice | Array) -> InfiMNIST: ...
+
+    def __getitem__(self, which: int | slice | Array) -> InfiMNIST | Tensor:
         if isinstance(which, slice):
             return self.at(self.indices[which])
+        if isinstance(which, int | np.integer) and not isinstance(which, bool):
+            return self._image(int(which))
         ids = _whole_numbers(which, "ids")
         self._check(torch.from_numpy(ids))
         return self.at(self.indices.start + self.indices.step * ids if isinstance(self.indices, range) else self.indices[ids])
+
+    def _image(self, i: int) -> Tensor:
+        """The one at i, counted from the end where i is negative."""
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"row {i}, but there are {len(self)}, counted from 0")
+        return self.read(i % len(self), i % len(self) + 1)[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """One image after the other, of which a chunk is made at a time."""
+        for start in range(0, len(self), self._chunk):
+            yield from self.read(start, min(len(self), start + self._chunk))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("an array of images that are made when asked for is always a new one: leave out copy=False")
+        return whole(self, np.float32 if dtype is None else dtype)
 
     def at(self, indices: range | Array) -> InfiMNIST:
         """The images at other indices of the stream."""
@@ -150,10 +177,14 @@ class InfiMNIST:
 
     def _made(self, ids: Tensor, dtype: torch.dtype) -> Tensor:
         out = torch.empty(len(ids), SIDE, SIDE, dtype=dtype, device=self.device)
-        step = CHUNK["cpu" if self.device.type == "cpu" else "gpu"]
+        step = self._chunk
         for start in range(0, len(ids), step):
             out[start : start + step] = self._deformed(self._index(ids[start : start + step]))
         return out
+
+    @property
+    def _chunk(self) -> int:
+        return CHUNK["cpu" if self.device.type == "cpu" else "gpu"]
 
     def _index(self, ids: Tensor) -> Tensor:
         """Where in the stream these rows are."""

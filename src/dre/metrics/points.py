@@ -23,7 +23,7 @@ def points(rows: Any, name: str, device: Device = "auto") -> Tensor:
     where = pick_device(device)
     if where.type not in ("cpu", "cuda"):
         raise ValueError(f"distances are settled in float64, which device={str(where)!r} may lack; use device='cpu' or 'cuda'")
-    if np.ndim(rows) == 1 and not scipy.sparse.issparse(rows):
+    if len(np.shape(rows)) == 1 and not scipy.sparse.issparse(rows):
         hint = "; labels come after the map" if name == "Y" else ""
         raise ValueError(f"{name} has the shape {np.shape(rows)}; expected rows with columns, (n, d){hint}")
     if _is_there(rows, where) and rows.dtype in (torch.float32, torch.float64) and rows.ndim > 1 and rows.numel():

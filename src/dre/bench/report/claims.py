@@ -10,7 +10,8 @@ from dre.bench.report import wording
 from dre.bench.report.reading import NOT_YET, Reader
 from dre.bench.verdict import CONFIDENCE, DOES_NOT, HOLDS, UNDECIDED, Finding, judge
 
-KINDS = {HOLDS: "good", DOES_NOT: "bad", UNDECIDED: "open"}
+NOT_MEASURED = "not measured"  # of a comparison; a claim is undecided then
+KINDS = {HOLDS: "good", DOES_NOT: "bad", UNDECIDED: "open", NOT_MEASURED: "open"}
 SIGNS = {HOLDS: "✓", DOES_NOT: "✗", UNDECIDED: "?"}
 SEVERAL = {HOLDS: "hold", DOES_NOT: "do not hold"}
 DIGITS = 4
@@ -71,8 +72,8 @@ class Judged:
 def counted(verdicts: list[str]) -> str:
     """
 
-    >>> counted(["holds", "undecided", "holds", "does not hold"])
-    '2 hold, 1 does not hold, 1 undecided'
+    >>> counted(["holds", "undecided", "holds", "not measured", "does not hold"])
+    '2 hold, 1 does not hold, 1 undecided, 1 not measured'
     """
     counts = {verdict: verdicts.count(verdict) for verdict in KINDS if verdict in verdicts}
     return ", ".join(f"{n} {verdict if n == 1 else SEVERAL.get(verdict, verdict)}" for verdict, n in counts.items())
@@ -89,7 +90,7 @@ def _told(finding: Finding, claim: Claim, reader: Reader) -> Told:
     what, expected = _what(comparison, reader), _expected(comparison)
     if finding.missing:
         why = _why(claim, comparison, reader)
-        return Told(what, expected, "–", "–", "–", f"no record of {finding.missing}: {why}", "–", finding.verdict)
+        return Told(what, expected, "–", "–", "–", f"no record of {finding.missing}: {why}", "–", NOT_MEASURED)
     if wording.is_time(comparison.score):
         this, that, low, high = (
             f"{wording.seconds(abs(v))} s" for v in (finding.this, finding.that, finding.low, finding.high)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any
 
 from dre.bench.cells import Cells, planned
+from dre.bench.jobs import Selection, jobs
 from dre.bench.plan import ANYWHERE, Job, Side, Table
 from dre.bench.plans import Plans
 from dre.bench.verdict import value_of
@@ -59,7 +61,7 @@ class Reader:
         reason = table.reason(place.data, place.method, place.panel)
         if reason is not None:
             return Reading({}, remarks=(reason,))
-        seeds = table.seeds_for(place.method)
+        seeds = self.seeds(table, place)
         found = [self._one(place, seed) for seed in seeds]
         remarks: dict[str, list[int]] = {}
         for seed, (_, _, remark) in zip(seeds, found, strict=True):
@@ -75,6 +77,18 @@ class Reader:
             records=records,
             files=tuple(self.cells.path(self.job(place, seed)).name for seed in seeds),
         )
+
+    def seeds(self, table: Table, place: Place) -> tuple[int, ...]:
+        """Those of the table, and those that a claim asks for: what is measured is shown, not a part of it."""
+        asked_for = self._seeds_of_runs.get((place.data, self.plans.methods[place.method].run, place.panel), set())
+        return tuple(sorted(asked_for.union(table.seeds_for(place.method))))
+
+    @cached_property
+    def _seeds_of_runs(self) -> dict[tuple[str, str, str], set[int]]:
+        found: dict[tuple[str, str, str], set[int]] = {}
+        for job in jobs(self.plans, Selection()):
+            found.setdefault((job.data, job.run, job.panel), set()).add(job.seed)
+        return found
 
     def record(self, job: Job) -> tuple[dict[str, Any] | None, str]:
         """What was measured as it is planned now; where there is nothing, the reason."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dre.bench.plan import Table
@@ -14,7 +14,7 @@ from dre.bench.report.tables import TOLERANCE
 
 OURS = ("dre", "dre-paper")  # the default of this package, and the paper's own recipe
 PUBLISHED = "dre-paper"  # what the paper's best method is called in the plans
-SCORES = ("neighborhood_hit", "nearest_neighbor")
+SCORES = ("neighborhood_hit", "nearest_neighbor", "trustworthiness", "shepard_goodness")
 DIGITS = 3
 
 
@@ -24,7 +24,7 @@ class Rival:
 
     title: str  # of the method; none where it is the same one
     value: float
-    rows: str = ""  # where it rests on other rows than ours
+    remark: str = ""  # where it rests on other rows than ours, or not all that could be better were run
 
 
 # Kinds of rivals, each with its head in the table and in a sentence.
@@ -61,9 +61,13 @@ class Balance:
 
     method: str
     rival: str
-    better: tuple[str, ...]
-    same: tuple[str, ...]
-    worse: tuple[str, ...]
+    better: int
+    same: int
+    worse: tuple[str, ...]  # each named: these are what a reader must know
+
+    @property
+    def of(self) -> int:
+        return self.better + self.same + len(self.worse)
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class Summary:
 
 
 def summary(reader: Reader, *, against_paper: bool = True) -> Summary:
-    """``against_paper=False`` leaves out the published values, which say nothing about a quick run."""
+    """``against_paper=False``, for a quick run, leaves out the published values and who is better: they mean nothing there."""
     tables = reader.plans.tables
     beside = tuple(_without_repetition(each for table in tables for each in _beside_of(table, reader)))
     methods = reader.plans.methods
@@ -86,7 +90,7 @@ def summary(reader: Reader, *, against_paper: bool = True) -> Summary:
     if not against_paper:
         rivals = [{kind: rival for kind, rival in each.rivals.items() if kind != "published"} for each in beside]
         beside = tuple(replace(each, rivals=known, differs=True) for each, known in zip(beside, rivals, strict=True))
-        return Summary(heads, beside, _balances(beside, reader), Shortfall(), ())
+        return Summary(heads, beside, (), Shortfall(), ())
     return Summary(heads, beside, _balances(beside, reader), below(reader), tuple(_times(reader)))
 
 
@@ -102,19 +106,18 @@ def _beside_of(table: Table, reader: Reader) -> Iterator[Beside]:
             if not ours:
                 continue
             usual = extent.usual(record for reading in readings.values() for record in reading.records)
-            baselines = [
-                (plans.methods[m].parametric, Rival(plans.methods[m].title, mean, _rows(readings[m], usual, score)))
-                for m, mean in means.items()
-                if not plans.methods[m].ours
-            ]
-            rivals = {
-                "published": _published(table, data, score),
-                "parametric": _best(rival for parametric, rival in baselines if parametric),
-                "by search": _best(rival for parametric, rival in baselines if not parametric),
-            }
+            rivals = {"published": _published(table, data, score)}
+            others = [m for m in table.methods if not plans.methods[m].ours and not readings[m].in_sample]
+            for kind, parametric in (("parametric", True), ("by search", False)):
+                # Which of those that are not run would have embedded new rows by search can't be known.
+                of_kind = [m for m in others if plans.methods[m].parametric is parametric and (parametric or m in means)]
+                known = [
+                    Rival(plans.methods[m].title, means[m], _rows(readings[m], usual, score)) for m in of_kind if m in means
+                ]
+                rivals[kind] = _best(known, of=len(of_kind))
             title = f"{plans.data[data].title}, {wording.score_title(score)}"
-            known = {kind: rival for kind, rival in rivals.items() if rival is not None}
-            yield Beside(title, ours, known, differs=data in table.not_differenced)
+            there = {kind: rival for kind, rival in rivals.items() if rival is not None}
+            yield Beside(title, ours, there, differs=data in table.not_differenced)
 
 
 def _published(table: Table, data: str, score: str) -> Rival | None:
@@ -126,19 +129,23 @@ def _rows(reading: Reading, usual: extent.Extent | None, score: str) -> str:
     return "; ".join(extent.departures(reading.records, usual, score))
 
 
-def _best(rivals: Iterable[Rival]) -> Rival | None:
-    return max(rivals, key=lambda rival: rival.value, default=None)
+def _best(rivals: list[Rival], of: int) -> Rival | None:
+    if not rivals:
+        return None
+    best = max(rivals, key=lambda rival: rival.value)
+    told = [best.remark, f"the best of {len(rivals)} that were run; {of - len(rivals)} not run" if len(rivals) < of else ""]
+    return replace(best, remark="; ".join(filter(None, told)))
 
 
 def _beside(rival: Rival, ours: float | None) -> Shown:
     value = wording.number(rival.value)
     if ours is None:
-        return Shown(f"{value} {rival.title}".strip(), small=rival.rows)
+        return Shown(f"{value} {rival.title}".strip(), small=rival.remark)
     difference = round(ours - rival.value, DIGITS)
     return Shown(
         f"{value} ({wording.signed(difference)}) {rival.title}".strip(),
         shades.of_difference(difference),
-        rival.rows,
+        rival.remark,
         square=shades.square(difference, TOLERANCE),
     )
 
@@ -157,7 +164,9 @@ def _balances(beside: tuple[Beside, ...], reader: Reader) -> tuple[Balance, ...]
                     sorted_out[word].append(f"{each.title} ({wording.signed(difference)}{whom})")
             if any(sorted_out.values()):
                 title = reader.plans.methods[name].title
-                found.append(Balance(title, what, *(tuple(sorted_out[word]) for word in ("better", "same", "worse"))))
+                found.append(
+                    Balance(title, what, len(sorted_out["better"]), len(sorted_out["same"]), tuple(sorted_out["worse"]))
+                )
     return tuple(found)
 
 

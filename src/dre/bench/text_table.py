@@ -1,0 +1,168 @@
+"""A table in a text file: what stands between its columns, its header, its numbers, and its column of labels."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+KINDS = (".csv", ".tsv")
+LOOKED_AT = 20  # lines, to see what stands between the columns
+MISSING = {"", "na", "n/a", "nan", "none", "null", "inf", "-inf", "?", "-", "."}  # values in a first line, and no names
+COUNTED_FROM = 4  # columns with the names 0, 1, 2, …, as pandas gives them; fewer may be a row of data
+MOST_LISTED = 20  # names of columns in an error
+WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?")  # 007 and 1_2 are names, whatever float() says
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of numbers, and what was beside them."""
+
+    values: Array  # (n, d), or images (n, h, w)
+    columns: list[str] | None = None  # the names of the d columns, where there is a header
+    labels: Array | None = None  # (n,)
+    named_rows: bool = False  # whether there was a column with the names of the rows, which is left out
+
+
+def cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line by line its number and its values; a blank line has none."""
+    return _split(path, _delimiter(path))
+
+
+def _delimiter(path: Path) -> str:
+    """In a .csv a tab or a semicolon that is in every one of the first lines, and else the comma."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    for mark in "\t;":
+        widths = [len(values) for _, values in islice(_split(path, mark), LOOKED_AT) if values]
+        if widths and min(widths) > 1:
+            return mark
+    return ","
+
+
+def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        try:
+            for values in reader:
+                yield reader.line_num, [value.strip() for value in values]
+        except UnicodeDecodeError as problem:
+            raise ValueError(f"{path} is not text in UTF-8 ({problem.reason}): save it as CSV UTF-8") from problem
+        except csv.Error as problem:
+            raise ValueError(f"{path}, line {reader.line_num}: {problem}; expected values between commas") from problem
+
+
+def read_table(path: Path, label_column: str | None = None) -> Table:
+    """All columns as numbers, but for the names of the rows and the labels."""
+    lines = ((line, values) for line, values in cells(path) if values)
+    head = next(lines, None)
+    if head is None:
+        raise ValueError(f"{path} is empty")
+    width, names = len(head[1]), head[1] if label_column in head[1] or _is_header(head[1]) else None
+    left_out = {0} if names is not None and names_rows(names) else set()
+    labelled = None if label_column is None else _place_of_labels(path, names, label_column)
+    kept = [i for i in range(width) if i not in left_out and i != labelled]
+    if not kept:
+        raise ValueError(f"{path} has no column beside {label_column!r}: expected columns of numbers too")
+    numbers, labels = array("d"), []
+    for line, values in lines if names is not None else chain([head], lines):
+        if len(values) != width:
+            raise ValueError(f"{path}, line {line} has {len(values)} values, the first {width}: there must be as many in each")
+        found = _finite([values[i] for i in kept])
+        if found is None:
+            wrong = next(i for i in kept if _finite([values[i]]) is None)
+            where = f"{path}, line {line}, column {wrong + 1}"
+            raise ValueError(_not_a_number(where, values[wrong], names[wrong] if names else ""))
+        numbers.extend(found)
+        if labelled is not None:
+            if not values[labelled]:
+                raise ValueError(f"{path}, line {line}: the label is empty; give it a name, or drop that row")
+            labels.append(values[labelled])
+    if not numbers:
+        raise ValueError(f"{path} has a header, and no rows")
+    return Table(
+        np.frombuffer(numbers).reshape(-1, len(kept)),
+        columns=None if names is None else [names[i] for i in kept],
+        labels=None if labelled is None else typed(labels),
+        named_rows=bool(left_out),
+    )
+
+
+def _place_of_labels(path: Path, names: list[str] | None, wanted: str) -> int:
+    if names is None:
+        raise ValueError(f"{path} has no header, and no column {wanted!r}: begin it with a line of the names of its columns")
+    known = [name for name in names if name]
+    if wanted not in known:
+        shown = ", ".join(known[:MOST_LISTED]) + (f", … ({len(known):,} in all)" if len(known) > MOST_LISTED else "")
+        close = difflib.get_close_matches(wanted, known, n=1)
+        raise ValueError(
+            f"{path} has no column {wanted!r}; its columns: {shown}." + (f" Did you mean {close[0]!r}?" if close else "")
+        )
+    if known.count(wanted) > 1:
+        raise ValueError(f"{path} has {known.count(wanted)} columns {wanted!r}: rename all but one")
+    return names.index(wanted)
+
+
+def _is_header(values: list[str]) -> bool:
+    """Whether none of them is a number, and not all are values that are missing; or they count the columns, as pandas does."""
+    names = values[1:] if names_rows(values) else values
+    if len(names) >= COUNTED_FROM and names == [str(i) for i in range(len(names))]:
+        return True
+    return all(_finite([name]) is None for name in names) and any(name.lower() not in MISSING for name in names)
+
+
+def names_rows(header: list[str]) -> bool:
+    """Whether the first column has no name: pandas and R so write the names of the rows."""
+    return len(header) > 1 and not header[0]
+
+
+def _finite(values: list[str]) -> list[float] | None:
+    try:
+        numbers = [float(value) for value in values]
+    except ValueError:
+        return None
+    return numbers if all(map(math.isfinite, numbers)) else None
+
+
+def _not_a_number(where: str, value: str, name: str) -> str:
+    column = f" ({name!r})" if name else ""
+    if value.lower() in MISSING:
+        return f"{where}{column} is missing ({value!r}): drop that row, or fill it in with sklearn.impute.SimpleImputer"
+    return f"{where}{column} is not a number: {value!r}; {_remedy(value, name)}"
+
+
+def _remedy(value: str, name: str) -> str:
+    if ";" in value or "\t" in value:
+        return "separate the columns by the same character in all lines"
+    if NUMBER.fullmatch(value.replace(",", ".", 1)):
+        return "write decimals with a point"
+    if _is_complex(value):
+        return "give the real and imaginary part of complex numbers a column each"
+    labels = f"; if these are labels, pass --label-column {name!r}" if name else ""
+    return f"leave that column out, or encode it as numbers{labels}"
+
+
+def _is_complex(value: str) -> bool:
+    try:
+        complex(value)
+    except ValueError:
+        return False
+    return True
+
+
+def typed(labels: list[str]) -> Array:
+    """As numbers where all are written like numbers: so they are sorted, and fractions get a scale of colours."""
+    if all(map(WHOLE.fullmatch, labels)):
+        return np.array(labels, dtype=np.int64)
+    return np.array(labels, dtype=np.float64 if all(map(NUMBER.fullmatch, labels)) else str)
