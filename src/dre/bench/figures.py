@@ -150,10 +150,10 @@ class _Shelf:
             names, codes = named_codes(np.concatenate(list(wanted.values())), sum(map(len, wanted.values())))
             start = 0 if row.part == "train" else len(wanted["train"])
             own = codes[start : start + len(wanted[row.part])]
-            titles = [str(name) for name in names]
-            if row.level is None and dataset.label_names:
-                titles = [dataset.label_names[int(name)] for name in names]
-            self._labels[key] = _Labels([str(name) for name in names], titles, own, class_colours(len(names)))
+            called = [str(name) for name in names]
+            named = row.level is None and dataset.label_names
+            titles = [dataset.label_names[int(name)] for name in names] if named else called
+            self._labels[key] = _Labels(called, titles, own, class_colours(len(names)))
         return self._labels[key]
 
     def _dataset(self, name: str) -> Dataset:
