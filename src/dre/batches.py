@@ -128,8 +128,8 @@ class Edges(Batches, name="edges", along_graph=True):
         u = torch.rand(self.size, generator=generator, device=upto.device, dtype=torch.double)
         slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
         heads, tails = slot // graph.indices.shape[1], graph.indices.ravel()[slot]
-        near = torch.arange(self.size, 2 * self.size, device=slot.device)
-        near = torch.cat([near, torch.zeros_like(near)])[:, None]  # a head is drawn to its tail, a tail to nothing
+        tail = torch.arange(self.size, 2 * self.size, device=slot.device)
+        near = torch.cat([tail, tail])[:, None]  # a head is drawn to its tail, a tail, with weight 0, to itself
         weight = torch.ones(2 * self.size, 1, device=slot.device)
         weight[self.size :] = 0.0
         return Batch(torch.cat([heads, tails]), Pairs(near, weight))

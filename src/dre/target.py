@@ -15,17 +15,13 @@ from dre.neighbors import Neighbors
 class Pairs(NamedTuple):
     """Weights among the rows of a batch; **each pair stands once**, so that sums over i ≠ j are twice the sum over these.
 
-    ``near`` (b, k) holds positions in the batch, with weight 0 where a neighbour is not in it; its shape depends on the batch
-    size alone, so that a device never waits for the host. ``None`` means every position: the weights are (b, b), zero on and
-    below the diagonal.
+    ``near`` (b, k) holds positions in the batch, the row's own with weight 0 where a neighbour is not in it; its shape depends
+    on the batch size alone, so that a device never waits for the host. ``None`` means every position: the weights are (b, b),
+    zero on and below the diagonal.
     """
 
     near: Tensor | None
     weight: Tensor
-
-    def at(self, values: Tensor) -> Tensor:
-        """The entries of a (b, b) matrix that belong to the weights."""
-        return values if self.near is None else values.gather(1, self.near)
 
     def dense(self, b: int) -> Tensor:
         """The whole symmetric (b, b) matrix."""
@@ -60,11 +56,12 @@ class Graph:
         self._position = torch.full((len(self.indices),), -1, dtype=torch.long, device=self.indices.device)
 
     def block(self, ids: Tensor) -> Pairs:
-        self._position[ids] = torch.arange(len(ids), device=ids.device)
+        own = torch.arange(len(ids), device=ids.device)
+        self._position[ids] = own
         near = self._position[self.indices[ids]]
         self._position[ids] = -1
-        weight = self.weight[ids].masked_fill(near < 0, 0.0)
-        return Pairs(near.clamp_min(0), weight)
+        away = near < 0
+        return Pairs(near.where(~away, own[:, None]), self.weight[ids].masked_fill(away, 0.0))
 
 
 class InBatch:

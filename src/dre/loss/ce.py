@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from dre.loss import Loss
-from dre.loss.kernel import curve, log_squared, off_diagonal, squared_distances
+from dre.loss.all_pairs import over_all, over_target
+from dre.loss.kernel import Attraction, LogOdds, Repulsion, curve
 from dre.target import Pairs
 
 
@@ -34,16 +33,13 @@ class CE(Loss, name="ce"):
             raise ValueError(f"negatives={self.negatives}: must be positive, or None for the exact cross entropy")
 
     def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
-        a, b = curve(self.min_dist, self.spread)
+        odds = LogOdds(*curve(self.min_dist, self.spread))
         rows, v = len(y), pairs.weight
-        # log((1 - w) / w) = log a + 2b log d, and log(1 - w) follows from it without cancellation
-        odds = math.log(a) + b * log_squared(squared_distances(y))
-        repulsion = off_diagonal(softplus(-odds, threshold=40), 0.0).sum()  # Σ -log(1 - w) over i ≠ j
-        entropy = v.xlogy(v) + (1 - v).xlogy(1 - v)
-        at = pairs.at(odds)
+        repulsion = 2 * over_all(y, Repulsion(odds))  # Σ -log(1 - w) over i ≠ j
         if self.negatives is None:
+            entropy = v.xlogy(v) + (1 - v).xlogy(1 - v)
             # Σ -v log w - (1 - v) log(1 - w) = Σ v·odds - Σ log(1 - w)
-            return (2 * (entropy + v * at).sum() + repulsion) / rows
-        attraction = 2 * (v * softplus(at, threshold=40)).sum()
+            return (2 * (entropy.sum() + over_target(y, pairs, odds)) + repulsion) / rows
+        attraction = 2 * over_target(y, pairs, Attraction(odds))
         share = self.negatives * 2 * v.sum() / (rows * (rows - 1))
         return (attraction + share * repulsion) / rows

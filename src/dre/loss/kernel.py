@@ -1,69 +1,82 @@
-"""Squared distances in the map, and the curve that UMAP lays through them: what the losses share."""
+"""The curves of the losses: how a pair's part in them depends on its squared distance in the map."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 SMALLEST_SQUARE, STEEPEST_SQUARE = 1e-12, 1e-4
 
 
-class _SquaredDistances(torch.autograd.Function):
-    """Differences, not a matrix product: in the map close pairs matter most, and |a|² + |b|² - 2ab loses them.
+@dataclass(frozen=True)
+class Student:
+    """(1 + d²)^-exponent: how near a pair is in t-SNE's map."""
 
-    Backward needs no (b, b, c) tensor either: with S = G + Gᵀ the gradient of row i is 2 Σj Sij (yi - yj).
+    exponent: float
+
+    def __call__(self, squared: Tensor) -> tuple[Tensor, Tensor]:
+        base = squared.add_(1)
+        if self.exponent == 1:
+            value = base.reciprocal()
+        elif self.exponent == 0.75:  # roots are quicker than powers
+            root = base.sqrt()
+            value = root.mul_(root.sqrt()).reciprocal_()
+        else:
+            value = base.pow(-self.exponent)
+        return value, (value / base).mul_(-self.exponent)
+
+
+@dataclass(frozen=True)
+class LogStudent:
+    """exponent · log(1 + d²): its negative logarithm."""
+
+    exponent: float
+
+    def __call__(self, squared: Tensor) -> tuple[Tensor, Tensor]:
+        return squared.log1p().mul_(self.exponent), self.exponent / squared.add_(1)
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """log((1 - w) / w) = log a + 2b log d, for UMAP's membership w = 1 / (1 + a·d^2b).
+
+    Points that lie on each other neither have an infinite loss nor throw the network: the value ends at a distance of 1e-6;
+    the derivative in d is 2b/d down to a distance of 0.01, and falls to 0 below it.
     """
 
-    @staticmethod
-    def forward(ctx: Any, y: Tensor) -> Tensor:
-        ctx.save_for_backward(y)
-        squared = (y[:, None, 0] - y[None, :, 0]).square_()
-        for c in range(1, y.shape[1]):
-            squared += (y[:, None, c] - y[None, :, c]).square_()
-        return squared
+    a: float
+    b: float
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        (y,) = ctx.saved_tensors
-        y = y - y.mean(0)
-        both = grads[0] + grads[0].T
-        gradient: Tensor = 2 * (both.sum(1, keepdim=True) * y - both @ y)
-        return gradient
+    def __call__(self, squared: Tensor) -> tuple[Tensor, Tensor]:
+        value = squared.clamp_min(SMALLEST_SQUARE).log_().mul_(self.b).add_(math.log(self.a))
+        return value, self.b / squared.clamp_min_(STEEPEST_SQUARE)
 
 
-def squared_distances(y: Tensor) -> Tensor:
-    """(b, b) squared Euclidean distances between the rows of y (b, c)."""
-    squared: Tensor = _SquaredDistances.apply(y)  # type: ignore[no-untyped-call]
-    return squared
+@dataclass(frozen=True)
+class Repulsion:
+    """-log(1 - w) of UMAP's membership, from the odds and so without cancellation."""
+
+    odds: LogOdds
+
+    def __call__(self, squared: Tensor) -> tuple[Tensor, Tensor]:
+        odds, slope = self.odds(squared)
+        return softplus(-odds, threshold=40), slope.mul_(odds.sigmoid().sub_(1))
 
 
-class _LogSquared(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, squared: Tensor) -> Tensor:
-        ctx.save_for_backward(squared)
-        return squared.clamp_min(SMALLEST_SQUARE).log_()
+@dataclass(frozen=True)
+class Attraction:
+    """-log w of UMAP's membership."""
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        squared: Tensor = ctx.saved_tensors[0]
-        return grads[0] / squared.clamp_min(STEEPEST_SQUARE)
+    odds: LogOdds
 
-
-def log_squared(squared: Tensor) -> Tensor:
-    """log d², for which points that lie on each other neither have an infinite loss nor throw the network.
-
-    Its value ends at a distance of 1e-6. Its derivative in d is 2/d down to a distance of 0.01, and falls to 0 below it.
-    """
-    log: Tensor = _LogSquared.apply(squared)  # type: ignore[no-untyped-call]
-    return log
-
-
-def off_diagonal(values: Tensor, fill: float) -> Tensor:
-    return values.masked_fill(torch.eye(len(values), dtype=torch.bool, device=values.device), fill)
+    def __call__(self, squared: Tensor) -> tuple[Tensor, Tensor]:
+        odds, slope = self.odds(squared)
+        return softplus(odds, threshold=40), slope.mul_(odds.sigmoid())
 
 
 @lru_cache(maxsize=64)

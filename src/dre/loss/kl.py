@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 
+import torch
 from torch import Tensor
 
 from dre.loss import Loss
-from dre.loss.kernel import off_diagonal, squared_distances
+from dre.loss.all_pairs import over_all, over_target
+from dre.loss.kernel import LogStudent, Student
 from dre.target import Pairs
 
 
@@ -27,7 +29,8 @@ class KL(Loss, name="kl"):
             raise ValueError(f"alpha={self.alpha}: must be positive")
 
     def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
-        log_kernel = -(self.alpha + 1) / 2 * squared_distances(y).log1p()
-        log_z = off_diagonal(log_kernel, -math.inf).ravel().logsumexp(0)
-        p = pairs.weight / (2 * pairs.weight.sum()).clamp_min(1e-30)  # a batch without any pair only repels
-        return 2 * (p.xlogy(p) - p * pairs.at(log_kernel)).sum() + log_z
+        exponent = (self.alpha + 1) / 2
+        log_z = (2 * over_all(y, Student(exponent))).clamp_min(torch.finfo(y.dtype).tiny).log()
+        total = (2 * pairs.weight.sum()).clamp_min(1e-30)  # a batch without any pair only repels
+        p = pairs.weight / total
+        return 2 * (p.xlogy(p).sum() + over_target(y, pairs, LogStudent(exponent)) / total) + log_z
