@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from dre.augment import AUGMENTS, Augment
+from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import FittedMap
@@ -169,7 +169,7 @@ _TEXTS: dict[str, tuple[type, Callable[[str], Any]]] = {
     "schedule": (Schedule, Schedule.parse),
     "encoder": (Encoder, ENCODERS.parse),
     "batches": (Batches, BATCHES.parse),
-    "augment": (Augment, AUGMENTS.parse),
+    "augment": (Augment, parse_augment),
 }
 
 
@@ -182,7 +182,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return {type(value).__name__: [encode(item) for item in value]}
     for kind, (cls, _) in _TEXTS.items():
-        if isinstance(value, cls):
+        if isinstance(value, cls) and getattr(value, "has_text", True):
             return {kind: str(value)}
     if isinstance(value, (Recipe, Optimiser)):
         return {type(value).__name__.lower(): {field.name: encode(getattr(value, field.name)) for field in fields(value)}}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from torch import nn
 
-from dre.augment import Augment
+from dre.augment import Augmenting
 from dre.batches import Batches
 from dre.encoder import Encoder
 from dre.estimator import DRE
@@ -26,7 +26,7 @@ class DeepTSNE(DRE):
         perplexity: float = 30,
         encoder: str | Encoder | nn.Module | None = None,
         training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
-        augment: str | Augment | None = None,
+        augment: Augmenting = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -55,7 +55,7 @@ class DeepUMAP(DRE):
         min_dist: float = 0.1,
         encoder: str | Encoder | nn.Module | None = None,
         training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
-        augment: str | Augment | None = None,
+        augment: Augmenting = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,

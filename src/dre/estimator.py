@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from dre.archive import decode, encode, load_map, save_map, sound
-from dre.augment import AUGMENTS, Augment
+from dre.augment import Augment, Augmenting, Own, parse_augment
 from dre.augment.noise import Noise
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
@@ -65,8 +65,9 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     training : (batches, learning rate), optional
         ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``, and the rate an ``Optimiser``; either
         may be None.
-    augment : str or Augment, optional
-        Random changes to the rows in training: ``"noise(0.5)"``; ``"none"`` turns off that of the recipe.
+    augment : str, Augment or callable, optional
+        Random changes to the rows in training: ``"noise(0.5)"``, ``"affine + flip"``, a function from a batch of scaled rows
+        to one of the same shape; ``"none"`` turns off that of the recipe.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
     random_state : int, RandomState or None
@@ -94,7 +95,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         umap: tuple[int | None, float | None] | None = None,
         recursions: int | None = None,
         training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
-        augment: str | Augment | None = None,
+        augment: Augmenting = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -263,8 +264,16 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             encoder=read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
             batches=read("batches", batches, BATCHES.parse, Batches, int),
             optimiser=rate if isinstance(rate, Optimiser) else number("the learning rate", rate),
-            augment=Noise(0) if self.augment == "none" else read("augment", self.augment, AUGMENTS.parse, Augment),
+            augment=self._said_of_augmenting(),
         )
+
+    def _said_of_augmenting(self) -> Augment | None:
+        if isinstance(self.augment, str) and self.augment == "none":
+            return Noise(0)
+        if callable(self.augment) and not isinstance(self.augment, (Augment, type)):
+            return Own(self.augment)
+        said: Augment | None = read("augment", self.augment, parse_augment, Augment)
+        return said
 
     def _shown(self) -> list[Observer]:
         bar = self.verbose or (self.verbose is None and someone_watches())

@@ -34,7 +34,7 @@ class Optimiser:
     def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int) -> tuple[torch.optim.Adam, Callable[[], None]]:
         """The optimiser of one stage, and what makes one step with it."""
         weights = [p for p in parameters if p.requires_grad]
-        fused = all(p.is_cuda for p in weights)
+        fused = all(p.device.type in ("cpu", "cuda") for p in weights)
         adam = torch.optim.Adam(weights, lr=lr, eps=self.eps, fused=fused)
         cycle = torch.optim.lr_scheduler.OneCycleLR(adam, lr, total_steps=max(2, steps)) if self.policy == "one-cycle" else None
 

@@ -12,7 +12,7 @@ from torch import nn
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
-from dre.augment import AUGMENTS, Augment
+from dre.augment import Augment, parse_augment
 from dre.augment.noise import Noise
 from dre.batches import BATCHES, Auto, Batches, Fixed
 from dre.encoder import ENCODERS, Encoder
@@ -40,7 +40,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Texts are read, as everywhere."""
-        readers = {"schedule": Schedule.parse, "encoder": ENCODERS.parse, "batches": BATCHES.parse, "augment": AUGMENTS.parse}
+        readers = {"schedule": Schedule.parse, "encoder": ENCODERS.parse, "batches": BATCHES.parse, "augment": parse_augment}
         for name, read in readers.items():
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, read(getattr(self, name)))

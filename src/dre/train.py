@@ -109,6 +109,8 @@ def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, 
     recipe = recipe.fitted_to(rows.shape[0])
     for stage in recipe.schedule:  # what can't be done is said before anything is trained
         recipe.batches.check_scope(stage.affinity.over)
+    if recipe.augment is not None:
+        recipe.augment.check(rows.shape[1:])
     check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
     random = PrivateRandom(seed, runtime.device)
     run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random)

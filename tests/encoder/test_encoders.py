@@ -12,10 +12,11 @@ from dre.encoder import ENCODERS
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
+from dre.encoder.strided import Strided
 
 VECTORS = [(1,), (7,), (50,)]
 IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]
-READS_ONLY_IMAGES = {"model-b"}
+READS_ONLY_IMAGES = {"model-b", "strided"}
 NAMES = sorted(ENCODERS.members())
 CASES = [(name, shape) for name in NAMES for shape in IMAGES + ([] if name in READS_ONLY_IMAGES else VECTORS)]
 
@@ -71,7 +72,7 @@ def test_the_sources_h1_h2_and_on_are_tensors_with_an_entry_per_row(name):
 def test_the_sources_are_read_after_the_activation(name):
     network = ENCODERS.parse(name).build((1, 6, 5), 2)
     for block in sources(network).values():
-        assert isinstance(list(block.modules())[-1], nn.ReLU)
+        assert isinstance(list(block.modules())[-1], (nn.ReLU, nn.GELU))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,6 +95,7 @@ def test_every_weight_gets_a_gradient(name):
         ModelB(filters=(4, 8, 16)),
         ModelB(filters=(4,)),
         ModelB(filters=(8,)),
+        Strided(filters=(8, 16, 32)),
     ],
     ids=str,
 )
@@ -167,3 +169,13 @@ def test_an_mlp_has_as_many_blocks_as_it_is_deep():
     network = MLP(16, depth=5).build((9,), 2)
     assert list(sources(network)) == ["h1", "h2", "h3", "h4", "h5"]
     assert [layer.out_features for layer in layers(network, nn.Linear)] == [16] * 5 + [2]
+
+
+def test_strided_convolutions_halve_the_image_and_have_batch_norm_and_gelu():
+    features = Strided().build((1, 28, 28), 2).features
+    assert [(c.in_channels, c.out_channels, c.stride) for c in layers(features, nn.Conv2d)] == [
+        (1, 64, (2, 2)),
+        (64, 128, (2, 2)),
+    ]
+    assert [type(module) for module in features.children()] == [*[nn.Conv2d, nn.BatchNorm2d, nn.GELU] * 2, nn.Flatten]
+    assert features(torch.zeros(2, 1, 28, 28)).shape == (2, 128 * 7 * 7)

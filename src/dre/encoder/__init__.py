@@ -63,12 +63,14 @@ class Network(nn.Module):
         return y
 
 
-def dense_blocks(widths: Sequence[int], *, norm: Callable[[int], nn.Module] | None) -> list[nn.Module]:
-    """One block per step of ``widths``: dense, a norm if asked for, ReLU."""
+def dense_blocks(
+    widths: Sequence[int], *, norm: Callable[[int], nn.Module] | None, activation: Callable[[], nn.Module] = nn.ReLU
+) -> list[nn.Module]:
+    """One block per step of ``widths``: dense, a norm if asked for, an activation."""
     blocks: list[nn.Module] = []
     for before, after in pairwise(widths):
         middle = [norm(after)] if norm is not None else []
-        blocks.append(nn.Sequential(nn.Linear(before, after), *middle, nn.ReLU()))
+        blocks.append(nn.Sequential(nn.Linear(before, after), *middle, activation()))
     return blocks
 
 

@@ -1,0 +1,24 @@
+"""Values left out at random: a row must be known by what is left of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dre.augment import Augment, drawn
+
+
+@dataclass(frozen=True)
+class Dropout(Augment, name="dropout"):
+    """Sets this share of the values to their mean, and leaves the others as they are."""
+
+    share: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1:
+            raise ValueError(f"share={self.share}: must be at least 0 and below 1")
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return x * (drawn(x, generator, 0, 1, *x.shape[1:]) >= self.share)
