@@ -73,3 +73,16 @@ def test_the_histogram_of_the_gpu_holds_its_bound():
 def test_rows_that_are_on_the_gpu_stay_there():
     rows = torch.from_numpy(IMAGES.reshape(400, -1)).cuda()
     assert points(rows, "X").data_ptr() == rows.data_ptr()
+
+
+@pytest.mark.parametrize("batches", ["fixed(150)", "redrawn(130)", "edges(64)"])
+@pytest.mark.parametrize("augment", ["none", "noise(0.3)", "affine + flip"])
+@pytest.mark.parametrize("loss", ["kl", "kl(alpha=0.5)", "ce"])
+def test_steps_that_are_replayed_learn_what_steps_that_are_made_learn(batches, augment, loss, monkeypatch):
+    over = ", over=batch" if batches.startswith("fixed") else ""
+    schedule = f"x: gaussian(10{over}) -> {loss} * 6; h1: gaussian(10{over}) -> {loss} * 4"
+    settings = {"encoder": "strided(filters=8/16)", "training": (batches, 1e-3), "augment": augment, "random_state": 0}
+    replayed = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
+    monkeypatch.setattr("dre.train.Run.is_recorded", False)
+    made = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
+    assert np.abs(replayed.embedding_ - made.embedding_).max() < 0.05 * made.embedding_.std()

@@ -31,6 +31,7 @@ CORE = {
     "rows",
     "runtime",
     "schedule",
+    "step",
     "target",
     "train",
 }

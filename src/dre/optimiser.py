@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
@@ -31,18 +31,29 @@ class Optimiser:
             if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
                 raise ValueError(f"{name}={value!r}: must be a positive number")
 
-    def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int) -> tuple[torch.optim.Adam, Callable[[], None]]:
-        """The optimiser of one stage, and what makes one step with it."""
-        weights = [p for p in parameters if p.requires_grad]
+    def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int, *, recorded: bool = False) -> Descent:
+        """What makes the steps of one stage; ``recorded`` where they are to be replayed on a GPU as they were once made."""
+        return Descent(self, [p for p in parameters if p.requires_grad], lr, steps, recorded=recorded)
+
+
+class Descent:
+    """Adam and its rate, on the way through one stage."""
+
+    def __init__(self, plan: Optimiser, weights: list[nn.Parameter], lr: float, steps: int, *, recorded: bool) -> None:
         fused = all(p.device.type in ("cpu", "cuda") for p in weights)
-        adam = torch.optim.Adam(weights, lr=lr, eps=self.eps, fused=fused)
-        cycle = torch.optim.lr_scheduler.OneCycleLR(adam, lr, total_steps=max(2, steps)) if self.policy == "one-cycle" else None
+        rate = torch.tensor(lr, device=weights[0].device) if recorded else lr  # a replay reads the rate where it once was
+        self.adam = torch.optim.Adam(weights, lr=rate, eps=plan.eps, fused=fused, capturable=recorded)
+        cycle = plan.policy == "one-cycle"
+        self._rate = torch.optim.lr_scheduler.OneCycleLR(self.adam, lr, total_steps=max(2, steps)) if cycle else None
+        self._weights, self._clip = weights, plan.clip
 
-        def step() -> None:
-            if self.clip is not None:
-                nn.utils.clip_grad_norm_(weights, self.clip)
-            adam.step()
-            if cycle is not None:
-                cycle.step()
+    def update(self) -> None:
+        """Move the weights along their gradients."""
+        if self._clip is not None:
+            nn.utils.clip_grad_norm_(self._weights, self._clip)
+        self.adam.step()
 
-        return adam, step
+    def next_rate(self) -> None:
+        """After every update; never recorded."""
+        if self._rate is not None:
+            self._rate.step()

@@ -18,6 +18,7 @@ class Runtime:
 
     device: torch.device
     precision: str = "float32"
+    records: bool = False  # whether the steps of a training may be recorded and replayed
 
     @classmethod
     def on(cls, device: str | torch.device = "auto", precision: str = "auto") -> Runtime:
@@ -26,7 +27,7 @@ class Runtime:
             raise ValueError(f"precision={precision!r}; known: {', '.join(PRECISIONS)}")
         if precision == "auto":
             precision = "bfloat16" if chosen.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
-        return cls(chosen, precision)
+        return cls(chosen, precision, records=chosen.type == "cuda")
 
     def autocast(self) -> AbstractContextManager[object]:
         if self.precision == "float32":

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from dre.batches import Batch, Batches
+from dre.encoder import Encoder
 from dre.forward import check_sources, outputs
 from dre.neighbors import nearest
+from dre.optimiser import Descent
 from dre.recipe import Recipe
 from dre.rows import Rows
 from dre.runtime import PrivateRandom, Runtime
 from dre.schedule import Stage
-from dre.target import Graph, InBatch, Target
+from dre.step import Plain, Recorded, Step
+from dre.target import Graph, InBatch, Pairs, Target
 
 Weights = dict[str, Tensor]
 
@@ -48,6 +52,12 @@ class Run:
 
     def end_fit(self) -> None:
         self.ending = "fit"
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether steps are recorded on a GPU: those of our own networks and augmentations, of which all is known."""
+        own = isinstance(self.recipe.encoder, Encoder) and (self.recipe.augment is None or self.recipe.augment.has_text)
+        return self.runtime.records and own
 
     @property
     def plan(self) -> Stage:
@@ -133,7 +143,10 @@ def _one_stage(run: Run) -> Iterator[Event]:
     yield StageBegan(run, target, batches, time.perf_counter() - began)
 
     steps = stage.epochs * batches.steps(n)
-    run.optimiser, step = run.recipe.optimiser.start(run.encoder.parameters(), stage.lr or run.recipe.optimiser.lr, steps)
+    rate = stage.lr or run.recipe.optimiser.lr
+    descent = run.recipe.optimiser.start(run.encoder.parameters(), rate, steps, recorded=run.is_recorded)
+    run.optimiser = descent.adam
+    step = _step(run, descent)
     epochs = batches.epochs(target, n, run.generator, run.seed)
     for run.epoch in range(stage.epochs):
         if stage.refresh and run.epoch and run.epoch % stage.refresh == 0:
@@ -142,19 +155,20 @@ def _one_stage(run: Run) -> Iterator[Event]:
                 break
             target = make_target(run, stage)
             epochs = batches.epochs(target, n, run.generator, run.seed)
-        yield from _one_epoch(run, next(epochs), step)
+        yield from _one_epoch(run, next(epochs), step, descent)
         if run.ending:
             break
     yield StageEnded(run, run.weights())
 
 
-def _one_epoch(run: Run, batches: Iterable[Batch], step: Callable[[], None]) -> Iterator[Event]:
+def _one_epoch(run: Run, batches: Iterable[Batch], step: Step, descent: Descent) -> Iterator[Event]:
     began, rows, count = time.perf_counter(), 0, 0
     total = torch.zeros((), device=run.runtime.device)
     for batch in batches:
-        with run.random():
-            loss = learn(run, batch)
-            step()
+        x = run.rows.take(batch.ids)
+        with nullcontext() if run.is_recorded else run.random():
+            loss = step(x, batch)
+        descent.next_rate()
         run.steps += 1
         total, rows, count = total + loss, rows + len(batch.ids), count + 1
         yield Tick(run, loss, len(batch.ids))
@@ -169,14 +183,22 @@ def _one_epoch(run: Run, batches: Iterable[Batch], step: Callable[[], None]) -> 
     yield EpochEnded(run, mean, rows, time.perf_counter() - began)
 
 
-def learn(run: Run, batch: Batch) -> Tensor:
-    """Forward, loss and backward for one batch; the gradients are left in the encoder's parameters."""
-    x = run.rows.take(batch.ids)
+def _step(run: Run, descent: Descent) -> Step:
+    def learn(x: Tensor, pairs: Pairs) -> Tensor:
+        loss = gradients(run, x, pairs)
+        descent.update()
+        return loss
+
+    return Recorded(learn, run.generator) if run.is_recorded else Plain(learn)
+
+
+def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:
+    """Forward, loss and backward for the rows of one batch; the gradients are left in the encoder's parameters."""
     if run.recipe.augment is not None:
         x = run.recipe.augment(x, run.generator)
     with run.runtime.autocast():
         y = run.encoder(x)
-    loss = run.plan.loss(y.float(), batch.pairs)
+    loss = run.plan.loss(y.float(), pairs)
     run.encoder.zero_grad(set_to_none=True)
     loss.backward()
     return loss.detach()

@@ -14,7 +14,7 @@ from dre.augment.warp import linear
 
 @dataclass(frozen=True)
 class Affine(Augment, name="affine", reads_images=True):
-    """Turns by up to ``degrees``; moves by up to the share ``shift`` of a side; enlarges by up to ``scale``; shears by ``shear``."""
+    """Turns by up to ``degrees``, moves by up to the share ``shift`` of a side, enlarges by ``scale``, shears by ``shear``."""
 
     degrees: float = 12.0
     _: KW_ONLY

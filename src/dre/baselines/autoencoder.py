@@ -114,7 +114,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Both networks, in place, and one record per epoch."""
         parts = Redrawn(self.batch_size).steps(rows.shape[0])
         epochs = _enough(parts) if self.epochs is None else self.epochs
-        _, step = Optimiser(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
+        descent = Optimiser(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
         history: list[dict[str, Any]] = []
         with bar("auto-encoder", epochs * parts, self.verbose) as tick:
             for epoch in range(epochs):
@@ -122,7 +122,8 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 order = torch.randperm(rows.shape[0], generator=generator, device=generator.device)
                 for ids in torch.tensor_split(order, parts):  # even parts: batch norm can't use a leftover of one row
                     total += learn(both, rows.take(ids), runtime)
-                    step()
+                    descent.update()
+                    descent.next_rate()
                     tick()
                 history.append({"epoch": epoch, "loss": float(total) / parts, "seconds": time.perf_counter() - began})
                 check_error(history[-1]["loss"], epoch, of="the reconstruction error", remedy="pass a lower learning_rate")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -27,13 +26,12 @@ from dre.fitted import SLICES, embed
 from dre.forward import chunk_rows
 from dre.inputs import seed_from
 from dre.notation import unknown
-from dre.optimiser import Optimiser
+from dre.optimiser import Descent, Optimiser
 from dre.rows import ArrayRows, Scaling, chunks
 from dre.runtime import PrivateRandom, full_precision, pick_device
 
 TEACHERS: dict[str, Any] = {"tsne": OpenTSNE, "umap": UMAP}
 ADAM = Optimiser(1e-3, eps=1e-7, policy="constant")
-Started = tuple[torch.optim.Adam, Callable[[], None]]
 WIDTHS = (256, 512, 256)
 ASIDE = 0.05  # of the rows, which tell when to stop and are not learned from
 WORTH = 1e-5  # what the error on these must fall by to count as better
@@ -170,14 +168,14 @@ class Lesson:
         aside = max(1, round(ASIDE * len(x)))
         order = torch.randperm(len(x), generator=generator)
         asked, learned = order[:aside].to(x.device), order[aside:]
-        adam, step = ADAM.start(network.parameters(), ADAM.lr, self.epochs)
+        descent = ADAM.start(network.parameters(), ADAM.lr, self.epochs)
         history: list[dict[str, Any]] = []
         best, best_epoch, weights = math.inf, 0, network.state_dict()
         with full_precision():
             for epoch in range(self.epochs):
                 began = time.perf_counter()
                 shuffled = learned[torch.randperm(len(learned), generator=generator)].to(x.device)
-                loss = self._epoch(network, (adam, step), x[shuffled], y[shuffled])
+                loss = self._epoch(network, descent, x[shuffled], y[shuffled])
                 with torch.no_grad():
                     validation = float(mse_loss(network(x[asked]), y[asked]))
                 history.append({"epoch": epoch, "loss": loss, "validation": validation, "seconds": time.perf_counter() - began})
@@ -191,15 +189,14 @@ class Lesson:
         network.load_state_dict(weights)
         return history
 
-    def _epoch(self, network: nn.Module, optimiser: Started, x: Tensor, y: Tensor) -> float:
+    def _epoch(self, network: nn.Module, descent: Descent, x: Tensor, y: Tensor) -> float:
         """One pass over rows that are shuffled already; the mean error of the rows as they came."""
-        adam, step = optimiser
         total = torch.zeros((), device=x.device)
         for rows, places in zip(x.split(self.batch_size), y.split(self.batch_size), strict=True):
             loss = mse_loss(network(rows), places)
-            adam.zero_grad()
+            descent.adam.zero_grad()
             loss.backward()
-            step()
+            descent.update()
             total += loss.detach() * len(rows)
         return float(total) / len(x)
 
