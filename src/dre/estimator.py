@@ -20,7 +20,7 @@ from dre.augment import Augment, Augmenting, Own, parse_augment
 from dre.augment.noise import Noise
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
-from dre.fitted import Array, FittedMap, embed, prepared
+from dre.fitted import Array, FittedMap, embed, prepared, scaled_mean
 from dre.inputs import check_rows, number, read, seed_from, two
 from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
@@ -138,7 +138,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         seed = seed_from(self.random_state)
         encoder = runtime.place(_built(recipe.encoder, rows.shape[1:], n_components, PrivateRandom(seed, device)))
         history = History()
-        events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed)
+        mean = scaled_mean(scaling)
+        events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed, mean=mean)
         watch(events, [history, Interrupt(), *self._shown(), *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
         self._embedding = embed(encoder, rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dre.forward import chunk_rows, outputs
 from dre.recipe import Recipe
@@ -68,6 +68,12 @@ def prepared(X: Any, scaling: Scaling, device: torch.device) -> Rows:
     x = scaling.apply(X)
     layout = image_layout(tuple(x.shape[1:]))
     return ArrayRows(channels_first(x, layout), device)
+
+
+def scaled_mean(scaling: Scaling) -> Tensor:
+    """What was taken from every row, at the scale and in the layout in which the encoder sees it."""
+    mean = torch.from_numpy(scaling.mean / scaling.scale).float()[None]
+    return channels_first(mean, image_layout(tuple(mean.shape[1:])))[0]
 
 
 def embed(encoder: nn.Module, rows: Rows) -> Array:

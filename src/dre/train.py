@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from dre.augment import augmented
 from dre.batches import Batch, Batches
 from dre.encoder import Encoder
 from dre.forward import check_sources, outputs
@@ -41,6 +42,7 @@ class Run:
     seed: int
     generator: torch.Generator  # what batches and augmentation draw from
     random: PrivateRandom  # what the encoder itself draws from (dropout)
+    mean: Tensor  # of the rows before they were centred, at their scale
     optimiser: torch.optim.Optimizer | None = None
     stage: int = 0  # position: stage, epoch in the stage, steps in all
     epoch: int = 0
@@ -111,10 +113,20 @@ class StageEnded:
 Event = TargetBegan | StageBegan | Tick | EpochEnded | StageEnded
 
 
-def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, runtime: Runtime, seed: int) -> Iterator[Event]:
+def train(
+    encoder: nn.Module,
+    rows: Rows,
+    recipe: Recipe,
+    *,
+    n_components: int,
+    runtime: Runtime,
+    seed: int,
+    mean: Tensor | None = None,
+) -> Iterator[Event]:
     """Carry out the recipe's schedule on the encoder, in place, and yield what happens.
 
-    The caller may stop asking for events at any moment: the encoder then has the weights of that moment.
+    ``mean`` is what the rows had before they were centred, at their scale: augmentations of images need it. The caller may stop
+    asking for events at any moment: the encoder then has the weights of that moment.
     """
     recipe = recipe.fitted_to(rows.shape[0])
     for stage in recipe.schedule:  # what can't be done is said before anything is trained
@@ -123,7 +135,8 @@ def train(encoder: nn.Module, rows: Rows, recipe: Recipe, *, n_components: int, 
         recipe.augment.check(rows.shape[1:])
     check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
     random = PrivateRandom(seed, runtime.device)
-    run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random)
+    mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
+    run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random, mean)
     for run.stage, _ in enumerate(recipe.schedule):
         yield from _one_stage(run)
         if run.ending == "fit":
@@ -195,7 +208,7 @@ def _step(run: Run, descent: Descent) -> Step:
 def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:
     """Forward, loss and backward for the rows of one batch; the gradients are left in the encoder's parameters."""
     if run.recipe.augment is not None:
-        x = run.recipe.augment(x, run.generator)
+        x = augmented(run.recipe.augment, x, run.mean, run.generator)
     with run.runtime.autocast():
         y = run.encoder(x)
     loss = run.plan.loss(y.float(), pairs)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from dre import DRE
-from dre.augment import AUGMENTS, Augment, Chain, Own, parse_augment
+from dre.augment import AUGMENTS, Augment, Chain, Own, augmented, parse_augment
 from dre.augment.affine import Affine
 from dre.augment.colour import Colour
 from dre.augment.crop import Crop
@@ -17,7 +18,9 @@ from dre.augment.dropout import Dropout
 from dre.augment.elastic import Elastic
 from dre.augment.flip import Flip
 from dre.augment.noise import Noise
+from dre.fitted import prepared, scaled_mean
 from dre.notation import NotationError
+from dre.rows import Scaling
 
 EACH = [cls() for cls in AUGMENTS.members().values()]
 SHAPES = [(1, 28, 28), (3, 9, 14), (2, 1, 1)]
@@ -224,6 +227,18 @@ def test_a_chain_is_asked_about_the_rows_before_anything_is_trained() -> None:
         DRE(schedule=SCHEDULE, encoder="mlp(8)", augment="flip + noise", random_state=0).fit(torch.randn(60, 8).numpy())
     model = DRE(schedule=SCHEDULE, encoder="mlp(8)", augment="affine + flip", random_state=0).fit(torch.randn(60, 6, 6).numpy())
     assert isinstance(model.recipe_.augment, Chain)
+
+
+@pytest.mark.parametrize("shape", [(9, 9), (9, 9, 3)], ids=str)
+def test_images_are_moved_without_the_mean_image(shape: tuple[int, ...]) -> None:
+    """A step sees the image moved, and then centred, as if it had been moved before the fit."""
+    ramp = np.arange(9.0).reshape(1, 1, 9, *[1] * (len(shape) - 2))  # a mean image that flipping would show
+    X = np.random.default_rng(0).normal(size=(50, *shape)) + ramp
+    scaling = Scaling.of(X)
+    mean, x = scaled_mean(scaling), prepared(X, scaling, torch.device("cpu")).read(0, 50)
+    seen = augmented(Flip(1.0) + Dropout(0.0), x, mean, seeded())
+    wanted = prepared(X[:, :, ::-1].copy(), scaling, torch.device("cpu")).read(0, 50)
+    assert torch.allclose(seen, wanted, atol=1e-5)
 
 
 def test_a_function_has_a_name_to_be_shown_by() -> None:

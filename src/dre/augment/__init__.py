@@ -20,7 +20,8 @@ AUGMENTS = Family("augmentation", __name__)
 class Augment:
     """Rows (b, d), or images (b, channels, height, width), to rows of the same shape.
 
-    The data are centred and their overall standard deviation is 1. Draw from the generator alone, on its device.
+    The overall standard deviation of the data is 1. Rows are centred; images that are moved or turned are not, since the mean
+    image would move along. Draw from the generator alone, on its device.
 
     >>> from dre.augment.flip import Flip
     >>> from dre.augment.noise import Noise
@@ -108,6 +109,13 @@ Augmenting = str | Augment | Callable[[Tensor], Tensor] | None  # what a user ma
 
 def _links(augment: Augment) -> tuple[Augment, ...]:
     return augment.links if isinstance(augment, Chain) else (augment,)
+
+
+def augmented(augment: Augment, x: Tensor, mean: Tensor, generator: torch.Generator) -> Tensor:
+    """Centred rows, changed; ``mean`` is what was taken from them, at their scale."""
+    for link in _links(augment):
+        x = link(x + mean, generator) - mean if link.reads_images else link(x, generator)
+    return x
 
 
 def parse_augment(text: str) -> Augment:
