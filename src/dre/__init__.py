@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from dre.affinity.fuzzy import Fuzzy as Fuzzy
     from dre.affinity.gaussian import Gaussian as Gaussian
     from dre.archive import ModelFileError as ModelFileError
+    from dre.augment.affine import Affine as Affine
+    from dre.augment.colour import Colour as Colour
+    from dre.augment.crop import Crop as Crop
+    from dre.augment.dropout import Dropout as Dropout
+    from dre.augment.elastic import Elastic as Elastic
+    from dre.augment.flip import Flip as Flip
     from dre.augment.noise import Noise as Noise
     from dre.batches import Auto as Auto
     from dre.batches import Edges as Edges
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from dre.encoder.mlp import MLP as MLP
     from dre.encoder.model_a import ModelA as ModelA
     from dre.encoder.model_b import ModelB as ModelB
+    from dre.encoder.strided import Strided as Strided
     from dre.estimator import DRE as DRE
     from dre.loss.ce import CE as CE
     from dre.loss.kl import KL as KL
@@ -34,15 +41,21 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Names are imported when they are first used: `import dre` alone costs nothing.
 _PLACES = {
+    "Affine": "dre.augment.affine",
     "Auto": "dre.batches",
     "CE": "dre.loss.ce",
+    "Colour": "dre.augment.colour",
+    "Crop": "dre.augment.crop",
     "DRE": "dre.estimator",
     "DeepTSNE": "dre.deep",
     "DeepUMAP": "dre.deep",
     "DivergedError": "dre.train",
+    "Dropout": "dre.augment.dropout",
     "EarlyStop": "dre.observe.early_stop",
     "Edges": "dre.batches",
+    "Elastic": "dre.augment.elastic",
     "Fixed": "dre.batches",
+    "Flip": "dre.augment.flip",
     "Fuzzy": "dre.affinity.fuzzy",
     "Gaussian": "dre.affinity.gaussian",
     "KL": "dre.loss.kl",
@@ -57,6 +70,7 @@ _PLACES = {
     "Schedule": "dre.schedule",
     "Seeds": "dre.batches",
     "Stage": "dre.schedule",
+    "Strided": "dre.encoder.strided",
 }
 _MODULES = ("baselines", "datasets", "metrics", "plot")
 __all__ = sorted(_PLACES)  # noqa: PLE0605
