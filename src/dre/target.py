@@ -23,6 +23,10 @@ class Pairs(NamedTuple):
     near: Tensor | None
     weight: Tensor
 
+    def at(self, values: Tensor) -> Tensor:
+        """The entries of a (b, b) matrix that belong to the weights."""
+        return values if self.near is None else values.gather(1, self.near)
+
     def dense(self, b: int) -> Tensor:
         """The whole symmetric (b, b) matrix."""
         if self.near is None:
