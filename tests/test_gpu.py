@@ -6,9 +6,11 @@ import torch
 from sklearn.datasets import load_digits
 
 from dre import DRE, Gaussian
+from dre.fitted import prepared
 from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.points import points
 from dre.neighbors import nearest
+from dre.rows import Scaling
 from dre.target import Graph
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
@@ -86,3 +88,14 @@ def test_steps_that_are_replayed_learn_what_steps_that_are_made_learn(batches, a
     monkeypatch.setattr("dre.train.Run.is_recorded", False)
     made = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
     assert np.abs(replayed.embedding_ - made.embedding_).max() < 0.05 * made.embedding_.std()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64, np.float16, np.float32, np.float64, bool])
+def test_rows_are_scaled_on_the_gpu_as_on_the_cpu(dtype):
+    X = (IMAGES * 3).astype(dtype)
+    here = Scaling.of(X)
+    there = Scaling.of(X, torch.device("cuda"))
+    np.testing.assert_allclose(there.mean, here.mean, rtol=1e-12, atol=1e-12)
+    assert there.scale == pytest.approx(here.scale, rel=1e-12)
+    ours = prepared(X, here, torch.device("cuda")).read(0, 400)
+    assert torch.equal(ours.cpu(), prepared(X, here, torch.device("cpu")).read(0, 400))

@@ -131,7 +131,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         n_components = int(self.n_components)
         device = pick_device(self.device)
         recipe, said = self._said()
-        scaling = Scaling.of(X)
+        scaling = Scaling.of(X, device)
         rows = prepared(X, scaling, device)
         recipe = resolve(recipe, Facts(rows.shape[0], rows.shape[1:], device.type), said).fitted_to(rows.shape[0])
         runtime = Runtime.on(device, recipe.precision)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from dre.forward import chunk_rows, outputs
 from dre.recipe import Recipe
-from dre.rows import ArrayRows, Rows, ScaledRows, Scaling, channels_first, image_layout, is_rows, model_shape
+from dre.rows import ArrayRows, HostRows, Rows, ScaledRows, Scaling, channels_first, fits, image_layout, is_rows, model_shape
 from dre.train import Weights
 
 Array = np.ndarray[Any, Any]
@@ -65,9 +66,12 @@ def prepared(X: Any, scaling: Scaling, device: torch.device) -> Rows:
     """Rows as the encoder reads them: centred and scaled, images with their channels first; an array at once, Rows as read."""
     if is_rows(X):
         return ScaledRows(X, scaling, device)
-    x = scaling.apply(X)
-    layout = image_layout(tuple(x.shape[1:]))
-    return ArrayRows(channels_first(x, layout), device)
+    if device.type == "cpu":
+        x = scaling.apply(X)
+        return ArrayRows(channels_first(x, image_layout(tuple(x.shape[1:]))), device)
+    rows = ScaledRows(HostRows(X), scaling, device)  # what travels to the device is what was handed in
+    n = rows.shape[0]
+    return ArrayRows(rows.read(0, n), device) if fits(4 * math.prod(rows.shape), device) else rows
 
 
 def scaled_mean(scaling: Scaling) -> Tensor:

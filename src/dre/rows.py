@@ -13,6 +13,7 @@ from torch import Tensor
 from dre.runtime import available_bytes
 
 CHUNK_VALUES = 2**24  # values converted at a time
+CPU = torch.device("cpu")
 
 
 class Rows(Protocol):
@@ -40,7 +41,10 @@ class Scaling:
     scale: float
 
     @classmethod
-    def of(cls, X: Any) -> Scaling:
+    def of(cls, X: Any, device: torch.device = CPU) -> Scaling:
+        """That of an array or of Rows; on a GPU it is found there."""
+        if device.type != "cpu":
+            return cls._found_on(device, X if is_rows(X) else HostRows(X))
         n, values = X.shape[0], int(np.prod(X.shape[1:]))
         total, norm = np.zeros(X.shape[1:]), 0.0
         for part in chunks(X):
@@ -50,6 +54,21 @@ class Scaling:
             norm = math.hypot(norm, _norm(part - mean))
         scale = norm / math.sqrt(n * values)
         return cls(mean, scale if scale > 0 else 1.0)
+
+    @classmethod
+    def _found_on(cls, device: torch.device, rows: Rows) -> Scaling:
+        n, values, step = rows.shape[0], math.prod(rows.shape[1:]), _step(rows.shape[1:])
+        total, norm = torch.zeros(rows.shape[1:], dtype=torch.float64, device=device), 0.0
+        for start in range(0, n, step):
+            total += checked(rows, start, min(n, start + step)).to(device).double().sum(0)
+        mean = total / n
+        for start in range(0, n, step):
+            apart = checked(rows, start, min(n, start + step)).to(device).double() - mean
+            largest = float(apart.abs().max())
+            if largest > 0:  # squares may be too large or too small for a float
+                norm = math.hypot(norm, largest * math.sqrt(float((apart / largest).square_().sum())))
+        scale = norm / math.sqrt(n * values)
+        return cls(mean.cpu().numpy(), scale if scale > 0 else 1.0)
 
     def apply(self, X: Any) -> Tensor:
         """Any array of numbers to a float32 tensor; X is not changed."""
@@ -96,6 +115,8 @@ def _step(shape: tuple[int, ...]) -> int:
 
 def checked(rows: Rows, start: int, stop: int) -> Tensor:
     """``rows.read``, and what a stream can only be asked for then: that it gives what it promised, and finite numbers."""
+    if isinstance(rows, HostRows):  # an array was looked at when it was handed in
+        return rows.read(start, stop)
     x = _promised(rows, rows.read(start, stop), stop - start, "read")
     finite = x.isfinite()
     if not bool(finite.all()):
@@ -113,11 +134,32 @@ def _promised(rows: Rows, x: Any, n: int, method: str) -> Tensor:
     return x
 
 
+class HostRows:
+    """An array on the host, of any kind of numbers, read as it is: what computes converts and scales it."""
+
+    def __init__(self, X: Any) -> None:
+        self.shape = tuple(X.shape)
+        self._X = X
+
+    def read(self, start: int, stop: int) -> Tensor:
+        return _as_tensor(self._X[start:stop])
+
+    def take(self, ids: Tensor) -> Tensor:
+        return _as_tensor(self._X[ids.cpu().numpy()])
+
+
+def _as_tensor(part: Any) -> Tensor:
+    part = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
+    known = part.dtype.kind in "bf" or part.dtype.kind == "i" or part.dtype == np.uint8
+    wide = part.dtype.itemsize > 8 or not part.dtype.isnative
+    return torch.from_numpy(np.ascontiguousarray(part, None if known and not wide else np.float64))
+
+
 class ArrayRows:
     """A tensor in memory, kept on the device that computes if it fits there."""
 
     def __init__(self, data: Tensor, device: torch.device) -> None:
-        self.data = data.to(device) if _fits(data, device) else data
+        self.data = data.to(device) if fits(data.nbytes, device) else data
         self.shape = tuple(data.shape)
         self._device = device
 
@@ -158,11 +200,12 @@ class ScaledRows:
         return channels_first(x.float(), self._layout)
 
 
-def _fits(data: Tensor, device: torch.device) -> bool:
+def fits(nbytes: int, device: torch.device) -> bool:
+    """Whether a device can hold so much and still work."""
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
-    return data.nbytes < free / 2  # the other half is for the graph, the network and its gradients
+    return nbytes < free / 2  # the other half is for the graph, the network and its gradients
 
 
 def image_layout(shape: tuple[int, ...]) -> str:
