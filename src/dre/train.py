@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dre.augment import augmented
 from dre.batches import Batch, Batches
 from dre.encoder import Encoder
+from dre.encoder.front import settle
 from dre.forward import check_sources, outputs
 from dre.neighbors import nearest
 from dre.optimiser import Descent
@@ -136,6 +137,7 @@ def train(
     check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
     random = PrivateRandom(seed, runtime.device)
     mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
+    settle(encoder, rows, runtime.generator(seed))
     run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random, mean)
     for run.stage, _ in enumerate(recipe.schedule):
         yield from _one_stage(run)

@@ -31,9 +31,9 @@ class Encoder:
         ENCODERS.add(name, cls)
 
     def __post_init__(self) -> None:
-        for name in ("width", "depth", "filters"):
-            value = getattr(self, name, 1)
-            if min(value if isinstance(value, tuple) else (value,), default=0) < 1:
+        for name in ("width", "depth", "filters", "front"):
+            value = getattr(self, name, None)
+            if value is not None and min(value if isinstance(value, tuple) else (value,), default=0) < 1:
                 raise ValueError(f"{name}={value}: must be at least 1")
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:

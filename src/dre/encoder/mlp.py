@@ -7,11 +7,15 @@ from dataclasses import KW_ONLY, dataclass
 from torch import nn
 
 from dre.encoder import Encoder, Network, dense_blocks, flat_size
+from dre.encoder.front import Front
 
 
 @dataclass(frozen=True)
 class MLP(Encoder, name="mlp"):
     """``depth`` dense blocks (h1, h2, ...) of equal width with layer norm and ReLU, then the map. Images are flattened.
+
+    With ``front`` it sees so many principal components of the rows in place of their values; ``features`` is the source that
+    has them.
 
     Layer norm, since noise on the input is for training only: the statistics of a batch norm would be those of noisy rows, and
     wrong for the clean ones that are embedded.
@@ -20,7 +24,10 @@ class MLP(Encoder, name="mlp"):
     width: int = 256
     _: KW_ONLY
     depth: int = 3
+    front: int | None = None
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
-        widths = [flat_size(shape), *[self.width] * self.depth]
-        return Network(nn.Flatten(), dense_blocks(widths, norm=nn.LayerNorm), nn.Linear(self.width, n_components))
+        values = flat_size(shape)
+        features = nn.Flatten() if self.front is None else Front(values, self.front)
+        widths = [values if self.front is None else min(values, self.front), *[self.width] * self.depth]
+        return Network(features, dense_blocks(widths, norm=nn.LayerNorm), nn.Linear(self.width, n_components))
