@@ -22,6 +22,8 @@ CORE = {
     "distances",
     "encoder",
     "forward",
+    "gpu",
+    "learner",
     "loss",
     "neighbors",
     "notation",
@@ -83,7 +85,13 @@ def test_the_core_needs_numpy_torch_and_scikit_learn_alone(path: Path) -> None:
     for name, inside in imports(path):
         package = name.split(".")[0]
         if package != "dre" and package not in sys.stdlib_module_names:
-            assert package in CORE_NEEDS or (package in EXTRAS and inside)
+            assert package in CORE_NEEDS or (package in EXTRAS and inside) or (package == "triton" and part(path) == "gpu")
+
+
+@within([path for path in FILES if part(path) != "gpu"])
+def test_kernels_are_imported_only_where_they_run(path: Path) -> None:
+    kernels = {f"dre.gpu.{file.stem}" for file in (ROOT / "gpu").glob("*.py")} - {"dre.gpu.__init__"}
+    assert not {name for name, inside in imports(path) if name in kernels and not inside}
 
 
 @within(shell_files)

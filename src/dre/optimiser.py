@@ -9,6 +9,7 @@ from numbers import Real
 
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import OneCycleLR
 
 POLICIES = ("constant", "one-cycle")
 
@@ -44,7 +45,8 @@ class Descent:
         rate = torch.tensor(lr, device=weights[0].device) if recorded else lr  # a replay reads the rate where it once was
         self.adam = torch.optim.Adam(weights, lr=rate, eps=plan.eps, fused=fused, capturable=recorded)
         cycle = plan.policy == "one-cycle"
-        self._rate = torch.optim.lr_scheduler.OneCycleLR(self.adam, lr, total_steps=max(2, steps)) if cycle else None
+        # The rate alone: momentum is a plain number, and a replay would keep that of the step which was recorded.
+        self._rate = OneCycleLR(self.adam, lr, total_steps=max(2, steps), cycle_momentum=False) if cycle else None
         self._weights, self._clip = weights, plan.clip
 
     def update(self) -> None:

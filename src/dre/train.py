@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dre.augment import augmented
 from dre.batches import Batch, Batches
 from dre.encoder import Encoder
-from dre.encoder.front import settle
-from dre.forward import check_sources, outputs
+from dre.forward import check_sources
+from dre.learner import Learner, learner
 from dre.neighbors import nearest
 from dre.optimiser import Descent
 from dre.recipe import Recipe
@@ -43,7 +42,7 @@ class Run:
     seed: int
     generator: torch.Generator  # what batches and augmentation draw from
     random: PrivateRandom  # what the encoder itself draws from (dropout)
-    mean: Tensor  # of the rows before they were centred, at their scale
+    learner: Learner  # what of the encoder is trained
     optimiser: torch.optim.Optimizer | None = None
     stage: int = 0  # position: stage, epoch in the stage, steps in all
     epoch: int = 0
@@ -137,8 +136,8 @@ def train(
     check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
     random = PrivateRandom(seed, runtime.device)
     mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
-    settle(encoder, rows, runtime.generator(seed))
-    run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random, mean)
+    learns = learner(encoder, rows, recipe.augment, mean, runtime.generator(seed))
+    run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random, learns)
     for run.stage, _ in enumerate(recipe.schedule):
         yield from _one_stage(run)
         if run.ending == "fit":
@@ -180,7 +179,7 @@ def _one_epoch(run: Run, batches: Iterable[Batch], step: Step, descent: Descent)
     began, rows, count = time.perf_counter(), 0, 0
     total = torch.zeros((), device=run.runtime.device)
     for batch in batches:
-        x = run.rows.take(batch.ids)
+        x = run.learner.rows.take(batch.ids)
         with nullcontext() if run.is_recorded else run.random():
             loss = step(x, batch)
         descent.next_rate()
@@ -209,10 +208,9 @@ def _step(run: Run, descent: Descent) -> Step:
 
 def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:
     """Forward, loss and backward for the rows of one batch; the gradients are left in the encoder's parameters."""
-    if run.recipe.augment is not None:
-        x = augmented(run.recipe.augment, x, run.mean, run.generator)
+    x = run.learner.seen(x, run.generator)
     with run.runtime.autocast():
-        y = run.encoder(x)
+        y = run.learner.trained(x)
     loss = run.plan.loss(y.float(), pairs)
     run.encoder.zero_grad(set_to_none=True)
     loss.backward()
@@ -221,7 +219,7 @@ def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:
 
 def make_target(run: Run, stage: Stage) -> Target:
     """What the stage must match, from the network as it stands."""
-    features = outputs(run.encoder, run.rows, stage.source)
+    features = run.learner.features(stage.source)
     if stage.affinity.over == "graph":
         return Graph(stage.affinity, nearest(features, stage.affinity.neighbors(len(features))))
     return InBatch(stage.affinity, features)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from dre.encoder import ENCODERS
+from dre.encoder import ENCODERS, ChannelsLast, Flat
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
@@ -16,7 +16,7 @@ from dre.encoder.strided import Strided
 
 VECTORS = [(1,), (7,), (50,)]
 IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]
-READS_ONLY_IMAGES = {"model-b", "strided"}
+READS_ONLY_IMAGES = {"filtered", "model-b", "strided"}
 NAMES = sorted(ENCODERS.members())
 CASES = [(name, shape) for name in NAMES for shape in IMAGES + ([] if name in READS_ONLY_IMAGES else VECTORS)]
 
@@ -147,7 +147,7 @@ def test_model_b_has_two_convolutions_of_16_filters_and_two_of_32_each_pair_pool
         (32, 32, (3, 3)),
     ]
     pair = [nn.Conv2d, nn.ReLU] * 2 + [nn.MaxPool2d]
-    assert [type(module) for module in features.children()] == [*pair, *pair, nn.Flatten]
+    assert [type(module) for module in features.children()] == [ChannelsLast, *pair, *pair, Flat]
     assert features(torch.zeros(1, 1, 28, 28)).shape == (1, 32 * 7 * 7)
 
 
@@ -177,5 +177,9 @@ def test_strided_convolutions_halve_the_image_and_have_batch_norm_and_gelu():
         (1, 64, (2, 2)),
         (64, 128, (2, 2)),
     ]
-    assert [type(module) for module in features.children()] == [*[nn.Conv2d, nn.BatchNorm2d, nn.GELU] * 2, nn.Flatten]
+    assert [type(module) for module in features.children()] == [
+        ChannelsLast,
+        *[nn.Conv2d, nn.BatchNorm2d, nn.GELU] * 2,
+        Flat,
+    ]
     assert features(torch.zeros(2, 1, 28, 28)).shape == (2, 128 * 7 * 7)

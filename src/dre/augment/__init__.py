@@ -5,8 +5,10 @@ To add one, write a file here with a frozen dataclass like those beside it. Any 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from typing import ClassVar
 
 import torch
@@ -116,6 +118,18 @@ def augmented(augment: Augment, x: Tensor, mean: Tensor, generator: torch.Genera
     for link in _links(augment):
         x = link(x + mean, generator) - mean if link.reads_images else link(x, generator)
     return x
+
+
+def parted(augment: Augment | None) -> tuple[Augment | None, Augment | None]:
+    """What must see rows as they were handed in, images for one; and what changes values of any kind: noise and dropout."""
+    links = () if augment is None else _links(augment)
+    anywhere = [not link.reads_images and link.has_text for link in links]
+    return _joined(compress(links, map(not_, anywhere))), _joined(compress(links, anywhere))
+
+
+def _joined(links: Iterable[Augment]) -> Augment | None:
+    each = tuple(links)
+    return (each[0] if len(each) == 1 else Chain(each)) if each else None
 
 
 def parse_augment(text: str) -> Augment:

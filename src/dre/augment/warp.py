@@ -20,6 +20,8 @@ def own_places(x: Tensor) -> Tensor:
 
 def linear(x: Tensor, matrix: Tensor, shift: Tensor) -> Tensor:
     """Images whose pixel at p, in pixels from the middle, comes from matrix @ p (b, 2, 2) + shift (b, 2), in image sizes."""
-    half = torch.tensor([x.shape[3] / 2, x.shape[2] / 2], device=x.device)
-    scaled = matrix * half[None, None, :] / half[None, :, None]  # places run from -1 to 1 along either side
-    return read_at(x, affine_grid(torch.cat([scaled, 2 * shift[:, :, None]], 2), list(x.shape), align_corners=False))
+    height, width = x.shape[2:]
+    across, down = matrix.unbind(2)  # places run from -1 to 1 along either side, however long it is
+    along = torch.cat([across[:, :1], down[:, :1] * height / width, 2 * shift[:, :1]], 1)
+    upright = torch.cat([across[:, 1:] * width / height, down[:, 1:], 2 * shift[:, 1:]], 1)
+    return read_at(x, affine_grid(torch.stack([along, upright], 1), list(x.shape), align_corners=False))

@@ -54,6 +54,10 @@ class Network(nn.Module):
         self.out = out
         self._hidden = [f"h{i}" for i in range(1, len(blocks) + 1)]
 
+    def behind(self) -> Network:
+        """The same network, without the features: what they give is what it reads."""
+        return Network(nn.Identity(), [self.get_submodule(name) for name in self._hidden], self.out)
+
     def forward(self, x: Tensor) -> Tensor:
         x = self.features(x)
         for name in self._hidden:
@@ -72,6 +76,24 @@ def dense_blocks(
         middle = [norm(after)] if norm is not None else []
         blocks.append(nn.Sequential(nn.Linear(before, after), *middle, activation()))
     return blocks
+
+
+class ChannelsLast(nn.Module):
+    """Images as convolutions on a GPU like them; those of one channel lie in memory both ways, and torch takes the slower."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.device.type != "cuda":
+            return x
+        _, c, h, w = x.shape
+        x = x.contiguous(memory_format=torch.channels_last)
+        return x.as_strided(x.shape, (c * h * w, 1, c * w, c))
+
+
+class Flat(nn.Module):
+    """Images (n, c, h, w) as vectors, channel by channel within each pixel: on a GPU that is how they lie in memory."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.movedim(1, -1).flatten(1)
 
 
 def flat_size(shape: tuple[int, ...]) -> int:

@@ -1,59 +1,61 @@
-"""A first layer that is computed, not trained: the principal components of the data."""
+"""The first part of a network, computed from the rows and not trained: principal components, of values or of patches."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
 
-from dre.forward import chunk_rows
+from dre.encoder.patches import Patches
 from dre.rows import Rows
 
-PASSES = 4  # over the rows; each brings the axes nearer to the principal ones
+SAMPLE_ROWS, SAMPLE_VALUES = 20_000, 2**26  # what the axes are found from
+ROUNDS = 4  # each brings the axes nearer to the principal ones
 SPARE = 16  # axes beyond those that are kept, which makes these settle sooner
 
 
 class Front(nn.Module):
-    """Rows, flattened, to their first ``components`` principal components, at the rows' own scale.
+    """Rows to principal components, scaled so that their overall standard deviation is 1.
 
-    A network behind it is small and quick, and sees nearly all that there is to see. Its axes are found by ``settle``, once,
-    from rows that are centred; after that it never changes.
+    A network behind it is small and quick, and sees nearly all that there is to see. With ``patches`` the components are those
+    of what these answer to an image. All of it is found by ``settle``, once, from a sample of the rows.
     """
 
     axes: Tensor
+    middle: Tensor
 
-    def __init__(self, values: int, components: int) -> None:
+    def __init__(self, shape: tuple[int, ...], components: int, patches: Patches | None = None) -> None:
         super().__init__()
+        self.patches = nn.Flatten() if patches is None else patches
+        values = self.patches(torch.zeros(1, *shape)).shape[1]
         self.register_buffer("axes", torch.zeros(min(components, values), values))
+        self.register_buffer("middle", torch.zeros(len(self.axes)))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.flatten(1) @ self.axes.T
+        return self.patches(x) @ self.axes.T - self.middle
 
     def settle(self, rows: Rows, generator: torch.Generator) -> None:
-        """Find the principal axes, by subspace iteration: rows are read a few times over, chunk by chunk."""
-        kept, values = self.axes.shape
-        wide = min(values, kept + SPARE)
-        basis = torch.randn(values, wide, generator=generator, device=generator.device)
-        for _ in range(PASSES):
-            basis = torch.linalg.qr(self._through(rows, basis)).Q
-        # Inside the subspace that is left, the axes themselves, the longest first; their signs so that each sum is positive.
-        within = basis.T @ self._through(rows, basis)
-        turned = basis @ torch.linalg.eigh((within + within.T) / 2).eigenvectors.flip(1)[:, :kept]
-        self.axes.copy_((turned * turned.sum(0).sign().where(turned.sum(0) != 0, 1)).T)
-
-    @staticmethod
-    def _through(rows: Rows, basis: Tensor) -> Tensor:
-        """XᵀX · basis, over the number of rows."""
-        n, step = rows.shape[0], chunk_rows(rows.shape[1:])
-        total = torch.zeros_like(basis)
-        for start in range(0, n, step):
-            x = rows.read(start, min(n, start + step)).flatten(1)
-            total += x.T @ (x @ basis)
-        return total / n
+        n = min(SAMPLE_ROWS, max(2, SAMPLE_VALUES // max(math.prod(rows.shape[1:]), self.axes.shape[1])))
+        ids = torch.randperm(rows.shape[0], generator=generator, device=generator.device)[:n]
+        sample = rows.take(ids.sort().values)
+        if isinstance(self.patches, Patches):
+            self.patches.settle(sample)
+        values = self.patches(sample)
+        mean = values.mean(0)
+        axes, variance = principal(values - mean, len(self.axes), generator)
+        unit = float(variance.mean().sqrt())
+        self.axes.copy_(axes / (unit or 1.0))
+        self.middle.copy_(self.axes @ mean)
 
 
-def settle(encoder: nn.Module, rows: Rows, generator: torch.Generator) -> None:
-    """Compute what in a network is computed from the rows before it is trained."""
-    with torch.no_grad():
-        for module in encoder.modules():
-            if isinstance(module, Front):
-                module.settle(rows, generator)
+def principal(x: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The first principal axes (count, d) of centred rows, and the variances along them, by subspace iteration."""
+    wide = min(x.shape[1], count + SPARE)
+    basis = torch.randn(x.shape[1], wide, generator=generator, device=generator.device)
+    for _ in range(ROUNDS):
+        basis = torch.linalg.qr(x.T @ (x @ basis)).Q
+    along = x @ basis
+    variance, turn = torch.linalg.eigh(along.T @ along / len(x))
+    axes = (basis @ turn.flip(1)[:, :count]).T
+    return axes * axes.sum(1, keepdim=True).sign().where(axes.sum(1, keepdim=True) != 0, 1), variance.flip(0)[:count]

@@ -27,7 +27,7 @@ class MLP(Encoder, name="mlp"):
     front: int | None = None
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
-        values = flat_size(shape)
-        features = nn.Flatten() if self.front is None else Front(values, self.front)
-        widths = [values if self.front is None else min(values, self.front), *[self.width] * self.depth]
+        features = nn.Flatten() if self.front is None else Front(shape, self.front)
+        before = len(features.axes) if isinstance(features, Front) else flat_size(shape)
+        widths = [before, *[self.width] * self.depth]
         return Network(features, dense_blocks(widths, norm=nn.LayerNorm), nn.Linear(self.width, n_components))

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import nn
 
-from dre.encoder import Encoder, Network, check_image, dense_blocks
+from dre.encoder import ChannelsLast, Encoder, Flat, Network, check_image, dense_blocks
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class ModelB(Encoder, name="model-b"):
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)
-        layers: list[nn.Module] = []
+        layers: list[nn.Module] = [ChannelsLast()]
         before = shape[0]
         for width in self.filters:
             for _ in range(2):
                 layers += [nn.Conv2d(before, width, 3, padding=1), *([nn.BatchNorm2d(width)] if self.norm else []), nn.ReLU()]
                 before = width
             layers.append(nn.MaxPool2d(2, ceil_mode=True))  # so that the smallest image keeps a pixel
-        features = nn.Sequential(*layers, nn.Flatten())
+        features = nn.Sequential(*layers, Flat())
         with torch.no_grad():
             size = features.eval()(torch.zeros(1, *shape)).shape[1]
         blocks = dense_blocks([size, 2000, 500, 100], norm=nn.BatchNorm1d if self.norm else None)

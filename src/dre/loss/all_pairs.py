@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from dre.gpu import kernels_apply
 from dre.target import Pairs
 
 # Entries of a block of pairs: few enough on a CPU to stay in its cache, many enough on a GPU to keep it busy.
@@ -37,7 +38,10 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, curve: Curve, pairs: Pairs | None) -> Tensor:
-        if pairs is None or pairs.near is None:
+        fused = _fused(y, curve, pairs)
+        if fused is not None:
+            total, gradient = fused
+        elif pairs is None or pairs.near is None:
             total, gradient = _in_blocks(y, curve, None if pairs is None else pairs.weight)
         else:
             total, gradient = _at(y, curve, pairs.near, pairs.weight)
@@ -48,6 +52,21 @@ class _Sum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
         return grads[0] * gradient, None, None
+
+
+def _fused(y: Tensor, curve: Curve, pairs: Pairs | None) -> tuple[Tensor, Tensor] | None:
+    """The same by one kernel; None where it does not apply."""
+    if y.dtype != torch.float32 or not kernels_apply(y):
+        return None
+    from dre.gpu import pairs as kernels
+
+    code = kernels.code(curve)
+    if code is None:
+        return None
+    y = y.contiguous()
+    if pairs is None or pairs.near is None:
+        return kernels.over_pairs(y, code, None if pairs is None else pairs.weight.contiguous())
+    return kernels.over_near(y, code, pairs.near.contiguous(), pairs.weight.contiguous())
 
 
 def _in_blocks(y: Tensor, curve: Curve, weight: Tensor | None) -> tuple[Tensor, Tensor]:

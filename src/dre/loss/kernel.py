@@ -52,8 +52,12 @@ class LogOdds:
     a: float
     b: float
 
+    @property
+    def offset(self) -> float:
+        return math.log(self.a)
+
     def __call__(self, squared: Tensor) -> tuple[Tensor, Tensor]:
-        value = squared.clamp_min(SMALLEST_SQUARE).log_().mul_(self.b).add_(math.log(self.a))
+        value = squared.clamp_min(SMALLEST_SQUARE).log_().mul_(self.b).add_(self.offset)
         return value, self.b / squared.clamp_min_(STEEPEST_SQUARE)
 
 

@@ -1,0 +1,46 @@
+"""Images by what their parts look like: filters that are computed from the images, not trained."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d, conv2d, unfold
+
+VALUES = 2**24  # of patches that are looked at
+CACHED = 2**20  # answers that a CPU works on at once: with more it waits for its memory
+FAINT = 1e-6  # of the strongest filter's answers: weaker ones are rounding, and are not made as strong
+
+
+class Patches(nn.Module):
+    """How strongly each of some filters answers in each part of an image, whatever the sign.
+
+    The filters are the principal components of small patches, made equally strong. To which exact pixels they answer within a
+    part is averaged away, so that an image moved by a pixel is still nearly the same.
+    """
+
+    filters: Tensor
+
+    def __init__(self, channels: int, count: int, *, side: int = 5, part: int = 4) -> None:
+        super().__init__()
+        self.part = part
+        self.register_buffer("filters", torch.zeros(min(count, channels * side * side - 1), channels, side, side))
+
+    def forward(self, x: Tensor) -> Tensor:
+        each = self.filters.shape[0] * x.shape[2] * x.shape[3]
+        pieces = x.split(max(1, CACHED // each)) if x.device.type == "cpu" else (x,)
+        return torch.cat([self._answers(piece) for piece in pieces])
+
+    def _answers(self, x: Tensor) -> Tensor:
+        answers = conv2d(x, self.filters, padding=self.filters.shape[2] // 2).abs_()
+        return avg_pool2d(answers, self.part, ceil_mode=True).flatten(1)
+
+    def settle(self, images: Tensor) -> None:
+        """Find the filters for these images (n, c, h, w)."""
+        count, channels, side, _ = self.filters.shape
+        some = images[: max(1, VALUES // (images[0].numel() * side * side))]
+        patches = unfold(some, side, padding=side // 2).movedim(1, 2).flatten(0, 1)
+        patches = patches - patches.mean(1, keepdim=True)  # what a patch looks like, not how bright it is
+        strength, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
+        strength, axes = strength.flip(0)[:count], axes.flip(1)[:, :count]
+        scale = strength.clamp_min(FAINT * float(strength[0])).sqrt() if strength[0] > 0 else torch.ones_like(strength)
+        self.filters.copy_((axes / scale).T.reshape(count, channels, side, side))

@@ -1,0 +1,58 @@
+"""What of an encoder is trained, and what it reads: a computed front is gone through once, not in every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dre.augment import Augment, augmented, parted
+from dre.encoder import Network
+from dre.encoder.front import Front
+from dre.forward import INPUT, outputs
+from dre.rows import ArrayRows, Rows
+
+FEATURES = "features"  # the source that is the front's output
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Rows of a batch, by ``rows``, through ``seen`` into ``trained``."""
+
+    whole: nn.Module
+    raw: Rows
+    trained: nn.Module
+    rows: Rows
+    before: Augment | None  # changes rows as they were handed in
+    front: Front | None  # that each step goes through
+    after: Augment | None  # changes what the trained part reads
+    mean: Tensor  # of the rows before they were centred, at their scale
+
+    def seen(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """What the trained part is shown of the rows x of a batch."""
+        if self.before is not None:
+            x = augmented(self.before, x, self.mean, generator)
+        if self.front is not None:
+            x = self.front(x)
+        return x if self.after is None else augmented(self.after, x, self.mean, generator)
+
+    def features(self, source: str) -> Tensor:
+        """What a source gives for all rows, from the network as it stands."""
+        if self.rows is self.raw or source == INPUT:
+            return outputs(self.whole, self.raw, source)
+        return outputs(self.trained, self.rows, INPUT if source == FEATURES else source)
+
+
+def learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tensor, generator: torch.Generator) -> Learner:
+    """Compute what of the encoder is computed from the rows, and say what is left to train."""
+    front = encoder.features if isinstance(encoder, Network) else None
+    if not isinstance(encoder, Network) or not isinstance(front, Front):
+        return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
+    with torch.no_grad():
+        front.settle(rows, generator)
+    before, after = parted(augment)
+    if before is not None:
+        return Learner(encoder, rows, encoder.behind(), rows, before, front, after, mean)
+    behind = ArrayRows(outputs(encoder, rows, FEATURES), mean.device)
+    return Learner(encoder, rows, encoder.behind(), behind, None, None, after, mean)

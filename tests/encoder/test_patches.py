@@ -1,0 +1,61 @@
+"""Filters that are computed from images."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from torch.nn.functional import unfold
+
+from dre.encoder import patches as module
+from dre.encoder.patches import Patches
+
+IMAGES = torch.from_numpy(load_digits().images).float()[:200, None] / 5 - 1
+
+
+def settled(count: int = 6, images: torch.Tensor = IMAGES) -> Patches:
+    patches = Patches(images.shape[1], count, side=3, part=4)
+    patches.settle(images)
+    return patches
+
+
+def test_filters_are_the_principal_components_of_patches_without_their_mean() -> None:
+    cut = unfold(IMAGES, 3, padding=1).movedim(1, 2).flatten(0, 1)
+    theirs = PCA(6).fit((cut - cut.mean(1, keepdim=True)).numpy()).components_
+    ours = settled().filters.flatten(1)
+    ours = ours / ours.norm(dim=1, keepdim=True)
+    assert np.linalg.svd(ours.numpy() @ theirs.T, compute_uv=False).min() > 0.99  # the same space: pairs of them may turn
+
+
+def test_all_filters_answer_equally_strongly() -> None:
+    patches = settled()
+    cut = unfold(IMAGES, 3, padding=1).movedim(1, 2).flatten(0, 1)
+    answers = (cut - cut.mean(1, keepdim=True)) @ patches.filters.flatten(1).T
+    torch.testing.assert_close(answers.square().mean(0), torch.ones(6), atol=1e-3, rtol=0)
+
+
+def test_an_image_and_its_negative_give_the_same() -> None:
+    patches = settled()
+    torch.testing.assert_close(patches(IMAGES), patches(-IMAGES))
+    assert patches(IMAGES).shape == (200, 6 * 2 * 2)
+
+
+def test_a_move_by_a_pixel_changes_less_than_it_changes_the_pixels() -> None:
+    moved = IMAGES.roll(1, 3)
+    patches = settled()
+    change = (patches(moved) - patches(IMAGES)).norm() / (patches(IMAGES) - patches(IMAGES).mean(0)).norm()
+    assert change < 0.8 * (moved - IMAGES).norm() / (IMAGES - IMAGES.mean(0)).norm()
+
+
+def test_pieces_give_what_the_whole_gives(monkeypatch) -> None:
+    patches = settled()
+    whole = patches(IMAGES)
+    monkeypatch.setattr(module, "CACHED", 1000)
+    torch.testing.assert_close(patches(IMAGES), whole)
+
+
+def test_channels_images_smaller_than_a_patch_and_images_without_anything_on_them_do_no_harm() -> None:
+    colour = torch.randn(20, 3, 2, 5)
+    assert settled(count=4, images=colour)(colour).shape == (20, 4 * 1 * 2)
+    assert settled(images=torch.zeros(5, 1, 8, 8)).filters.isfinite().all()
