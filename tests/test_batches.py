@@ -39,7 +39,7 @@ class NoPairs:
 
 def drawn(batches: Batches, target: Target, n: int, epochs: int = 1, generator_seed: int = 0) -> list[list[Batch]]:
     generator = torch.Generator().manual_seed(generator_seed)
-    return [list(epoch) for epoch in itertools.islice(batches.epochs(target, n, generator, SEED), epochs)]
+    return [[draw.batch() for draw in epoch] for epoch in itertools.islice(batches.epochs(target, n, generator, SEED), epochs)]
 
 
 @settings(max_examples=80, deadline=None)
@@ -108,7 +108,7 @@ def test_the_expected_attractive_gradient_of_edges_is_the_full_graphs() -> None:
     y = torch.randn(n, 2, generator=torch.Generator().manual_seed(1), dtype=torch.double).requires_grad_()
     (full,) = torch.autograd.grad(attraction(y, target.block(torch.arange(n))), y)
     epochs = Edges(32).epochs(target, n, torch.Generator().manual_seed(2), SEED)
-    batches = itertools.islice(itertools.chain.from_iterable(epochs), 3000)
+    batches = (draw.batch() for draw in itertools.islice(itertools.chain.from_iterable(epochs), 3000))
     samples = torch.stack([torch.autograd.grad(attraction(y[b.ids], b.pairs), y)[0] for b in batches])
 
     error = samples.std(0) / len(samples) ** 0.5

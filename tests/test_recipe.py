@@ -30,6 +30,7 @@ from dre import (
     Stage,
 )
 from dre.encoder import Encoder
+from dre.encoder.filtered import Filtered
 from dre.loss import Sum
 from dre.recipe import RECIPES, Facts, Overrides, resolve
 
@@ -57,8 +58,8 @@ def test_the_names_are_those_of_the_documentation():
 @pytest.mark.parametrize("facts", FACTS, ids=str)
 def test_every_recipe_can_be_made_for_any_data_and_device(name, facts):
     recipe = resolve(name, facts, NOTHING)
-    assert recipe.schedule[0].source == "x"
     assert isinstance(recipe.encoder, Encoder)
+    assert recipe.schedule[0].source == ("x" if "-" in name or name == "paper" else recipe.encoder.first_source)
     assert Schedule.parse(str(recipe.schedule)) == recipe.schedule
     network = recipe.encoder.build(facts.shape, 2)
     known = {"x", *dict(network.named_modules())}
@@ -72,7 +73,7 @@ def test_any_number_of_recursions_can_be_asked_of_any_recipe(name, recursions, f
     recipe = resolve(name, facts, Overrides(recursions=recursions))
     known = {"x", *dict(recipe.encoder.build(facts.shape, 2).named_modules())}
     first = recipe.schedule[0]
-    recursive = [s for s in recipe.schedule if s.source != "x" and s.affinity == first.affinity]  # not the paper's UMAP stage
+    recursive = [s for s in recipe.schedule.stages[1:] if s.affinity == first.affinity]  # not the paper's UMAP stage
     assert len(recursive) == recursions
     assert set(sources(recipe)) <= known
 
@@ -238,7 +239,17 @@ def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_rec
     assert after.optimiser.policy == before.optimiser.policy
     assert after.encoder is module
     assert after.augment == Noise(0.9)
-    assert after.schedule == before.schedule
+    assert after.schedule.stages[1:] == before.schedule.stages[1:]  # the first reads what the encoder has
+
+
+@pytest.mark.parametrize(
+    ("encoder", "source"), [(ModelB(), "x"), (Filtered(64), "features"), (MLP(64, front=8), "features"), (nn.Flatten(), "x")]
+)
+def test_the_first_stage_reads_what_the_encoder_of_the_user_has(encoder, source):
+    assert resolve("auto", IMAGES, NOTHING).schedule[0].source == "features"
+    recipe = resolve("auto", IMAGES, Overrides(encoder=encoder))
+    assert sources(recipe) == [source, "h1"]
+    assert sources(resolve("auto", IMAGES, Overrides(encoder=encoder, schedule=SCHEDULE))) == ["x", "h1"]
 
 
 def test_a_stage_of_a_recipe_keeps_its_proportion_to_the_rate():

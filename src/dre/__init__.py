@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dre.batches import Seeds as Seeds
     from dre.deep import DeepTSNE as DeepTSNE
     from dre.deep import DeepUMAP as DeepUMAP
+    from dre.encoder.filtered import Filtered as Filtered
     from dre.encoder.mlp import MLP as MLP
     from dre.encoder.model_a import ModelA as ModelA
     from dre.encoder.model_b import ModelB as ModelB
@@ -54,6 +55,7 @@ _PLACES = {
     "EarlyStop": "dre.observe.early_stop",
     "Edges": "dre.batches",
     "Elastic": "dre.augment.elastic",
+    "Filtered": "dre.encoder.filtered",
     "Fixed": "dre.batches",
     "Flip": "dre.augment.flip",
     "Fuzzy": "dre.affinity.fuzzy",

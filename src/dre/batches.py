@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -22,6 +22,32 @@ class Batch(NamedTuple):
 
     ids: Tensor  # (b,) rows to encode
     pairs: Pairs  # positions in ids that attract, and how strongly
+
+
+class Draw(NamedTuple):
+    """A batch that was drawn but not yet put together: a GPU can do that within a step that it repeats as a whole."""
+
+    rows: int
+    given: tuple[Tensor, ...]  # of the same shapes in many steps
+    together: Callable[..., Batch]  # of ``given``, without a word from the host
+
+    def batch(self) -> Batch:
+        return self.together(*self.given)
+
+
+def ready(ids: Tensor, pairs: Pairs) -> Draw:
+    """A draw whose pairs are there."""
+    if pairs.near is None:
+        return Draw(len(ids), (ids, pairs.weight), _dense)
+    return Draw(len(ids), (ids, pairs.weight, pairs.near), _sparse)
+
+
+def _dense(ids: Tensor, weight: Tensor) -> Batch:
+    return Batch(ids, Pairs(None, weight))
+
+
+def _sparse(ids: Tensor, weight: Tensor, near: Tensor) -> Batch:
+    return Batch(ids, Pairs(near, weight))
 
 
 class Batches:
@@ -54,7 +80,7 @@ class Batches:
         """Steps in an epoch over n rows."""
         raise NotImplementedError
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
         """One iterable of batches per epoch, for ever. What follows from ``seed``, the run's, is the same in every stage."""
         raise NotImplementedError
 
@@ -74,13 +100,13 @@ class Fixed(Batches, name="fixed"):
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
         own = torch.Generator(generator.device).manual_seed(seed)
         parts = _evenly(torch.randperm(n, generator=own, device=own.device), self.steps(n))
         if 4 * n * self.size > KEEP_BYTES:
             while True:
-                yield (Batch(ids, target.block(ids)) for ids in parts)
-        kept = [Batch(ids, target.block(ids)) for ids in parts]
+                yield (ready(ids, target.block(ids)) for ids in parts)
+        kept = [ready(ids, target.block(ids)) for ids in parts]
         while True:
             yield kept
 
@@ -97,10 +123,16 @@ class Redrawn(Batches, name="redrawn"):
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
+        def together(ids: Tensor) -> Batch:
+            return Batch(ids, target.block(ids))
+
         while True:
-            order = torch.randperm(n, generator=generator, device=generator.device)
-            yield (Batch(ids, target.block(ids)) for ids in _evenly(order, self.steps(n)))
+            parts = _evenly(torch.randperm(n, generator=generator, device=generator.device), self.steps(n))
+            if isinstance(target, Graph):
+                yield (Draw(len(ids), (ids,), together) for ids in parts)
+            else:  # to find neighbours inside a batch takes as many rounds as they need, which the host counts
+                yield (ready(ids, target.block(ids)) for ids in parts)
 
 
 @dataclass(frozen=True)
@@ -118,21 +150,22 @@ class Edges(Batches, name="edges", along_graph=True):
     def steps(self, n: int) -> int:
         return math.ceil(n / self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
         graph = _graph_of(target, self)
         upto = graph.weight.double().ravel().cumsum(0)
-        while True:
-            yield (self._draw(graph, upto, generator) for _ in range(self.steps(n)))
 
-    def _draw(self, graph: Graph, upto: Tensor, generator: torch.Generator) -> Batch:
-        u = torch.rand(self.size, generator=generator, device=upto.device, dtype=torch.double)
-        slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
-        heads, tails = slot // graph.indices.shape[1], graph.indices.ravel()[slot]
-        tail = torch.arange(self.size, 2 * self.size, device=slot.device)
-        near = torch.cat([tail, tail])[:, None]  # a head is drawn to its tail, a tail, with weight 0, to itself
-        weight = torch.ones(2 * self.size, 1, device=slot.device)
-        weight[self.size :] = 0.0
-        return Batch(torch.cat([heads, tails]), Pairs(near, weight))
+        def together(u: Tensor) -> Batch:
+            slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
+            heads, tails = slot // graph.indices.shape[1], graph.indices.ravel()[slot]
+            place = torch.arange(2 * self.size, device=slot.device)[:, None]
+            near = place % self.size + self.size  # a head is drawn to its tail, a tail, with weight 0, to itself
+            return Batch(torch.cat([heads, tails]), Pairs(near, (place < self.size).float()))
+
+        while True:
+            yield (Draw(2 * self.size, (self._where(generator),), together) for _ in range(self.steps(n)))
+
+    def _where(self, generator: torch.Generator) -> Tensor:
+        return torch.rand(self.size, generator=generator, device=generator.device, dtype=torch.double)
 
 
 @dataclass(frozen=True)
@@ -153,17 +186,17 @@ class Seeds(Batches, name="seeds", along_graph=True):
     def steps(self, n: int) -> int:
         return math.ceil(n / (self.seeds * (1 + self.neighbors)))
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Batch]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
         graph = _graph_of(target, self)
         while True:
             yield (self._draw(graph, n, generator) for _ in range(self.steps(n)))
 
-    def _draw(self, graph: Graph, n: int, generator: torch.Generator) -> Batch:
+    def _draw(self, graph: Graph, n: int, generator: torch.Generator) -> Draw:
         device, k = generator.device, graph.indices.shape[1]
         rows = torch.randint(n, (self.seeds,), generator=generator, device=device)
         slots = torch.randint(k, (self.seeds, self.neighbors), generator=generator, device=device)
         ids = torch.cat([rows, graph.indices[rows].gather(1, slots).ravel()]).unique()
-        return Batch(ids, graph.block(ids))
+        return ready(ids, graph.block(ids))
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 import torch
-from torch import nn
-from torch.optim.lr_scheduler import OneCycleLR
+from torch import Tensor, nn
 
 POLICIES = ("constant", "one-cycle")
 
@@ -38,24 +37,41 @@ class Optimiser:
 
 
 class Descent:
-    """Adam and its rate, on the way through one stage."""
+    """Adam and its rates, on the way through one stage."""
 
     def __init__(self, plan: Optimiser, weights: list[nn.Parameter], lr: float, steps: int, *, recorded: bool) -> None:
+        rates = one_cycle(lr, steps) if plan.policy == "one-cycle" else torch.full((steps,), lr, dtype=torch.double)
+        self._rates: Iterator[float] | None = None
+        if recorded:  # a replay reads and counts on the device, where it once did
+            self._all = rates.to(weights[0].device, torch.float32)
+            self._at = torch.zeros(1, dtype=torch.long, device=self._all.device)
+            self._rate = torch.tensor(lr, device=self._all.device)
+        else:
+            self._rates = iter(rates.tolist())
         fused = all(p.device.type in ("cpu", "cuda") for p in weights)
-        rate = torch.tensor(lr, device=weights[0].device) if recorded else lr  # a replay reads the rate where it once was
+        rate = self._rate if recorded else lr
         self.adam = torch.optim.Adam(weights, lr=rate, eps=plan.eps, fused=fused, capturable=recorded)
-        cycle = plan.policy == "one-cycle"
-        # The rate alone: momentum is a plain number, and a replay would keep that of the step which was recorded.
-        self._rate = OneCycleLR(self.adam, lr, total_steps=max(2, steps), cycle_momentum=False) if cycle else None
         self._weights, self._clip = weights, plan.clip
 
     def update(self) -> None:
         """Move the weights along their gradients."""
         if self._clip is not None:
             nn.utils.clip_grad_norm_(self._weights, self._clip)
+        if self._rates is None:
+            self._rate.copy_(self._all.index_select(0, self._at)[0])
+            self._at += 1
+        else:
+            self.adam.param_groups[0]["lr"] = next(self._rates)
         self.adam.step()
 
-    def next_rate(self) -> None:
-        """After every update; never recorded."""
-        if self._rate is not None:
-            self._rate.step()
+
+def one_cycle(peak: float, steps: int) -> Tensor:
+    """Rates that rise from a 25th of the peak within the first 30 % of the steps, and then fall to nothing, along cosines."""
+    at = torch.arange(steps, dtype=torch.double)
+    top = max(0.3 * steps - 1, 1e-9)
+    up = (at / top).clamp_max(1)
+    down = ((at - top) / max(steps - 1 - top, 1e-9)).clamp(0, 1)
+    start, end = peak / 25, peak / 250_000
+    rising = peak + (start - peak) * (1 + torch.cos(math.pi * up)) / 2
+    falling = end + (peak - end) * (1 + torch.cos(math.pi * down)) / 2
+    return torch.where(at < top, rising, falling)

@@ -14,8 +14,9 @@ from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
 from dre.augment import Augment, parse_augment
 from dre.augment.noise import Noise
-from dre.batches import BATCHES, Auto, Batches, Fixed
+from dre.batches import BATCHES, Auto, Batches, Edges, Fixed
 from dre.encoder import ENCODERS, Encoder
+from dre.encoder.filtered import Filtered
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
@@ -106,8 +107,17 @@ def resolve(recipe: str | Recipe, facts: Facts, said: Overrides) -> Recipe:
         share = optimiser.lr / recipe.optimiser.lr
         schedule = Schedule(*(replace(s, lr=None if s.lr is None else s.lr * share) for s in schedule))
     encoder = recipe.encoder if said.encoder is None else said.encoder
+    if said.schedule is None and said.encoder is not None:
+        schedule = Schedule(_reading(schedule[0], recipe.encoder, encoder), *schedule.stages[1:])
     augment = recipe.augment if said.augment is None else said.augment
     return replace(recipe, schedule=schedule, encoder=encoder, batches=batches, optimiser=optimiser, augment=augment)
+
+
+def _reading(stage: Stage, planned: Encoder | nn.Module, taken: Encoder | nn.Module) -> Stage:
+    """A first stage that read what the planned encoder computes, reading what the one that takes its place does."""
+    if stage.source == "x" or not isinstance(planned, Encoder) or stage.source != planned.first_source:
+        return stage
+    return replace(stage, source=taken.first_source if isinstance(taken, Encoder) else "x")
 
 
 def _adjusted(schedule: Schedule, said: Overrides) -> Schedule:
@@ -184,30 +194,38 @@ def paper(facts: Facts, recursions: int | None) -> Recipe:
 
 
 # Ours: P over one graph of all rows, batches redrawn, one-cycle rates, and steps and noise that fit the size of the data.
-# The numbers were chosen on validation rows: the last 10,000 training images of MNIST, and other splits of the digits and of
-# two single-cell sets than those that are reported.
+# The numbers were chosen on validation rows: the last 10,000 training images of MNIST and Fashion-MNIST, and other splits of
+# the digits and of two single-cell sets than those that are reported. benchmarks/NOTES.md has what was tried.
 
 LARGE = 20_000  # rows from which a network can be large without learning the rows by heart
+HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
 AGAIN = ("h1", "h1", "h2", "h3")  # the first hidden block twice: later ones add less and cost trustworthiness
 
 
 @dataclass(frozen=True)
 class Regime:
-    """What the size of the data and the device call for."""
+    """What the kind and size of the data and the device call for."""
 
     encoder: Encoder
-    size: int  # of a batch
-    steps: int  # of the first stage, at least: small data need steps, not epochs
+    batches: Batches
+    rate: float
     recursions: int
     alpha: float  # of the first stage: heavier tails pay once there are many rows to separate; recursions always have 0.5
+    epochs: tuple[int, int] = (40, 20)  # of the first stage and of each recursion, at least
+    steps: int = 0  # of the first stage, at least, and half of it of each recursion: small data need steps, not epochs
 
 
 def _regime(facts: Facts) -> Regime:
     if facts.n < LARGE:
-        return Regime(MLP(256), 500, 2000, 1, 1.0)
-    if facts.device == "cpu":  # convolutions are slow there, and many small steps do better than few large ones
-        return Regime(MLP(256), 1000, 2400, 2, 0.5)
-    return Regime(ModelB(norm=True) if facts.images else ModelA(norm=True), 2500, 960, 2, 0.5)
+        return Regime(Filtered() if facts.images else MLP(256), Auto(500), 2e-3, 1, 1.0, steps=2000)
+    recursions = 2 if facts.n < HUGE else 1
+    if facts.device == "cpu":  # many small steps do better there than few large ones; small batches hold few neighbours: edges
+        if facts.images:
+            return Regime(Filtered(), Edges(256), 3e-3, 1, 0.5, epochs=(5, 3))
+        return Regime(MLP(256, front=100), Edges(512), 3e-3, 1, 0.5, epochs=(16, 8))
+    if facts.images:
+        return Regime(Filtered(2048, depth=4, front=300), Auto(5000), 1e-3, recursions, 0.5, epochs=(100, 50))
+    return Regime(ModelA(norm=True), Auto(2500), 2e-3, recursions, 0.5, steps=960)
 
 
 def _noise(n: int) -> Noise:
@@ -215,40 +233,43 @@ def _noise(n: int) -> Noise:
     return Noise(round(0.6 * min(1.0, (2000 / n) ** 0.3), 2))
 
 
-def _ours(facts: Facts, affinity: Affinity, first: Loss, again: Loss, recursions: int, *, effort: float = 1.0) -> Recipe:
+def _ours(facts: Facts, first: Stage, again: Stage, recursions: int, *, effort: float = 1.0) -> Recipe:
+    """The stages with the epochs that these data need."""
     regime = _regime(facts)
-    per_epoch = math.ceil(facts.n / regime.size)
-    stages = _recursive(
-        Stage("x", affinity, first, math.ceil(effort * max(40, regime.steps / per_epoch))),
-        Stage("h1", affinity, again, math.ceil(effort * max(20, regime.steps / 2 / per_epoch))),
-        AGAIN,
-        recursions,
-    )
-    return Recipe(Schedule(*stages), regime.encoder, Auto(regime.size), Optimiser(2e-3), _noise(facts.n))
+    steps = regime.steps / regime.batches.steps(facts.n)
+    epochs = [math.ceil(effort * max(least, need)) for least, need in zip(regime.epochs, (steps, steps / 2), strict=True)]
+    stages = _recursive(replace(first, epochs=epochs[0]), replace(again, epochs=epochs[1]), AGAIN, recursions)
+    return Recipe(Schedule(*stages), regime.encoder, regime.batches, Optimiser(regime.rate), _noise(facts.n))
+
+
+def _best(facts: Facts, recursions: int, *, effort: float = 1.0) -> Recipe:
+    regime = _regime(facts)
+    first = Stage(regime.encoder.first_source, Gaussian(30), KL(alpha=regime.alpha), 1)
+    return _ours(facts, first, Stage("h1", Gaussian(30), KL(alpha=0.5), 1), recursions, effort=effort)
 
 
 def auto(facts: Facts, recursions: int | None) -> Recipe:
     """The best map for these data on this device."""
-    regime = _regime(facts)
-    count = regime.recursions if recursions is None else recursions
-    return _ours(facts, Gaussian(30), KL(alpha=regime.alpha), KL(alpha=0.5), count)
+    return _best(facts, _regime(facts).recursions if recursions is None else recursions)
 
 
 def fast(facts: Facts, recursions: int | None) -> Recipe:
     """The default with a third of its steps and one recursion."""
-    count = 1 if recursions is None else recursions
-    return _ours(facts, Gaussian(30), KL(alpha=_regime(facts).alpha), KL(alpha=0.5), count, effort=1 / 3)
+    return _best(facts, 1 if recursions is None else recursions, effort=1 / 3)
+
+
+def _deep(facts: Facts, affinity: Affinity, loss: Loss, recursions: int | None) -> Recipe:
+    return _ours(facts, Stage("x", affinity, loss, 1), Stage("h1", affinity, loss, 1), recursions or 0)
 
 
 def deep_tsne(facts: Facts, recursions: int | None) -> Recipe:
-    """A network trained with t-SNE's loss, without recursion."""
-    return _ours(facts, Gaussian(30), KL(), KL(), recursions or 0)
+    """A network trained with t-SNE's loss on the rows as they are, without recursion."""
+    return _deep(facts, Gaussian(30), KL(), recursions)
 
 
 def deep_umap(facts: Facts, recursions: int | None) -> Recipe:
-    """A network trained with UMAP's loss, at UMAP's ratio of repulsion, without recursion."""
-    loss = CE(min_dist=0.1, negatives=5)
-    return _ours(facts, Fuzzy(15), loss, loss, recursions or 0)
+    """A network trained with UMAP's loss on the rows as they are, at UMAP's ratio of repulsion, without recursion."""
+    return _deep(facts, Fuzzy(15), CE(min_dist=0.1, negatives=5), recursions)
 
 
 RECIPES: dict[str, Callable[[Facts, int | None], Recipe]] = {

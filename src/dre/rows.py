@@ -170,6 +170,11 @@ class ArrayRows:
         return self.data[ids.to(self.data.device)].to(self._device)
 
 
+def is_held(rows: Rows, device: torch.device) -> bool:
+    """Whether they lie in the memory of this device."""
+    return isinstance(rows, ArrayRows) and rows.data.device.type == device.type
+
+
 class ScaledRows:
     """Rows as the encoder reads them, scaled piece by piece as they are asked for: no more than that is ever held."""
 

@@ -61,9 +61,9 @@ class Graph:
 
     def block(self, ids: Tensor) -> Pairs:
         own = torch.arange(len(ids), device=ids.device)
-        self._position[ids] = own
+        self._position.index_copy_(0, ids, own)
         near = self._position[self.indices[ids]]
-        self._position[ids] = -1
+        self._position.index_fill_(0, ids, -1)
         away = near < 0
         return Pairs(near.where(~away, own[:, None]), self.weight[ids].masked_fill(away, 0.0))
 

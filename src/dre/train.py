@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dre.batches import Batch, Batches
+from dre.batches import Batches, Draw
 from dre.encoder import Encoder
 from dre.forward import check_sources
 from dre.learner import Learner, learner
 from dre.neighbors import nearest
 from dre.optimiser import Descent
 from dre.recipe import Recipe
-from dre.rows import Rows
+from dre.rows import Rows, is_held
 from dre.runtime import PrivateRandom, Runtime
 from dre.schedule import Stage
 from dre.step import Plain, Recorded, Step
@@ -169,23 +169,21 @@ def _one_stage(run: Run) -> Iterator[Event]:
                 break
             target = make_target(run, stage)
             epochs = batches.epochs(target, n, run.generator, run.seed)
-        yield from _one_epoch(run, next(epochs), step, descent)
+        yield from _one_epoch(run, next(epochs), step)
         if run.ending:
             break
     yield StageEnded(run, run.weights())
 
 
-def _one_epoch(run: Run, batches: Iterable[Batch], step: Step, descent: Descent) -> Iterator[Event]:
+def _one_epoch(run: Run, draws: Iterable[Draw], step: Step) -> Iterator[Event]:
     began, rows, count = time.perf_counter(), 0, 0
     total = torch.zeros((), device=run.runtime.device)
-    for batch in batches:
-        x = run.learner.rows.take(batch.ids)
+    for draw in draws:
         with nullcontext() if run.is_recorded else run.random():
-            loss = step(x, batch)
-        descent.next_rate()
+            loss = step(draw)
         run.steps += 1
-        total, rows, count = total + loss, rows + len(batch.ids), count + 1
-        yield Tick(run, loss, len(batch.ids))
+        total, rows, count = total + loss, rows + draw.rows, count + 1
+        yield Tick(run, loss, draw.rows)
         if run.ending:
             break
     mean = float(total) / count
@@ -203,7 +201,10 @@ def _step(run: Run, descent: Descent) -> Step:
         descent.update()
         return loss
 
-    return Recorded(learn, run.generator) if run.is_recorded else Plain(learn)
+    take = run.learner.rows.take
+    if not run.is_recorded:
+        return Plain(learn, take)
+    return Recorded(learn, take, run.generator, from_start=is_held(run.learner.rows, run.runtime.device))
 
 
 def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from dre.encoder import ENCODERS, ChannelsLast, Flat
+from dre.encoder.convolved import Convolved
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
@@ -146,8 +147,11 @@ def test_model_b_has_two_convolutions_of_16_filters_and_two_of_32_each_pair_pool
         (16, 32, (3, 3)),
         (32, 32, (3, 3)),
     ]
-    pair = [nn.Conv2d, nn.ReLU] * 2 + [nn.MaxPool2d]
-    assert [type(module) for module in features.children()] == [ChannelsLast, *pair, *pair, Flat]
+    blocks = layers(features, Convolved)
+    assert [type(module) for module in features.children()] == [ChannelsLast, *[Convolved] * 4, Flat]
+    assert [isinstance(block.pool, nn.MaxPool2d) for block in blocks] == [False, True, False, True]
+    assert not layers(features, nn.BatchNorm2d)
+    assert len(layers(ModelB(norm=True).build((1, 28, 28), 2).features, nn.BatchNorm2d)) == 4
     assert features(torch.zeros(1, 1, 28, 28)).shape == (1, 32 * 7 * 7)
 
 

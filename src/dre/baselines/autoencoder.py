@@ -123,7 +123,6 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 for ids in torch.tensor_split(order, parts):  # even parts: batch norm can't use a leftover of one row
                     total += learn(both, rows.take(ids), runtime)
                     descent.update()
-                    descent.next_rate()
                     tick()
                 history.append({"epoch": epoch, "loss": float(total) / parts, "seconds": time.perf_counter() - began})
                 check_error(history[-1]["loss"], epoch, of="the reconstruction error", remedy="pass a lower learning_rate")

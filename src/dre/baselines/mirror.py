@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dre.encoder import Flat
 from dre.forward import evaluating
 
 POOLS = (nn.MaxPool2d, nn.AvgPool2d)
@@ -61,6 +62,8 @@ def _turned(layer: Layer) -> nn.Module:
         return nn.Linear(module.out_features, module.in_features)
     if isinstance(module, nn.Flatten):
         return nn.Unflatten(1, before)
+    if isinstance(module, Flat):
+        return _Raised(before)
     if isinstance(module, POOLS):
         return nn.Upsample(size=tuple(before[1:]))
     if isinstance(module, nn.Conv2d):
@@ -71,6 +74,18 @@ def _turned(layer: Layer) -> nn.Module:
             "use an encoder of dense layers, convolutions and pooling, such as model-a, model-b or mlp"
         )
     return _fresh(module)
+
+
+class _Raised(nn.Module):
+    """Vectors as the images (c, h, w) that ``Flat`` made them of."""
+
+    def __init__(self, shape: torch.Size) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x: Tensor) -> Tensor:
+        c, h, w = self.shape
+        return x.view(-1, h, w, c).movedim(-1, 1)
 
 
 def _turned_convolution(module: nn.Conv2d, before: torch.Size, after: torch.Size) -> nn.Module:

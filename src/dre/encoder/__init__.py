@@ -36,6 +36,11 @@ class Encoder:
             if value is not None and min(value if isinstance(value, tuple) else (value,), default=0) < 1:
                 raise ValueError(f"{name}={value}: must be at least 1")
 
+    @property
+    def first_source(self) -> str:
+        """Where a recipe finds its first neighbours: in the rows, or in what a computed front gives."""
+        return "x"
+
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         raise NotImplementedError
 

@@ -16,7 +16,8 @@ class Filtered(Encoder, name="filtered"):
     """What computed filters answer in each part of an image, in principal components (``features``), then as in ``mlp``.
 
     Nothing of the part that looks at images is trained, so that a step costs no more than one on short vectors; and what it
-    gives is a better source of neighbours than the pixels.
+    gives is a better source of neighbours than the pixels alone. ``pixels`` says how much these count in it, beside the answers
+    of the filters: more keeps more of the neighbours that pixels have, less puts more weight on what an image shows.
     """
 
     width: int = 256
@@ -24,9 +25,14 @@ class Filtered(Encoder, name="filtered"):
     depth: int = 3
     filters: int = 16
     front: int = 100
+    pixels: float = 1.0
+
+    @property
+    def first_source(self) -> str:
+        return "features"
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)
-        front = Front(shape, self.front, Patches(shape[0], self.filters))
+        front = Front(shape, self.front, Patches(shape[0], self.filters, pixels=self.pixels))
         blocks = dense_blocks([len(front.axes), *[self.width] * self.depth], norm=nn.LayerNorm)
         return Network(front, blocks, nn.Linear(self.width, n_components))

@@ -26,6 +26,10 @@ class MLP(Encoder, name="mlp"):
     depth: int = 3
     front: int | None = None
 
+    @property
+    def first_source(self) -> str:
+        return "x" if self.front is None else "features"
+
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         features = nn.Flatten() if self.front is None else Front(shape, self.front)
         before = len(features.axes) if isinstance(features, Front) else flat_size(shape)

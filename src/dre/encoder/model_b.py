@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from dre.encoder import ChannelsLast, Encoder, Flat, Network, check_image, dense_blocks
+from dre.encoder.convolved import Convolved
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,8 @@ class ModelB(Encoder, name="model-b"):
         layers: list[nn.Module] = [ChannelsLast()]
         before = shape[0]
         for width in self.filters:
-            for _ in range(2):
-                layers += [nn.Conv2d(before, width, 3, padding=1), *([nn.BatchNorm2d(width)] if self.norm else []), nn.ReLU()]
-                before = width
-            layers.append(nn.MaxPool2d(2, ceil_mode=True))  # so that the smallest image keeps a pixel
+            layers += [Convolved(before, width, norm=self.norm), Convolved(width, width, norm=self.norm, pool=True)]
+            before = width
         features = nn.Sequential(*layers, Flat())
         with torch.no_grad():
             size = features.eval()(torch.zeros(1, *shape)).shape[1]

@@ -15,20 +15,30 @@ class Patches(nn.Module):
     """How strongly each of some filters answers in each part of an image, whatever the sign.
 
     The filters are the principal components of small patches, made equally strong. To which exact pixels they answer within a
-    part is averaged away, so that an image moved by a pixel is still nearly the same.
+    part is averaged away, so that an image moved by a pixel is still nearly the same. With ``pixels`` these follow the answers,
+    scaled so that they vary as much in all, times this.
     """
 
     filters: Tensor
+    share: Tensor
 
-    def __init__(self, channels: int, count: int, *, side: int = 5, part: int = 4) -> None:
+    def __init__(self, channels: int, count: int, *, side: int = 5, part: int = 4, pixels: float = 0.0) -> None:
         super().__init__()
-        self.part = part
+        self.part, self.pixels = part, pixels
+        self.register_buffer("share", torch.ones(()))
         self.register_buffer("filters", torch.zeros(min(count, channels * side * side - 1), channels, side, side))
 
     def forward(self, x: Tensor) -> Tensor:
-        each = self.filters.shape[0] * x.shape[2] * x.shape[3]
-        pieces = x.split(max(1, CACHED // each)) if x.device.type == "cpu" else (x,)
-        return torch.cat([self._answers(piece) for piece in pieces])
+        pieces = x.split(self._at_once(x))
+        return torch.cat([self._described(piece) for piece in pieces])
+
+    def _at_once(self, x: Tensor) -> int:
+        """Images: as many answers as a CPU's cache holds; a GPU has room for more."""
+        answers = self.filters.shape[0] * x.shape[2] * x.shape[3]
+        return max(1, (CACHED if x.device.type == "cpu" else 2**6 * CACHED) // answers)
+
+    def _described(self, x: Tensor) -> Tensor:
+        return torch.cat([self._answers(x), x.flatten(1) * self.share], 1) if self.pixels else self._answers(x)
 
     def _answers(self, x: Tensor) -> Tensor:
         answers = conv2d(x, self.filters, padding=self.filters.shape[2] // 2).abs_()
@@ -44,3 +54,7 @@ class Patches(nn.Module):
         strength, axes = strength.flip(0)[:count], axes.flip(1)[:, :count]
         scale = strength.clamp_min(FAINT * float(strength[0])).sqrt() if strength[0] > 0 else torch.ones_like(strength)
         self.filters.copy_((axes / scale).T.reshape(count, channels, side, side))
+        if self.pixels:
+            answers = torch.cat([self._answers(piece) for piece in images.split(self._at_once(images))])
+            spread = float(answers.var(0).sum() / images.flatten(1).var(0).sum().clamp_min(1e-30))
+            self.share.fill_((self.pixels * spread) ** 0.5)

@@ -1,0 +1,51 @@
+"""A convolution with what follows it, which a GPU can do in one go."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from dre.gpu import kernels_apply
+
+WIDEST = 64  # channels that the kernels keep in registers
+
+
+class Convolved(nn.Module):
+    """3x3 convolution, batch norm if asked for, ReLU, and pooling by 2 if asked for; images stay images."""
+
+    def __init__(self, before: int, after: int, *, norm: bool = False, pool: bool = False) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(before, after, 3, padding=1)
+        self.norm = nn.BatchNorm2d(after) if norm else nn.Identity()
+        self.relu = nn.ReLU()
+        self.pool = nn.MaxPool2d(2, ceil_mode=True) if pool else nn.Identity()  # the smallest image keeps a pixel
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self._is_fused(x):
+            return self._fused(x)
+        y: Tensor = self.pool(self.relu(self.norm(self.convolution(x))))
+        return y
+
+    def _is_fused(self, x: Tensor) -> bool:
+        """In training alone, where eight bits are enough: what is embedded is computed in full."""
+        if not (self.training and torch.is_grad_enabled() and kernels_apply(x)):
+            return False
+        if not torch.is_autocast_enabled("cuda") or torch.get_autocast_dtype("cuda") != torch.bfloat16:
+            return False
+        return max(self.convolution.in_channels, self.convolution.out_channels) <= WIDEST
+
+    def _fused(self, x: Tensor) -> Tensor:
+        from dre.gpu.conv import conv_block
+
+        assert self.convolution.bias is not None
+        norm = None
+        if isinstance(self.norm, nn.BatchNorm2d):
+            assert self.norm.running_mean is not None and self.norm.running_var is not None and self.norm.momentum is not None
+            assert self.norm.num_batches_tracked is not None
+            self.norm.num_batches_tracked += 1
+            about = self.norm.running_mean, self.norm.running_var, self.norm.momentum, self.norm.eps
+            norm = (self.norm.weight, self.norm.bias, *about)
+        pooled = isinstance(self.pool, nn.MaxPool2d)
+        nhwc = x.to(torch.bfloat16).permute(0, 2, 3, 1)
+        y = conv_block(nhwc, self.convolution.weight, self.convolution.bias, norm, pool=pooled)
+        return y.permute(0, 3, 1, 2)
