@@ -131,7 +131,9 @@ def test_kernels_of_the_loss_give_the_sums_and_gradients_of_the_cpu(curve, shape
 
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("pool", [False, True])
-@pytest.mark.parametrize(("before", "after", "size"), [(1, 16, (28, 28)), (3, 16, (9, 7)), (16, 32, (14, 14)), (32, 64, (5, 6))])
+@pytest.mark.parametrize(
+    ("before", "after", "size"), [(1, 16, (28, 28)), (3, 16, (9, 7)), (16, 32, (14, 14)), (32, 64, (5, 6))]
+)
 def test_kernels_of_convolutions_learn_what_torch_learns(before, after, size, pool, norm, monkeypatch):
     torch.manual_seed(0)
     block = Convolved(before, after, norm=norm, pool=pool).cuda()

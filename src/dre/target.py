@@ -92,9 +92,10 @@ def _each_pair_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Te
     """Symmetric weights (n, k) at the slots of a directed graph, zero at the second slot of a pair that has two."""
     n, k = indices.shape
     row = torch.arange(n, device=indices.device)[:, None].expand(n, k)
-    order = (row * n + indices).ravel().sort()
-    wanted = (indices * n + row).ravel()
-    slot = torch.searchsorted(order.values, wanted).clamp_max(n * k - 1)
-    mutual = (order.values[slot] == wanted).view(n, k)
-    back = directed.ravel()[order.indices[slot]].view(n, k) * mutual
+    there, wanted = (row * n + indices).ravel().sort(), (indices * n + row).ravel().sort()
+    found = torch.searchsorted(there.values, wanted.values).clamp_max(n * k - 1)  # in order, so that it stays in the cache
+    slot = torch.empty_like(found)
+    slot[wanted.indices] = torch.where(there.values[found] == wanted.values, there.indices[found], -1)
+    mutual = (slot >= 0).view(n, k)
+    back = directed.ravel()[slot.clamp_min(0)].view(n, k) * mutual
     return affinity.combine(directed, back).masked_fill(mutual & (row > indices), 0.0)

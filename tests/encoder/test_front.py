@@ -11,9 +11,8 @@ from torch import nn
 
 from dre import DRE
 from dre.encoder.front import Front
-from dre.encoder.patches import Patches
-from dre.learner import learner
 from dre.encoder.mlp import MLP
+from dre.learner import learner
 from dre.rows import ArrayRows, Scaling
 
 DIGITS = load_digits().data

@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 
+import torch
 from torch import Tensor
 
 from dre.affinity import Affinity, check_scope
@@ -14,6 +15,7 @@ from dre.affinity.bandwidth import TOLERANCE, solve_increasing
 # Beyond three times the perplexity a Gaussian weight is negligible; every fast t-SNE cuts there.
 REACH = 3
 PERPLEXITY_TOLERANCE = 1e-3
+CACHED = 2**16  # distances
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Gaussian(Affinity, name="gaussian"):
         return max(1, min(n - 1, reach))
 
     def conditional(self, distances: Tensor) -> Tensor:
+        if distances.device.type == "cpu":  # some rows at a time stay in its cache during the search
+            return torch.cat([self._found(part) for part in distances.split(max(1, CACHED // distances.shape[1]))])
+        return self._found(distances)
+
+    def _found(self, distances: Tensor) -> Tensor:
         squared = distances.square().float().double()  # rounded as scikit-learn rounds them
         squared = squared - squared[:, :1]  # P does not change, and the nearest neighbour never underflows
         tolerance = min(TOLERANCE, 0.99 * PERPLEXITY_TOLERANCE / self.perplexity)

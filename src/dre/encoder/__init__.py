@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from dre.notation import Family, write
 
@@ -81,6 +82,14 @@ def dense_blocks(
         middle = [norm(after)] if norm is not None else []
         blocks.append(nn.Sequential(nn.Linear(before, after), *middle, activation()))
     return blocks
+
+
+class LayerNorm(nn.LayerNorm):
+    """In the precision of what it is given: autocast would lengthen it, at twice the cost. Its sums are in full anyway."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            return layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
 
 
 class ChannelsLast(nn.Module):

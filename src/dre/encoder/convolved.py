@@ -40,11 +40,11 @@ class Convolved(nn.Module):
         assert self.convolution.bias is not None
         norm = None
         if isinstance(self.norm, nn.BatchNorm2d):
-            assert self.norm.running_mean is not None and self.norm.running_var is not None and self.norm.momentum is not None
-            assert self.norm.num_batches_tracked is not None
-            self.norm.num_batches_tracked += 1
-            about = self.norm.running_mean, self.norm.running_var, self.norm.momentum, self.norm.eps
-            norm = (self.norm.weight, self.norm.bias, *about)
+            its = self.norm
+            assert its.running_mean is not None
+            assert its.running_var is not None
+            assert its.momentum is not None
+            norm = (its.weight, its.bias, its.running_mean, its.running_var, its.momentum, its.eps)
         pooled = isinstance(self.pool, nn.MaxPool2d)
         nhwc = x.to(torch.bfloat16).permute(0, 2, 3, 1)
         y = conv_block(nhwc, self.convolution.weight, self.convolution.bias, norm, pool=pooled)

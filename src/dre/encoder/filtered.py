@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, Network, check_image, dense_blocks
+from dre.encoder import Encoder, LayerNorm, Network, check_image, dense_blocks
 from dre.encoder.front import Front
 from dre.encoder.patches import Patches
 
@@ -34,5 +34,5 @@ class Filtered(Encoder, name="filtered"):
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)
         front = Front(shape, self.front, Patches(shape[0], self.filters, pixels=self.pixels))
-        blocks = dense_blocks([len(front.axes), *[self.width] * self.depth], norm=nn.LayerNorm)
+        blocks = dense_blocks([len(front.axes), *[self.width] * self.depth], norm=LayerNorm)
         return Network(front, blocks, nn.Linear(self.width, n_components))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dre.encoder.patches import Patches
 from dre.rows import Rows
 
-SAMPLE_ROWS, SAMPLE_VALUES = 20_000, 2**26  # what the axes are found from
+SAMPLE_ROWS, SAMPLE_VALUES = 10_000, 2**25  # what the axes are found from
 ROUNDS = 4  # each brings the axes nearer to the principal ones
 SPARE = 16  # axes beyond those that are kept, which makes these settle sooner
 
@@ -33,7 +33,8 @@ class Front(nn.Module):
         self.register_buffer("middle", torch.zeros(len(self.axes)))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.patches(x) @ self.axes.T - self.middle
+        values: Tensor = self.patches(x)
+        return values @ self.axes.T - self.middle
 
     def settle(self, rows: Rows, generator: torch.Generator) -> None:
         n = min(SAMPLE_ROWS, max(2, SAMPLE_VALUES // max(math.prod(rows.shape[1:]), self.axes.shape[1])))

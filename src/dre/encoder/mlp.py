@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, Network, dense_blocks, flat_size
+from dre.encoder import Encoder, LayerNorm, Network, dense_blocks, flat_size
 from dre.encoder.front import Front
 
 
@@ -34,4 +34,4 @@ class MLP(Encoder, name="mlp"):
         features = nn.Flatten() if self.front is None else Front(shape, self.front)
         before = len(features.axes) if isinstance(features, Front) else flat_size(shape)
         widths = [before, *[self.width] * self.depth]
-        return Network(features, dense_blocks(widths, norm=nn.LayerNorm), nn.Linear(self.width, n_components))
+        return Network(features, dense_blocks(widths, norm=LayerNorm), nn.Linear(self.width, n_components))

@@ -84,7 +84,7 @@ def _over_pairs(  # type: ignore[no-untyped-def]
     y, weight, sums, pulls, b, p, q,
     KIND: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, WEIGHTED: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
-    """Some rows with a part of all others; each program writes its own sums, so that they add up in the same order each time."""
+    """Some rows with a part of all others; each program writes its own sums, which so add up in the same order each time."""
     part = tl.program_id(1)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     c = tl.arange(0, WIDE)
