@@ -27,8 +27,8 @@ import torch
 from sklearn.decomposition import PCA
 
 from dre.bench.memory import PeakMemory
+from dre.datasets import mnist
 from dre.metrics import continuity, evaluate, trustworthiness
-from mnist import load
 from record import record
 
 Array = np.ndarray[Any, Any]
@@ -93,7 +93,8 @@ WORK: dict[str, Work] = {
 
 
 def rows_and_map(folder: Path, n: int) -> tuple[Array, Array, Array]:
-    images, labels, _, _ = load(folder)
+    train = mnist.load(folder).train
+    images, labels = train.rows, train.labels
     rows = images[:n].reshape(n, -1) / 255.0
     sample = rows[:: max(1, n // 5000)]
     return rows, PCA(2, random_state=0).fit(sample).transform(rows), labels[:n]
@@ -146,7 +147,8 @@ def zadu(folder: Path) -> None:
 
 
 def gpu(folder: Path) -> None:
-    images, labels, _, _ = load(folder)
+    train = mnist.load(folder).train
+    images, labels = train.rows, train.labels
     results = []
     for dtype in (np.float32, np.float64):
         X = (images.reshape(60_000, -1) / 255.0).astype(dtype)
@@ -166,7 +168,8 @@ def gpu(folder: Path) -> None:
 
 
 def paper(folder: Path) -> None:
-    images, _, test_images, test_labels = load(folder)
+    data = mnist.load(folder)
+    images, test_images, test_labels = data.train.rows, data.test.rows, data.test.labels
     pca = PCA(2, random_state=0).fit(images.reshape(60_000, -1) / 255.0)
     X = test_images.reshape(10_000, -1) / 255.0
     Y = pca.transform(X)

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from sklearn.decomposition import PCA
 
+from dre.datasets import mnist
 from dre.neighbors import chosen_method, nearest
-from mnist import load
 from record import record
 
 K = 90
@@ -33,7 +33,7 @@ def timed(features: torch.Tensor, method: str) -> tuple[float, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    images = load(parser.parse_args().data)[0].reshape(60000, -1).astype(np.float32)
+    images = mnist.load(parser.parse_args().data).train.rows.reshape(60000, -1).astype(np.float32)
     images -= images.mean(0)
     results = []
     for method in ("exact", "approximate"):

@@ -1,4 +1,4 @@
-"""Writes the tables of the README from the JSON files in results, so that no figure is typed by hand.
+"""Writes the tables of the README and of NOTES.md from the JSON files in results, so that no figure is typed by hand.
 
 python benchmarks/readme.py            write them
 python benchmarks/readme.py --check    fail if a table is not what the files say
@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from dre.bench.cells import Cells
@@ -19,7 +21,7 @@ from dre.bench.report.reading import Place, Reader, published
 from dre.bench.report.wording import number
 from record import RESULTS
 
-README = Path(__file__).parent.parent / "README.md"
+PAGES = (Path(__file__).parent.parent / "README.md", Path(__file__).parent / "NOTES.md")
 BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
@@ -41,15 +43,34 @@ def machine(result: dict[str, Any]) -> str:
     return str(result["machine"]["gpu"] or f"{result['machine']['cpus']} CPU cores")
 
 
-def mnist() -> str:
+def stages() -> str:
+    """The scores after every stage, on images; the seconds of a fit that had the GPU to itself."""
+    records = RESULTS / "cells"
     rows = []
-    for recipe in ("paper", "auto"):
-        result = load(f"mnist-{recipe}")
-        found, seconds = result["results"], result["results"]["fit_seconds"]
-        scores = [along(found["mean"][score]) for score in ("1nn", "nh_paper", "trustworthiness")]
-        rows.append([f"`{recipe}`", *scores, f"{min(seconds):.0f}–{max(seconds):.0f}"])
-    head = ["recipe", "1-NN", "neighbourhood hit, paper's protocol", "trustworthiness", f"fit, s ({machine(result)})"]
-    return table(head, rows) + f"\n`benchmarks/mnist.py`, mean of {result['seeds']} seeds.\n"
+    for data, title in (("mnist", "MNIST"), ("fashion-mnist", "Fashion-MNIST")):
+        for run, recipe in (("dre-paper", "paper"), ("dre", "auto")):
+            found = [json.loads(path.read_text()) for path in sorted(records.glob(f"{data}--{run}--*.json"))]
+            scores = [
+                along([mean(each["stages"][i]["scores"][score] for each in found) for i in range(len(found[0]["stages"]))])
+                for score in ("nearest_neighbor", "neighborhood_hit", "trustworthiness")
+            ]
+            alone = records / f"gpu--{data}--{run}--0.json"
+            seconds = f"{json.loads(alone.read_text())['fit_seconds']:.1f}" if alone.exists() else "–"
+            rows.append([f"{title}, `{recipe}`", *scores, seconds])
+    head = ["recipe", "1-NN", "neighbourhood hit, paper's protocol", "trustworthiness", f"fit, s ({machine(found[0])})"]
+    return table(head, rows) + f"\n`dre bench table-1 table-4`, mean of {len(found)} seeds; seconds of one.\n"
+
+
+def tuning(number_of_round: int) -> str:
+    """One round of settings, in the order of the 1-NN accuracy on the last data set."""
+    told: dict[str, dict[str, str]] = {}
+    for run in load("tuning")["results"]:
+        if run["round"] == number_of_round:
+            last = run["stages"][-1]
+            scores = " / ".join(number(last[score]) for score in ("1nn", "hit", "trustworthiness"))
+            told.setdefault(run["what"], {})[run["data"]] = f"{scores} ({number(run['fitted_rows_1nn'])})"
+    data = [name for name in ("mnist", "fashion-mnist", "pbmc", "cbmc") if any(name in found for found in told.values())]
+    return table(["setting", *data], [[what, *(found.get(name, "") for name in data)] for what, found in told.items()])
 
 
 def digits() -> str:
@@ -156,8 +177,9 @@ def paper() -> str:
     return table(head, rows) + "\n`dre bench`, the means of Table 1 of its report; the hit counts as the paper does.\n"
 
 
-TABLES = {
-    "mnist": mnist,
+TABLES: dict[str, Callable[[], str]] = {
+    "stages": stages,
+    **{f"tuning-{i}": partial(tuning, i) for i in (1, 2, 3, 4)},
     "infimnist": infimnist,
     "paper": paper,
     "digits": digits,
@@ -174,11 +196,12 @@ def filled(text: str) -> str:
 
 
 def main() -> None:
-    text = README.read_text()
-    wanted = filled(text)
-    if "--check" in sys.argv:
-        sys.exit(0 if wanted == text else "README.md does not say what benchmarks/results say: run `make readme`")
-    README.write_text(wanted)
+    for page in PAGES:
+        text = page.read_text()
+        wanted = filled(text)
+        if "--check" in sys.argv and wanted != text:
+            sys.exit(f"{page.name} does not say what benchmarks/results say: run `make readme`")
+        page.write_text(wanted)
 
 
 if __name__ == "__main__":

@@ -246,10 +246,10 @@ def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_rec
     ("encoder", "source"), [(ModelB(), "x"), (Filtered(64), "features"), (MLP(64, front=8), "features"), (nn.Flatten(), "x")]
 )
 def test_the_first_stage_reads_what_the_encoder_of_the_user_has(encoder, source):
-    assert resolve("auto", IMAGES, NOTHING).schedule[0].source == "features"
-    recipe = resolve("auto", IMAGES, Overrides(encoder=encoder))
-    assert sources(recipe) == [source, "h1"]
-    assert sources(resolve("auto", IMAGES, Overrides(encoder=encoder, schedule=SCHEDULE))) == ["x", "h1"]
+    facts = Facts(60_000, (1, 28, 28), "cuda")
+    assert sources(resolve("auto", facts, NOTHING)) == ["features", "h1", "h1"]
+    assert sources(resolve("auto", facts, Overrides(encoder=encoder))) == [source, "h1", "h1"]
+    assert sources(resolve("auto", facts, Overrides(encoder=encoder, schedule=SCHEDULE))) == ["x", "h1"]
 
 
 def test_a_stage_of_a_recipe_keeps_its_proportion_to_the_rate():

@@ -22,6 +22,7 @@ from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import Array, FittedMap, embed, prepared, scaled_mean
 from dre.inputs import check_rows, number, read, seed_from, two
+from dre.learner import goes_through_once
 from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
 from dre.observe.interrupt import Interrupt
@@ -29,7 +30,7 @@ from dre.observe.narrate import Narrate
 from dre.observe.progress import Progress, someone_watches
 from dre.optimiser import Optimiser
 from dre.recipe import Facts, Overrides, Recipe, resolve
-from dre.rows import Scaling
+from dre.rows import Scaling, model_shape
 from dre.runtime import PrivateRandom, Runtime, pick_device
 from dre.schedule import Schedule
 from dre.train import Weights, train
@@ -132,8 +133,9 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         device = pick_device(self.device)
         recipe, said = self._said()
         scaling = Scaling.of(X, device)
-        rows = prepared(X, scaling, device)
-        recipe = resolve(recipe, Facts(rows.shape[0], rows.shape[1:], device.type), said).fitted_to(rows.shape[0])
+        n = X.shape[0]
+        recipe = resolve(recipe, Facts(n, model_shape(tuple(X.shape[1:])), device.type), said).fitted_to(n)
+        rows = prepared(X, scaling, device, held=not goes_through_once(recipe.encoder, recipe.augment))
         runtime = Runtime.on(device, recipe.precision)
         seed = seed_from(self.random_state)
         encoder = runtime.place(_built(recipe.encoder, rows.shape[1:], n_components, PrivateRandom(seed, device)))

@@ -62,10 +62,15 @@ class FittedMap:
         return encoder
 
 
-def prepared(X: Any, scaling: Scaling, device: torch.device) -> Rows:
-    """Rows as the encoder reads them: centred and scaled, images with their channels first; an array at once, Rows as read."""
+def prepared(X: Any, scaling: Scaling, device: torch.device, *, held: bool = True) -> Rows:
+    """Rows as the encoder reads them: centred and scaled, images with their channels first.
+
+    An array at once, unless it need not be ``held`` on a CPU, since it is read only a few times; Rows as read.
+    """
     if is_rows(X):
         return ScaledRows(X, scaling, device)
+    if device.type == "cpu" and not held:
+        return ScaledRows(HostRows(X), scaling, device)
     if device.type == "cpu":
         x = scaling.apply(X)
         return ArrayRows(channels_first(x, image_layout(tuple(x.shape[1:]))), device)

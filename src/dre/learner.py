@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.augment import Augment, augmented, parted
-from dre.encoder import Network
+from dre.encoder import Encoder, Network
 from dre.encoder.front import Front
 from dre.forward import INPUT, outputs
 from dre.rows import ArrayRows, Rows
@@ -42,6 +42,11 @@ class Learner:
         if self.rows is self.raw or source == INPUT:
             return outputs(self.whole, self.raw, source)
         return outputs(self.trained, self.rows, INPUT if source == FEATURES else source)
+
+
+def goes_through_once(encoder: Encoder | nn.Module, augment: Augment | None) -> bool:
+    """Whether a step of training never reads the rows themselves, but what a front has made of them."""
+    return isinstance(encoder, Encoder) and encoder.first_source == FEATURES and parted(augment)[0] is None
 
 
 def learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tensor, generator: torch.Generator) -> Learner:

@@ -221,7 +221,9 @@ def _regime(facts: Facts) -> Regime:
     recursions = 2 if facts.n < HUGE else 1
     if facts.device == "cpu":  # many small steps do better there than few large ones; small batches hold few neighbours: edges
         if facts.images:
-            return Regime(Filtered(), Edges(256), 3e-3, 0, 0.5, epochs=(6, 3))  # a second graph costs more than it gives
+            return Regime(
+                Filtered(filters=8), Edges(256), 3e-3, 0, 0.5, epochs=(6, 3)
+            )  # a second graph costs more than it gives
         return Regime(MLP(256, front=100), Edges(512), 3e-3, 1, 0.5, epochs=(16, 8))
     if facts.images:
         return Regime(Filtered(2048, depth=4, front=300), Auto(5000), 1e-3, recursions, 0.5, epochs=(60, 30))

@@ -186,6 +186,7 @@ class ScaledRows:
         self.shape = (rows.shape[0], *model_shape(rows.shape[1:]))
         self._rows = rows
         self._layout = image_layout(rows.shape[1:])
+        self._piece = _step(rows.shape[1:], CACHED_VALUES)
         self._device = device
         # Both as tensors on the device: in float64, and by division, rows get the bits that Scaling.apply gives them.
         self._mean = torch.from_numpy(scaling.mean).to(device)
@@ -205,8 +206,13 @@ class ScaledRows:
         return self._scaled(_promised(self._rows, self._rows.take(ids), len(ids), "take"))
 
     def _scaled(self, x: Tensor) -> Tensor:
-        x = (x.to(self._device).double() - self._mean) / self._scale
-        return channels_first(x.float(), self._layout)
+        if self._device.type == "cpu" and x.numel() > CACHED_VALUES:  # in pieces that stay in its cache
+            out = torch.empty(x.shape)
+            for into, part in zip(out.split(self._piece), x.split(self._piece), strict=True):
+                into.copy_((part.double() - self._mean) / self._scale)
+        else:
+            out = ((x.to(self._device).double() - self._mean) / self._scale).float()
+        return channels_first(out, self._layout)
 
 
 def fits(nbytes: int, device: torch.device) -> bool:

@@ -33,8 +33,8 @@ class Front(nn.Module):
         self.register_buffer("middle", torch.zeros(len(self.axes)))
 
     def forward(self, x: Tensor) -> Tensor:
-        values: Tensor = self.patches(x)
-        return values @ self.axes.T - self.middle
+        pieces = x.split(self.patches.at_once(x)) if isinstance(self.patches, Patches) else (x,)  # what is wide is soon done with
+        return torch.cat([self.patches(piece) @ self.axes.T for piece in pieces]) - self.middle
 
     def settle(self, rows: Rows, generator: torch.Generator) -> None:
         n = min(SAMPLE_ROWS, max(2, SAMPLE_VALUES // max(math.prod(rows.shape[1:]), self.axes.shape[1])))

@@ -29,10 +29,9 @@ class Patches(nn.Module):
         self.register_buffer("filters", torch.zeros(min(count, channels * side * side - 1), channels, side, side))
 
     def forward(self, x: Tensor) -> Tensor:
-        pieces = x.split(self._at_once(x))
-        return torch.cat([self._described(piece) for piece in pieces])
+        return torch.cat([self._described(piece) for piece in x.split(self.at_once(x))])
 
-    def _at_once(self, x: Tensor) -> int:
+    def at_once(self, x: Tensor) -> int:
         """Images: as many answers as a CPU's cache holds; a GPU has room for more."""
         answers = self.filters.shape[0] * x.shape[2] * x.shape[3]
         return max(1, (CACHED if x.device.type == "cpu" else 2**6 * CACHED) // answers)
@@ -55,6 +54,6 @@ class Patches(nn.Module):
         scale = strength.clamp_min(FAINT * float(strength[0])).sqrt() if strength[0] > 0 else torch.ones_like(strength)
         self.filters.copy_((axes / scale).T.reshape(count, channels, side, side))
         if self.pixels:
-            answers = torch.cat([self._answers(piece) for piece in images.split(self._at_once(images))])
+            answers = torch.cat([self._answers(piece) for piece in images.split(self.at_once(images))])
             spread = float(answers.var(0).sum() / images.flatten(1).var(0).sum().clamp_min(1e-30))
             self.share.fill_((self.pixels * spread) ** 0.5)
