@@ -68,8 +68,8 @@ class Descent:
 def one_cycle(peak: float, steps: int) -> Tensor:
     """Rates that rise from a 25th of the peak within the first 30 % of the steps, and then fall to nothing, along cosines."""
     at = torch.arange(steps, dtype=torch.double)
-    top = max(0.3 * steps - 1, 1e-9)
-    up = (at / top).clamp_max(1)
+    top = max(0.3 * steps - 1, 0.0)  # so few that none is left to rise in begin at the peak
+    up = (at / max(top, 1e-9)).clamp_max(1)
     down = ((at - top) / max(steps - 1 - top, 1e-9)).clamp(0, 1)
     start, end = peak / 25, peak / 250_000
     rising = peak + (start - peak) * (1 + torch.cos(math.pi * up)) / 2

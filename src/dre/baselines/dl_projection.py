@@ -168,7 +168,8 @@ class Lesson:
         aside = max(1, round(ASIDE * len(x)))
         order = torch.randperm(len(x), generator=generator)
         asked, learned = order[:aside].to(x.device), order[aside:]
-        descent = ADAM.start(network.parameters(), ADAM.lr, self.epochs)
+        steps = self.epochs * math.ceil(len(learned) / self.batch_size)
+        descent = ADAM.start(network.parameters(), ADAM.lr, steps)
         history: list[dict[str, Any]] = []
         best, best_epoch, weights = math.inf, 0, network.state_dict()
         with full_precision():

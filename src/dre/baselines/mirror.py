@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dre.encoder import Flat
+from dre.encoder import ChannelsLast, Flat
 from dre.forward import evaluating
 
 POOLS = (nn.MaxPool2d, nn.AvgPool2d)
+UNCHANGED = (nn.Identity, ChannelsLast)  # what a row passes as it is
 
 
 class Layer(NamedTuple):
@@ -34,7 +35,8 @@ def mirrored(encoder: nn.Module, shape: tuple[int, ...]) -> nn.Sequential:
       (3): Unflatten(dim=1, unflattened_size=torch.Size([1, 3, 4]))
     )
     """
-    return nn.Sequential(*(_turned(layer) for layer in reversed(layers_of(encoder, shape))))
+    passed = (layer for layer in reversed(layers_of(encoder, shape)) if not isinstance(layer.module, UNCHANGED))
+    return nn.Sequential(*(_turned(layer) for layer in passed))
 
 
 def layers_of(encoder: nn.Module, shape: tuple[int, ...]) -> list[Layer]:

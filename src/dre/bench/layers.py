@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from dre.baselines.mirror import layers_of
+from dre.baselines.mirror import UNCHANGED, layers_of
+from dre.encoder import Flat
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ def layers(network: nn.Module, shape: tuple[int, ...]) -> list[Layer]:
     found: list[Layer] = []
     for module, before, after in layers_of(network, shape):
         what = _what(module)
+        if isinstance(module, UNCHANGED):
+            continue
         if what in AFTER.values() and found:
             found[-1] = replace(found[-1], after=(*found[-1].after, what))
         elif what != FLAT or before != after:
@@ -56,6 +59,6 @@ def _what(module: nn.Module) -> str:
         return f"conv {module.kernel_size[0]} × {module.kernel_size[1]}"
     if isinstance(module, nn.MaxPool2d):
         return f"max pool {module.kernel_size} × {module.kernel_size}"
-    if isinstance(module, nn.Flatten):
+    if isinstance(module, (nn.Flatten, Flat)):
         return FLAT
-    return AFTER.get(type(module), type(module).__name__)
+    return next((name for kind, name in AFTER.items() if isinstance(module, kind)), type(module).__name__)
