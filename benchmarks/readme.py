@@ -62,7 +62,7 @@ def stages() -> str:
 
 
 def tuning(number_of_round: int) -> str:
-    """One round of settings, in the order of the 1-NN accuracy on the last data set."""
+    """One round of settings."""
     told: dict[str, dict[str, str]] = {}
     for run in load("tuning")["results"]:
         if run["round"] == number_of_round:
@@ -201,7 +201,8 @@ def main() -> None:
         wanted = filled(text)
         if "--check" in sys.argv and wanted != text:
             sys.exit(f"{page.name} does not say what benchmarks/results say: run `make readme`")
-        page.write_text(wanted)
+        if wanted != text:
+            page.write_text(wanted)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from dre import DRE
 from dre.augment import parse_augment
 from dre.encoder.filtered import Filtered
 from dre.encoder.front import Front
+from dre.forward import outputs
 from dre.learner import Learner, learner
 from dre.rows import ArrayRows
 
@@ -30,11 +31,8 @@ def test_the_trained_part_gives_what_the_whole_network_gives(augment) -> None:
     ids = torch.tensor([3, 200, 7])
     seen = learns.seen(learns.rows.take(ids), torch.Generator())
     torch.testing.assert_close(learns.trained(seen), learns.whole(ROWS.take(ids)), atol=1e-5, rtol=1e-4)
-    for source in ("x", "features", "h1"):
-        expected = ROWS.read(0, 300).flatten(1) if source == "x" else learning(None).features(source)
-        if source != "h1":  # a network of its own has its own weights
-            torch.testing.assert_close(learns.features(source), expected, atol=1e-5, rtol=1e-4)
-        assert len(learns.features(source)) == 300
+    for source in ("x", "features", "features.patches", "h1"):
+        torch.testing.assert_close(learns.features(source), outputs(learns.whole, ROWS, source), atol=1e-5, rtol=1e-4)
 
 
 def test_the_front_is_gone_through_once_unless_images_change() -> None:
@@ -65,3 +63,10 @@ def test_a_filtered_network_learns_saves_and_repeats(augment, tmp_path) -> None:
     loaded = DRE.load(tmp_path / "model", device="cpu")
     np.testing.assert_array_equal(loaded.transform(IMAGES), model.transform(IMAGES))
     np.testing.assert_array_equal(model.transform(IMAGES), model.embedding_)
+
+
+def test_images_that_may_not_be_written_to_are_fitted_without_a_warning(recwarn) -> None:
+    images = IMAGES.copy()
+    images.flags.writeable = False
+    DRE("fast", device="cpu", random_state=0).fit(images[:120])
+    assert not [warning for warning in recwarn if "writable" in str(warning.message)]

@@ -156,11 +156,19 @@ def test_smaller_data_get_more_epochs_and_more_noise(device):
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=str)
-def test_fast_takes_fewer_epochs_than_auto(facts):
+def test_fast_takes_fewer_epochs_than_auto_and_no_more_graphs(facts):
     def work(name: str) -> int:
         return sum(stage.epochs for stage in resolve(name, facts, NOTHING).schedule)
 
     assert work("fast") < work("auto")
+    assert len(resolve("fast", facts, NOTHING).schedule) <= len(resolve("auto", facts, NOTHING).schedule)
+
+
+@pytest.mark.parametrize("facts", FACTS, ids=str)
+def test_a_schedule_inside_the_batch_goes_with_the_batches_of_every_recipe(facts):
+    schedule = Schedule.parse("x: gaussian(30, over=batch) -> kl * 2")
+    assert not resolve("auto", facts, Overrides(schedule=schedule)).batches.along_graph
+    assert resolve("auto", facts, Overrides(schedule=schedule, batches=300)).batches.resized(300) == Auto(300)
 
 
 @pytest.mark.parametrize(("name", "affinity", "loss"), [("deep-tsne", Gaussian, KL), ("deep-umap", Fuzzy, CE)])

@@ -39,7 +39,7 @@ class Learner:
 
     def features(self, source: str) -> Tensor:
         """What a source gives for all rows, from the network as it stands."""
-        if self.rows is self.raw or source == INPUT:
+        if self.rows is self.raw or source == INPUT or source.startswith(f"{FEATURES}."):
             return outputs(self.whole, self.raw, source)
         return outputs(self.trained, self.rows, INPUT if source == FEATURES else source)
 

@@ -99,7 +99,10 @@ def resolve(recipe: str | Recipe, facts: Facts, said: Overrides) -> Recipe:
     elif said.recursions is not None:
         raise ValueError("recursions was given beside a Recipe object: its schedule already says how many there are")
     schedule = _adjusted(said.schedule or recipe.schedule, said)
-    batches = recipe.batches.resized(said.batches) if isinstance(said.batches, int) else said.batches or recipe.batches
+    planned = recipe.batches
+    if planned.along_graph and said.schedule is not None and any(stage.affinity.over == "batch" for stage in schedule):
+        planned = Auto(INSIDE)
+    batches = planned.resized(said.batches) if isinstance(said.batches, int) else said.batches or planned
     optimiser = recipe.optimiser if said.optimiser is None else said.optimiser
     if not isinstance(optimiser, Optimiser):
         optimiser = replace(recipe.optimiser, lr=optimiser)
@@ -198,6 +201,7 @@ def paper(facts: Facts, recursions: int | None) -> Recipe:
 # the digits and of two single-cell sets than those that are reported. benchmarks/NOTES.md has what was tried.
 
 LARGE = 20_000  # rows from which a network can be large without learning the rows by heart
+INSIDE = 1000  # rows of a batch in which neighbours are sought, where a recipe's own batches would follow a graph
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
 AGAIN = ("h1", "h1", "h2", "h3")  # the first hidden block twice: later ones add less and cost trustworthiness
 
@@ -256,8 +260,8 @@ def auto(facts: Facts, recursions: int | None) -> Recipe:
 
 
 def fast(facts: Facts, recursions: int | None) -> Recipe:
-    """The default with a third of its steps and one recursion."""
-    return _best(facts, 1 if recursions is None else recursions, effort=1 / 3)
+    """The default with a third of its steps and at most one recursion."""
+    return _best(facts, min(1, _regime(facts).recursions) if recursions is None else recursions, effort=1 / 3)
 
 
 def _deep(facts: Facts, affinity: Affinity, loss: Loss, recursions: int | None) -> Recipe:

@@ -156,7 +156,8 @@ def _as_tensor(part: Any) -> Tensor:
     part = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
     known = part.dtype.kind in "bf" or part.dtype.kind == "i" or part.dtype == np.uint8
     wide = part.dtype.itemsize > 8 or not part.dtype.isnative
-    return torch.from_numpy(np.ascontiguousarray(part, None if known and not wide else np.float64))
+    part = np.ascontiguousarray(part, None if known and not wide else np.float64)
+    return torch.from_numpy(part if part.flags.writeable else part.copy())  # torch warns of memory that it must not write to
 
 
 class ArrayRows:
@@ -206,12 +207,13 @@ class ScaledRows:
         return self._scaled(_promised(self._rows, self._rows.take(ids), len(ids), "take"))
 
     def _scaled(self, x: Tensor) -> Tensor:
+        x = x.to(self._device)
         if self._device.type == "cpu" and x.numel() > CACHED_VALUES:  # in pieces that stay in its cache
             out = torch.empty(x.shape)
             for into, part in zip(out.split(self._piece), x.split(self._piece), strict=True):
                 into.copy_((part.double() - self._mean) / self._scale)
         else:
-            out = ((x.to(self._device).double() - self._mean) / self._scale).float()
+            out = ((x.double() - self._mean) / self._scale).float()
         return channels_first(out, self._layout)
 
 

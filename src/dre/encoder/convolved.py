@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from dre.gpu import kernels_apply
 
 WIDEST = 64  # channels that the kernels keep in registers
+LARGEST = 2**31  # numbers in a tensor that they can count
 
 
 class Convolved(nn.Module):
@@ -32,7 +33,8 @@ class Convolved(nn.Module):
             return False
         if not torch.is_autocast_enabled("cuda") or torch.get_autocast_dtype("cuda") != torch.bfloat16:
             return False
-        return max(self.convolution.in_channels, self.convolution.out_channels) <= WIDEST
+        widest = max(self.convolution.in_channels, self.convolution.out_channels)
+        return widest <= WIDEST and len(x) * x.shape[2] * x.shape[3] * widest < LARGEST
 
     def _fused(self, x: Tensor) -> Tensor:
         from dre.gpu.conv import conv_block

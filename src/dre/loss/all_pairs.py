@@ -14,6 +14,9 @@ from dre.target import Pairs
 BLOCK = {"cpu": 2**16, "cuda": 2**24}
 
 
+COMPONENTS = 16  # of a map, that the kernels keep in registers
+
+
 class Curve(Protocol):
     """A function of the squared distance."""
 
@@ -56,7 +59,7 @@ class _Sum(torch.autograd.Function):
 
 def _fused(y: Tensor, curve: Curve, pairs: Pairs | None) -> tuple[Tensor, Tensor] | None:
     """The same by one kernel; None where it does not apply."""
-    if y.dtype != torch.float32 or not kernels_apply(y):
+    if y.dtype != torch.float32 or y.shape[1] > COMPONENTS or not kernels_apply(y):
         return None
     from dre.gpu import pairs as kernels
 
