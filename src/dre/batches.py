@@ -81,7 +81,7 @@ class Batches:
         raise NotImplementedError
 
     def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
-        """One iterable of batches per epoch, for ever. What follows from ``seed``, the run's, is the same in every stage."""
+        """One iterable of draws per epoch, for ever. What follows from ``seed``, the run's, is the same in every stage."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -158,7 +158,7 @@ def _has(stage: Stage, name: str) -> bool:
 
 
 def _recursive(first: Stage, again: Stage, sources: Sequence[str], recursions: int) -> list[Stage]:
-    """The first stage on x, then ``again`` on one source after the other; beyond the last source, on the last."""
+    """The first stage, then ``again`` on one source after the other; beyond the last source, on the last."""
     if recursions < 0:
         raise ValueError(f"recursions={recursions}: must not be negative")
     return [first, *(replace(again, source=sources[min(i, len(sources) - 1)]) for i in range(recursions))]
@@ -196,7 +196,8 @@ def paper(facts: Facts, recursions: int | None) -> Recipe:
     return _paper(facts, [*stages, Stage(stages[-1].source, Fuzzy(15, over="batch"), CE(min_dist=0.001), 100, lr=1e-4)])
 
 
-# Ours: P over one graph of all rows, batches redrawn, one-cycle rates, and steps and noise that fit the size of the data.
+# Ours: P over one graph of all rows, batches redrawn or drawn along its edges, one-cycle rates, and steps and noise that fit
+# the size of the data.
 # The numbers were chosen on validation rows: the last 10,000 training images of MNIST and Fashion-MNIST, and other splits of
 # the digits and of two single-cell sets than those that are reported. benchmarks/NOTES.md has what was tried.
 
@@ -225,9 +226,8 @@ def _regime(facts: Facts) -> Regime:
     recursions = 2 if facts.n < HUGE else 1
     if facts.device == "cpu":  # many small steps do better there than few large ones; small batches hold few neighbours: edges
         if facts.images:
-            return Regime(
-                Filtered(filters=8), Edges(256), 3e-3, 0, 0.5, epochs=(6, 3)
-            )  # a second graph costs more than it gives
+            # No recursion: a second graph costs more than it gives.
+            return Regime(Filtered(filters=8), Edges(256), 3e-3, 0, 0.5, epochs=(6, 3))
         return Regime(MLP(256, front=100), Edges(512), 3e-3, 1, 0.5, epochs=(16, 8))
     if facts.images:
         return Regime(Filtered(2048, depth=4, front=300), Auto(5000), 1e-3, recursions, 0.5, epochs=(60, 30))

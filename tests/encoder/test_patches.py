@@ -59,3 +59,19 @@ def test_channels_images_smaller_than_a_patch_and_images_without_anything_on_the
     colour = torch.randn(20, 3, 2, 5)
     assert settled(count=4, images=colour)(colour).shape == (20, 4 * 1 * 2)
     assert settled(images=torch.zeros(5, 1, 8, 8)).filters.isfinite().all()
+
+
+def test_images_sorted_by_what_they_show_give_filters_for_all_of_them(monkeypatch) -> None:
+    stripes = torch.zeros(400, 1, 8, 8)
+    stripes[:200, :, ::2] = 1  # first all that lie, then all that stand
+    stripes[200:, :, :, ::2] = 1
+    of_all, of_half = seen_by(stripes), seen_by(stripes[:200])
+    assert not torch.allclose(of_all, of_half, atol=0.1)
+    monkeypatch.setattr(module, "VALUES", 20 * 64 * 9)  # 20 images of the 400
+    torch.testing.assert_close(seen_by(stripes), of_all, rtol=0, atol=1e-3)
+
+
+def seen_by(images: torch.Tensor) -> torch.Tensor:
+    """The plane that two filters span: they may turn within it."""
+    filters = settled(2, images).filters.flatten(1)
+    return filters.T @ filters

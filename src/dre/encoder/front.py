@@ -33,9 +33,8 @@ class Front(nn.Module):
         self.register_buffer("middle", torch.zeros(len(self.axes)))
 
     def forward(self, x: Tensor) -> Tensor:
-        pieces = (
-            x.split(self.patches.at_once(x)) if isinstance(self.patches, Patches) else (x,)
-        )  # what is wide is soon done with
+        # Piece by piece, since what patches give is wide, and soon done with.
+        pieces = x.split(self.patches.at_once(x)) if isinstance(self.patches, Patches) else (x,)
         return torch.cat([self.patches(piece) @ self.axes.T for piece in pieces]) - self.middle
 
     def settle(self, rows: Rows, generator: torch.Generator) -> None:
