@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import safetensors
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dre import (
@@ -184,6 +185,31 @@ def test_the_file_holds_neither_the_data_nor_the_embedding(X, tmp_path):
     assert b"12345" not in content
     for name, entry in header(tmp_path / "model").items():
         assert name == "__metadata__" or len(planted) not in entry["shape"]
+
+
+def test_what_training_leaves_as_it_was_is_in_the_file_once(X, tmp_path):
+    model = cheap(encoder="mlp(16, front=4)").fit(X)
+    model.save(tmp_path / "model")
+    fronts = [name for name in header(tmp_path / "model") if "features." in name]
+    assert sorted(fronts) == ["weights.features.axes", "weights.features.middle"]
+    loaded = DRE.load(tmp_path / "model", device="cpu")
+    for stage in (0, 1):
+        np.testing.assert_array_equal(loaded.transform(X, stage=stage), model.transform(X, stage=stage))
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_a_file_with_everything_in_every_stage_is_read_too(X, tmp_path, monkeypatch):
+    """As files were written at first."""
+    model = cheap(encoder="mlp(16, front=4)").fit(X)
+    monkeypatch.setattr("dre.archive._unchanged", lambda last, earlier: [])
+    model.save(tmp_path / "model")
+    with safetensors.safe_open(tmp_path / "model", framework="pt") as file:
+        content = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    assert "stages.0.features.axes" in content
+    early = {name: value for name, value in configuration(tmp_path / "model").items() if name != "unchanged"}
+    save_file(content, tmp_path / "early", {HEADER: json.dumps(early)})
+    np.testing.assert_array_equal(DRE.load(tmp_path / "early").transform(X, stage=0), model.transform(X, stage=0))
 
 
 def test_the_file_does_not_grow_with_the_data(tmp_path):

@@ -357,7 +357,7 @@ def with_configuration(path: Path, change) -> None:
         ),
         *(
             lambda text, name=name: json.dumps(json.loads(text) | {name: "damaged"})
-            for name in ("about", "recipe", "scale", "earlier_stages")
+            for name in ("about", "recipe", "scale", "earlier_stages", "unchanged")
         ),
         lambda text: json.dumps(json.loads(text) | {"earlier_stages": [True] * 7}),
     ],

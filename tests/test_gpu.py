@@ -7,11 +7,13 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
+import dre.distances
+import dre.step
 from dre import DRE, Gaussian
 from dre.encoder.convolved import Convolved
 from dre.fitted import prepared
 from dre.loss.all_pairs import over_all, over_target
-from dre.loss.kernel import Attraction, LogOdds, LogStudent, Repulsion, Student
+from dre.loss.curve import Attraction, LogOdds, LogStudent, Repulsion, Student
 from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.points import points
 from dre.neighbors import nearest
@@ -32,6 +34,22 @@ def test_neighbours_and_targets_equal_those_of_the_cpu():
     ids = torch.randperm(400)[:100]
     ours = Graph(Gaussian(10), there).block(ids.cuda()).dense(100).cpu()
     torch.testing.assert_close(ours, Graph(Gaussian(10), here).block(ids).dense(100))
+
+
+@pytest.mark.parametrize("rows", ["normal", "duplicates", "sorted", "far"])
+@pytest.mark.parametrize("k", [1, 30, 90])
+def test_neighbours_of_many_blocks_equal_those_of_the_cpu(monkeypatch, rows, k):
+    generator = torch.Generator().manual_seed(0)
+    made = {
+        "normal": torch.randn(3000, 40, generator=generator),
+        "duplicates": torch.randn(300, 40, generator=generator).repeat(10, 1),
+        "sorted": torch.randn(3000, 1, generator=generator).sort(0).values * torch.ones(40) + torch.randn(3000, 40) / 9,
+        "far": torch.randn(3000, 40, generator=generator) + 1e3,
+    }[rows]
+    monkeypatch.setitem(dre.distances.BLOCK, "cuda", 256)
+    here, there = nearest(made, k, "exact"), nearest(made.cuda(), k)
+    assert torch.equal(here.indices, there.indices.cpu())
+    torch.testing.assert_close(here.distances, there.distances.cpu())
 
 
 @pytest.mark.parametrize("batches", ["fixed(150)", "redrawn(150)", "edges(64)", "seeds(20, 5)"])
@@ -152,3 +170,60 @@ def test_kernels_of_convolutions_learn_what_torch_learns(before, after, size, po
     theirs, exact = learned(short=True), learned(short=False)
     for our, their, true in zip(ours, theirs, exact, strict=True):  # no further off than torch's own short products
         assert (our - true).norm() <= 1.5 * (their - true).norm() + 2e-3 * true.norm()
+
+
+STREAMED = [
+    {"schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3", "training": ("redrawn(150)", 1e-3)},
+    {"schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3", "training": ("edges(60)", 1e-3)},
+    {"schedule": "x: gaussian(10, over=batch) -> kl * 4", "training": ("redrawn(150)", 1e-3)},
+    {"schedule": "x: fuzzy(8) -> ce * 6 refresh 2", "training": ("seeds(20, 5)", 1e-3)},
+]
+
+
+@pytest.mark.parametrize("options", STREAMED, ids=lambda options: f"{options['schedule']} {options['training'][0]}")
+def test_rows_that_do_not_fit_are_streamed_and_train_as_well(monkeypatch, options):
+    options = {**options, "encoder": "mlp(32)", "device": "cuda", "random_state": 0}
+    held = DRE(**options).fit(IMAGES)
+    monkeypatch.setattr("dre.fitted.fits", lambda nbytes, device: False)
+    streamed, again = DRE(**options).fit(IMAGES), DRE(**options).fit(IMAGES)
+    assert np.allclose(streamed.embedding_, again.embedding_, atol=2e-2 * np.ptp(again.embedding_))  # sums come in any order
+    here, there = held.history_[-1]["loss"], streamed.history_[-1]["loss"]
+    assert there == pytest.approx(here, rel=0.1)
+
+
+def test_a_stream_that_fails_in_its_thread_says_so(monkeypatch):
+    monkeypatch.setattr("dre.fitted.fits", lambda nbytes, device: False)
+
+    def broken(self, ids):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("dre.rows.HostRows.take", broken)
+    with pytest.raises(OSError, match="the disk is gone"):
+        DRE(schedule=SCHEDULE, encoder="mlp(32)", device="cuda").fit(IMAGES)
+
+
+def test_batches_of_ever_other_shapes_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr("dre.step.RECORDINGS", 2)
+    made = []
+    monkeypatch.setattr("dre.step._Recording.__init__", count(made, dre.step._Recording.__init__))
+    DRE(schedule="x: gaussian(10) -> kl * 40", encoder="mlp(32)", training=("seeds(5, 2)", 1e-3), device="cuda").fit(IMAGES)
+    assert 0 < len(made) <= 2
+
+
+def count(calls, function):
+    def counted(*args):
+        calls.append(1)
+        return function(*args)
+
+    return counted
+
+
+def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
+    schedule = "x: gaussian(10) -> kl * 3; h1: gaussian(10) -> kl(alpha=0.5) * 3"
+    options = {"schedule": schedule, "encoder": "mlp(32)", "device": "cuda", "random_state": 0, "augment": "noise(0.1)"}
+    options["training"] = ("redrawn(150)", dre.Optimiser(1e-3, clip=0.01))
+    replayed = DRE(**options).fit(IMAGES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dre.step.WARM_UP", 10**9)
+        made = DRE(**options).fit(IMAGES)
+    assert np.allclose(replayed.embedding_, made.embedding_, atol=2e-2 * np.ptp(made.embedding_))

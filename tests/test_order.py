@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -84,16 +86,17 @@ def test_a_point_that_is_a_row_is_not_its_own_neighbour(name: str) -> None:
     assert torch.equal(found.indices, everyone.indices[some])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.double])
+@pytest.mark.parametrize("products", [{"short": True}, {"dtype": torch.float32}, {"dtype": torch.double}], ids=str)
 @pytest.mark.parametrize("block", [8, 104, 10**9])
 @pytest.mark.parametrize("name", DATA)
 def test_neither_blocks_nor_precision_nor_search_matter(
-    monkeypatch: pytest.MonkeyPatch, name: str, block: int, dtype: torch.dtype
+    monkeypatch: pytest.MonkeyPatch, name: str, block: int, products: dict[str, Any]
 ) -> None:
     whole = nearest_rows(Distances(DATA[name]), 9)
     monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
     monkeypatch.setattr(dre.order, "TREE_UP_TO", 0)
-    found = nearest_rows(Distances(DATA[name], dtype), 9)
+    monkeypatch.setattr(dre.distances, "CLEAR_SHORT", torch.inf)  # however much is lost, it is looked at again
+    found = nearest_rows(Distances(DATA[name], **products), 9)
     assert torch.equal(found.indices, whole.indices)
 
 

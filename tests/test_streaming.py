@@ -69,6 +69,20 @@ def test_a_stream_gives_the_bits_of_the_array(shape, schedule):
     assert [record["loss"] for record in streamed.history_] == [record["loss"] for record in held.history_]
 
 
+@pytest.mark.parametrize("augment", ["none", "noise(0.3)", lambda x: x.flip(-1)], ids=["none", "behind", "before"])
+@pytest.mark.parametrize(("encoder", "shape"), [("mlp(16, front=5)", (7,)), ("filtered(16, front=12)", (8, 6))], ids=str)
+def test_so_it_does_behind_a_computed_front(encoder, shape, augment, monkeypatch):
+    monkeypatch.setattr("dre.encoder.front.SAMPLE_ROWS", N // 2)
+    monkeypatch.setattr("dre.encoder.front.SAMPLE_PER_AXIS", 1)  # so that a sample is taken
+    X = some(shape)
+    schedule = "features: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
+    streamed, held = (cheap(schedule=schedule, encoder=encoder, augment=augment).fit(rows) for rows in (Stream(X), X))
+    np.testing.assert_array_equal(streamed.embedding_, held.embedding_)
+    np.testing.assert_array_equal(streamed.embedding_, streamed.transform(Stream(X)))
+    np.testing.assert_array_equal(streamed.transform(X, stage=0), held.transform(Stream(X), stage=0))
+    assert len(np.unique(streamed.embedding_, axis=0)) == N  # a front that was never computed would put all in one place
+
+
 @pytest.mark.parametrize("batches", ["fixed(40)", "redrawn(40)", "edges(16)", "seeds(4, 3)"])
 def test_so_it_does_for_every_way_of_drawing(batches):
     X = some()

@@ -378,14 +378,13 @@ def test_outputs_do_not_depend_on_the_chunks(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_stages_own_rate_takes_the_place_of_the_recipes_and_adam_starts_anew() -> None:
-    optimisers, rates = [], []
+    descents = []
     for event in run("x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2 @ 0.0005"):
         if isinstance(event, StageEnded):
-            assert event.run.optimiser is not None
-            optimisers.append(event.run.optimiser)
-            rates.append(event.run.optimiser.param_groups[0]["lr"])
-    assert rates == [1e-2, 0.0005]
-    assert optimisers[0] is not optimisers[1]
+            assert event.run.descent is not None
+            descents.append(event.run.descent)
+    assert [descent.rate for descent in descents] == [1e-2, 0.0005]
+    assert descents[0] is not descents[1]
 
 
 @pytest.mark.parametrize("batches", [Fixed(20), Redrawn(20), Auto(20), Fixed(1000), Fixed(49)], ids=str)

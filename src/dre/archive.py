@@ -29,6 +29,7 @@ from dre.recipe import Recipe
 from dre.rows import Scaling, model_shape
 from dre.runtime import PrivateRandom
 from dre.schedule import Schedule
+from dre.train import Weights
 
 FORMAT = 1
 HEADER = "dre"
@@ -41,10 +42,12 @@ class ModelFileError(ValueError):
 
 def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, Any], *, stages: bool = True) -> None:
     """Write a learned map, with what the caller wants to remember ``about`` it (JSON)."""
-    tensors = {f"weights.{name}": value for name, value in fitted.encoder.state_dict().items()}  # those of the last stage
+    last = {name: value.detach().cpu() for name, value in fitted.encoder.state_dict().items()}
     kept = [weights if stages else None for weights in fitted.stages[:-1]]
+    unchanged = _unchanged(last, [weights for weights in kept if weights is not None])
+    tensors = {f"weights.{name}": value for name, value in last.items()}
     for i, weights in enumerate(kept):
-        tensors |= {f"stages.{i}.{name}": value for name, value in (weights or {}).items()}
+        tensors |= {f"stages.{i}.{name}": value for name, value in (weights or {}).items() if name not in unchanged}
     tensors["scaling.mean"] = torch.from_numpy(fitted.scaling.mean)
     configuration = {
         "format": FORMAT,
@@ -53,10 +56,11 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
         "scale": fitted.scaling.scale,
         "n_components": fitted.n_components,
         "earlier_stages": [weights is not None for weights in kept],
+        "unchanged": unchanged,
         "history": fitted.history,
     }
     # clones: safetensors refuses tensors that share memory, as tied weights do
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    tensors = {name: value.contiguous().clone() for name, value in tensors.items()}
     _write_whole(Path(path), tensors, json.dumps({**configuration, "sha256": _digest(tensors)}))
 
 
@@ -69,10 +73,12 @@ def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> 
             raise ModelFileError(f"{path} has an encoder of its own, {recipe.encoder}: load it without encoder=")
         scaling = Scaling(tensors["scaling.mean"].numpy(), float(configuration["scale"]))
         n_components = int(configuration["n_components"])
-        network = _filled(recipe.encoder, model_shape(scaling.mean.shape), n_components, _under("weights.", tensors))
+        last = _under("weights.", tensors)
+        network = _filled(recipe.encoder, model_shape(scaling.mean.shape), n_components, last)
+        shared = {name: last[name] for name in configuration.get("unchanged", [])}  # early files have all in every stage
         kept = configuration["earlier_stages"]
-        stages = [_under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(kept)]
-        stages.append(_under("weights.", tensors))
+        stages = [shared | _under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(kept)]
+        stages.append(last)
         if any(stage is not None and _shapes(stage) != _shapes(network.state_dict()) for stage in stages):
             raise ModelFileError(f"{path} is damaged: the weights of a stage are not whole")
         fitted = FittedMap(network.eval(), recipe, scaling, n_components, stages, configuration["history"])
@@ -102,6 +108,11 @@ def _filled(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int
         network = copy.deepcopy(plan)
     network.load_state_dict(weights, assign=True)
     return network
+
+
+def _unchanged(last: Weights, earlier: list[Weights]) -> list[str]:
+    """What training left as it was, such as a computed front, which may be large: it is written once, not for every stage."""
+    return [name for name, value in last.items() if earlier and all(torch.equal(weights[name], value) for weights in earlier)]
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -9,13 +9,16 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
-from dre.runtime import full_precision
+from dre.gpu import kernels_apply
+from dre.runtime import full_precision, short_products
 
 BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side: half a GiB of float64 on a GPU; on a CPU its cache
 ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows that are worked on at once: beyond a CPU's cache it is far slower
 TIE = 1e-12  # squared distances that differ by less, in parts of themselves, are equal: machines round differently by less
 DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
 CLEAR = 5e-4  # float32 will do where its rounding is below this part of the distance to the nearest neighbours
+CLEAR_SHORT = 5e-3  # so will short products, whose answers are all looked at again
+ALIGNED = 8  # values: rows of a multiple of it are what tensor cores take
 SAFE = (2.0**-40, 2.0**50)  # the largest value of rows whose squared distances float32 can hold, with room on both sides
 LOOKED_AT = 32  # rows that decide it
 
@@ -24,14 +27,15 @@ class Distances:
     """The distances among the rows of one array (n, d).
 
     ``dtype`` is that of the products. In float32 they cost half, but close pairs far from the origin drown in rounding; by
-    default it is taken where the nearest neighbours stand clear of that. Whatever it is, ``margin`` says how far off a block
-    may be, and ``direct`` settles what the margin leaves open.
+    default it is taken where the nearest neighbours stand clear of that. Where ``short`` is allowed, the ten leading bits
+    alone are multiplied, if they still do: many times as quick on a GPU, for a search that looks at its answers again.
+    Whatever it is, ``margin`` says how far off a block may be, and ``direct`` settles what the margin leaves open.
 
     ``rows`` are divided by ``unit``, which is 1 unless squares would overflow or vanish in float32; distances are to be
     multiplied by it.
     """
 
-    def __init__(self, rows: Tensor, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, rows: Tensor, dtype: torch.dtype | None = None, *, short: bool = False) -> None:
         self.n, self.dim = rows.shape
         self.device = rows.device
         least, most = rows.aminmax(dim=0)
@@ -44,13 +48,7 @@ class Distances:
         self._origin = torch.where(constant, self.rows[0].double(), mean)  # products lose the less, the nearer rows lie to it
         self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)  # (n,) squared, about the origin
         self._left: tuple[slice | None, Tensor]  # the factors of a stretch, as they stand on the left of a product
-        self._multiply_in(dtype or torch.float32)
-        # In eps, relative to (|a| + |b|)²: in float64 what no order of summation can exceed, in float32 by looking.
-        self._roundings = {torch.double: self.dim / 4 + 4}
-        if self.dtype == torch.float32:
-            clear = self._clear_in_float32()
-            if dtype is None and not clear:
-                self._multiply_in(torch.double)
+        self._choose(dtype, short=short)
 
     def stretches(self) -> list[slice]:
         """The rows in pieces of equal size, a multiple of 8, of which two make a block."""
@@ -66,9 +64,8 @@ class Distances:
     def block(self, some: slice, others: slice) -> Tensor:
         """(some, others) squared distances, up to their margin; infinite from a row to itself, which is nobody's neighbour."""
         if self._left[0] != some:  # the same for all blocks of a row, one after the other
-            self._left = (some, _turned(self._factors[some]))
-        with full_precision():
-            squared = self._left[1] @ self._factors[others].T
+            self._left = (some, self._turned(self._factors[some]))
+        squared = self._product(self._left[1], self._factors[others])
         if some == others:
             squared.fill_diagonal_(torch.inf)
         return squared
@@ -90,12 +87,18 @@ class Distances:
     def margin(self, reach: Tensor, squared: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """How far off a product may be at about these squared distances (m, ...) from points with this reach (m,)."""
         dtype = dtype or self.dtype
+        # In eps, relative to (|a| + |b|)²: in float64 what no order of summation can exceed, in float32 by looking.
+        rounding = self.dim / 4 + 4 if dtype == torch.double else self._rounding
         reach = reach.reshape(-1, *[1] * (squared.ndim - 1))
-        rounding: Tensor = self._roundings[dtype] * torch.finfo(dtype).eps * (2 * reach + squared.sqrt()).square()
-        return rounding
+        off: Tensor = rounding * torch.finfo(dtype).eps * (2 * reach + squared.sqrt()).square()
+        return off
 
     def direct(self, points: Tensor, others: Tensor) -> Tensor:
         """(m, k) squared distances from points (m, d) to the rows with these numbers (m, k), summed over the differences."""
+        if kernels_apply(points):
+            from dre.gpu.direct import direct
+
+            return direct(points, self.rows, others)
         step = max(1, self._elements() // max(1, others.shape[1] * self.dim))
         parts = [
             (some.double()[:, None, :] - self.rows[near].double()).square_().sum(2)
@@ -118,51 +121,80 @@ class Distances:
     def _centred(self, part: slice) -> Tensor:
         return self.rows[part].double() - self._origin
 
-    def _multiply_in(self, dtype: torch.dtype) -> None:
-        self.dtype, self._factors = dtype, self._factored(dtype)
+    def _choose(self, dtype: torch.dtype | None, *, short: bool) -> None:
+        """The quickest products that will do."""
+        if dtype == torch.double:
+            self._multiply_in(torch.double)
+            return
+        if short:
+            self._multiply_in(torch.float32, short=True)
+            if self._clear(CLEAR_SHORT):
+                return
+        self._multiply_in(torch.float32)
+        if not self._clear(CLEAR) and dtype is None:
+            self._multiply_in(torch.double)
+
+    def _multiply_in(self, dtype: torch.dtype, *, short: bool = False) -> None:
+        self.dtype, self._short = dtype, short
+        self._factors = self._factored()
         self._left = (None, self._factors)
 
-    def _factored(self, dtype: torch.dtype) -> Tensor:
-        """(n, columns + 2) rows about the origin, a one, and their norm: what the products are of."""
-        all_vary = len(self._varies) == self.dim
-        factors = torch.empty(self.n, len(self._varies) + 2, dtype=dtype, device=self.device)
-        factors[:, -2] = 1
+    def _factored(self) -> Tensor:
+        """(n, columns) rows about the origin, ones, and their norm in as many parts: what the products are of."""
+        varying = len(self._varies)
+        parts = 2 if self._short else 1  # what ten bits leave of a norm is multiplied too
+        width = varying + 2 * parts
+        width += -width % ALIGNED if self.device.type == "cuda" else 0
+        factors = torch.zeros(self.n, width, dtype=self.dtype, device=self.device)
+        factors[:, -2 * parts : -parts] = 1
         step = max(1, self._elements() // self.dim)
         for start in range(0, self.n, step):
             part = slice(start, start + step)
             centred = self._centred(part)
-            factors[part, :-2] = (centred if all_vary else centred[:, self._varies]).to(dtype)
+            factors[part, :varying] = (centred if varying == self.dim else centred[:, self._varies]).to(self.dtype)
             self.norms[part] = centred.square_().sum(1)
-        factors[:, -1] = self.norms
+            factors[part, -parts] = self.norms[part].to(self.dtype)
+            if self._short:
+                _shorten(factors[part])
+                factors[part, -1] = (self.norms[part] - factors[part, -2]).float()
+                _shorten(factors[part, -1:])
         return factors
 
-    def _clear_in_float32(self) -> bool:
-        """Look at some rows: how much float32 rounds, and whether the nearest neighbours stand clear of that."""
+    def _turned(self, factors: Tensor) -> Tensor:
+        """(-2a, |a|², 1) of (a, 1, |a|²): its product with (b, 1, |b|²) is |a - b|²."""
+        parts = 2 if self._short else 1
+        turned = -2 * factors
+        turned[:, -2 * parts : -parts], turned[:, -parts:] = factors[:, -parts:], 1
+        return turned
+
+    def _product(self, left: Tensor, factors: Tensor) -> Tensor:
+        with short_products() if self._short else full_precision():
+            return left @ factors.T
+
+    def _clear(self, enough: float) -> bool:
+        """Look at some rows: how much a product rounds, and whether the nearest neighbours stand clear of that."""
         part = self.stretches()[0]
         some = self._spread(part.stop)
         true = self.from_points(self.rows[some], part).clamp_min_(0)
-        self._roundings[torch.float32] = 1.0
-        unit = self.margin(self.norms[some].sqrt(), true, torch.float32).clamp_min(torch.finfo(torch.double).tiny)
+        self._rounding = 1.0
+        unit = self.margin(self.norms[some].sqrt(), true).clamp_min(torch.finfo(torch.double).tiny)
         off = self.block(part, part)[some].double() - true  # of a whole block: few rows would be multiplied in another way
         seen = float((off.abs_() / unit).masked_fill_(off.isinf(), 0).max())
         # Errors that are independent add up like a random walk; those of equal columns, all to one side, and more.
-        self._roundings[torch.float32] = max(8.0, (self.dim + 2) ** 0.5, 4 * seen)
+        self._rounding = max(8.0, (self.dim + 2) ** 0.5, 4 * seen)
         some = self._spread(self.n)
-        with full_precision():
-            near = (_turned(self._factors[some]) @ self._factors.T).double().clamp_min_(0)
+        near = self._product(self._turned(self._factors[some]), self._factors).double().clamp_min_(0)
         near = near.topk(min(self.n, 6), largest=False).values[:, -1]
-        return bool((self.margin(self.norms[some].sqrt(), near, torch.float32) <= CLEAR * near).double().mean() >= 0.5)
+        return bool((self.margin(self.norms[some].sqrt(), near) <= enough * near).double().mean() >= 0.5)
 
     def _spread(self, n: int) -> Tensor:
         """Some of the first n rows, from end to end."""
         return torch.linspace(0, n - 1, min(LOOKED_AT, n), device=self.device).long()
 
 
-def _turned(factors: Tensor) -> Tensor:
-    """(-2a, |a|², 1) of (a, 1, |a|²): its product with (b, 1, |b|²) is |a - b|²."""
-    turned = -2 * factors
-    turned[:, -2], turned[:, -1] = factors[:, -1], 1
-    return turned
+def _shorten(x: Tensor) -> None:
+    """Round float32 to ten bits, in place; tensor cores would cut the rest off, all to one side."""
+    x.copy_(((x.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32))
 
 
 def _unit(largest: float) -> float:

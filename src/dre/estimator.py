@@ -120,7 +120,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         X may also be Rows, a stream such as ``dre.datasets.infimnist(70_000, 370_000)``: anything with ``shape``,
         ``read(start, stop)`` and ``take(ids)``. Batches and chunks are read from it as they are needed. Only the features that
         a stage takes its neighbours from are held whole, as float32 on the device; where its source is ``x``, that is X itself.
-        What a computed front gives is held throughout, and up to 10,000 rows are taken at once to find it.
+        What a computed front gives is held throughout, and up to 10,000 rows, or four for each of its components where that is
+        more, are taken at once to find it.
 
         ``observers`` see every event of the run, and may end it: ``[EarlyStop(patience=20)]``.
         """

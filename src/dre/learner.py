@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from dre.augment import Augment, augmented, parted
-from dre.encoder import Encoder, Network
+from dre.encoder import Encoder
 from dre.encoder.front import Front
+from dre.encoder.network import Network
 from dre.forward import INPUT, outputs
 from dre.rows import ArrayRows, Rows
+from dre.runtime import full_precision
 
 FEATURES = "features"  # the source that is the front's output
 
@@ -50,12 +52,16 @@ def goes_through_once(encoder: Encoder | nn.Module, augment: Augment | None) -> 
 
 
 def learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tensor, generator: torch.Generator) -> Learner:
-    """Compute what of the encoder is computed from the rows, and say what is left to train."""
+    """Compute what of the encoder is computed from the rows, and say what is left to train.
+
+    A front that was settled before is left as it is: the network behind it has learned what its axes mean.
+    """
     front = encoder.features if isinstance(encoder, Network) else None
     if not isinstance(encoder, Network) or not isinstance(front, Front):
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
-    with torch.no_grad():
-        front.settle(rows, generator)
+    if not front.is_settled:
+        with torch.no_grad(), full_precision():
+            front.settle(rows, generator)
     before, after = parted(augment)
     if before is not None:
         return Learner(encoder, rows, encoder.behind(), rows, before, front, after, mean)

@@ -50,7 +50,7 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
             method = "exact"
     if method == "approximate":
         return _approximate(features, k)
-    distances = Distances(features)
+    distances = Distances(features, short=features.device.type == "cuda")
     indices, squared = nearest_rows(distances, k)
     kind = features.dtype if features.is_floating_point() else torch.float32
     return Neighbors(indices, (squared.sqrt() * distances.unit).to(kind), "exact")

@@ -9,8 +9,10 @@ from numbers import Real
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 POLICIES = ("constant", "one-cycle")
+BETAS = (0.9, 0.999)  # of Adam
 
 
 @dataclass(frozen=True)
@@ -37,32 +39,62 @@ class Optimiser:
 
 
 class Descent:
-    """Adam and its rates, on the way through one stage."""
+    """Adam and its rates, on the way through one stage.
+
+    The function of torch, not its class: to make one of that class imports torch's compiler, which takes seconds.
+    """
 
     def __init__(self, plan: Optimiser, weights: list[nn.Parameter], lr: float, steps: int, *, recorded: bool) -> None:
         rates = one_cycle(lr, steps) if plan.policy == "one-cycle" else torch.full((steps,), lr, dtype=torch.double)
+        self.rate: float | Tensor = lr  # of the step that was made last
         self._rates: Iterator[float] | None = None
         if recorded:  # a replay reads and counts on the device, where it once did
             self._all = rates.to(weights[0].device, torch.float32)
             self._at = torch.zeros(1, dtype=torch.long, device=self._all.device)
-            self._rate = torch.tensor(lr, device=self._all.device)
+            self.rate = torch.tensor(lr, device=self._all.device)
         else:
             self._rates = iter(rates.tolist())
-        fused = all(p.device.type in ("cpu", "cuda") for p in weights)
-        rate = self._rate if recorded else lr
-        self.adam = torch.optim.Adam(weights, lr=rate, eps=plan.eps, fused=fused, capturable=recorded)
-        self._weights, self._clip = weights, plan.clip
+        self._plan, self._recorded = plan, recorded
+        self._fused = all(p.device.type in ("cpu", "cuda") for p in weights)
+        self._moved = [_Moved(p, fused=self._fused or recorded) for p in weights]
 
     def update(self) -> None:
         """Move the weights along their gradients."""
-        if self._clip is not None:
-            nn.utils.clip_grad_norm_(self._weights, self._clip)
-        if self._rates is None:
-            self._rate.copy_(self._all.index_select(0, self._at)[0])
+        moved = [one for one in self._moved if one.weight.grad is not None]
+        if self._plan.clip is not None:
+            nn.utils.clip_grad_norm_([one.weight for one in moved], self._plan.clip)
+        if self._rates is not None:
+            self.rate = next(self._rates)
+        elif isinstance(self.rate, Tensor):
+            self.rate.copy_(self._all.index_select(0, self._at)[0])
             self._at += 1
-        else:
-            self.adam.param_groups[0]["lr"] = next(self._rates)
-        self.adam.step()
+        with torch.no_grad():
+            adam(
+                [one.weight for one in moved],
+                [one.weight.grad for one in moved if one.weight.grad is not None],
+                [one.mean for one in moved],
+                [one.square for one in moved],
+                [],
+                [one.steps for one in moved],
+                fused=self._fused,
+                capturable=self._recorded,
+                amsgrad=False,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                lr=self.rate,
+                weight_decay=0.0,
+                eps=self._plan.eps,
+                maximize=False,
+            )
+
+
+class _Moved:
+    """A weight, and what Adam remembers of its gradients."""
+
+    def __init__(self, weight: nn.Parameter, *, fused: bool) -> None:
+        self.weight = weight
+        self.mean, self.square = torch.zeros_like(weight), torch.zeros_like(weight)
+        self.steps = torch.zeros((), device=weight.device if fused else None)
 
 
 def one_cycle(peak: float, steps: int) -> Tensor:

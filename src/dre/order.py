@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dre.distances import TIE, Distances, both_ways
+from dre.gpu import kernels_apply
 
 SPARE = 8  # extra candidates, so that rounding in a product can't push a true neighbour out
 TREE_UP_TO = 4  # dimensions in which a tree beats looking at every pair, on a CPU
@@ -38,9 +39,9 @@ def nearest_rows(distances: Distances, k: int) -> Nearest:
     """The k nearest others of every row."""
     if tree_is_quicker(distances, k):
         return _by_tree(distances, _everyone(distances), k)
-    found = NearestSoFar(distances, k)
+    found = _picking(distances, k) or NearestSoFar(distances, k)
     for some, others in distances.half():
-        both_ways(found.take, some, others, distances.block(some, others))
+        found.take_both(some, others, distances.block(some, others))
     return found.nearest()
 
 
@@ -72,12 +73,19 @@ class NearestSoFar:
         self._squared = torch.full(shape, torch.inf, dtype=self._dtype, device=distances.device)
         self._indices = torch.zeros(shape, dtype=torch.long, device=distances.device)
 
+    def take_both(self, some: slice, others: slice, block: Tensor) -> None:
+        """A block, and its transpose, in which the other rows are the first."""
+        both_ways(self.take, some, others, block)
+
     def take(self, some: slice, others: slice, block: Tensor) -> None:
-        wide = self._indices.shape[1]
-        new, columns = _below(block, self._squared[some].amax(1), wide)
-        squared = torch.cat([self._squared[some], new], dim=1)
-        indices = torch.cat([self._indices[some], columns + others.start], dim=1)
-        self._squared[some], at = squared.topk(wide, largest=False, sorted=False)
+        new, columns = _below(block, self._squared[some].amax(1), self._indices.shape[1])
+        self.merge(some, new, columns + others.start)
+
+    def merge(self, some: slice, squared: Tensor, indices: Tensor) -> None:
+        """Keep the nearest of what was found for some rows and of these (some, c)."""
+        squared = torch.cat([self._squared[some], squared], dim=1)
+        indices = torch.cat([self._indices[some], indices], dim=1)
+        self._squared[some], at = squared.topk(self._indices.shape[1], largest=False, sorted=False)
         self._indices[some] = indices.gather(1, at)
 
     def nearest(self) -> Nearest:
@@ -87,6 +95,15 @@ class NearestSoFar:
         else:
             beyond -= self._distances.margin(_reach(self._distances, self._points), beyond, self._dtype)
         return _settled(self._distances, self._points, Candidates(self._indices, beyond), self._k)
+
+
+def _picking(distances: Distances, k: int) -> NearestSoFar | None:
+    """The quicker way on a GPU, where it can be gone."""
+    if not kernels_apply(distances.rows) or distances.dtype != torch.float32:
+        return None
+    from dre.gpu.picking import NearestPicked
+
+    return NearestPicked(distances, k)
 
 
 def in_order(squared: Tensor, indices: Tensor, k: int) -> Nearest:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from dre.batches import Batches, Draw
-from dre.encoder import Encoder
+from dre.augment import Chain, Own
+from dre.batches import Batches
 from dre.forward import check_sources
 from dre.learner import Learner, learner
+from dre.loss import Sum
 from dre.neighbors import nearest
 from dre.optimiser import Descent
 from dre.recipe import Recipe
 from dre.rows import Rows, is_held
 from dre.runtime import PrivateRandom, Runtime
 from dre.schedule import Stage
-from dre.step import Plain, Recorded, Step
+from dre.step import Held, Made, Plain, Recorder, Steps, Streamed
 from dre.target import Graph, InBatch, Pairs, Target
 
 Weights = dict[str, Tensor]
@@ -43,7 +44,7 @@ class Run:
     generator: torch.Generator  # what batches and augmentation draw from
     random: PrivateRandom  # what the encoder itself draws from (dropout)
     learner: Learner  # what of the encoder is trained
-    optimiser: torch.optim.Optimizer | None = None
+    descent: Descent | None = None  # that makes the steps of the stage
     stage: int = 0  # position: stage, epoch in the stage, steps in all
     epoch: int = 0
     steps: int = 0
@@ -57,9 +58,9 @@ class Run:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether steps are recorded on a GPU: those of our own networks and augmentations, of which all is known."""
-        own = isinstance(self.recipe.encoder, Encoder) and (self.recipe.augment is None or self.recipe.augment.has_text)
-        return self.runtime.records and own
+        """Whether steps are recorded on a GPU: those that are made of our own parts alone, of which all is known."""
+        parts = (self.recipe.encoder, self.recipe.augment, self.plan.loss, self.plan.affinity)
+        return self.runtime.records and all(map(is_ours, parts))
 
     @property
     def plan(self) -> Stage:
@@ -159,8 +160,8 @@ def _one_stage(run: Run) -> Iterator[Event]:
     steps = stage.epochs * batches.steps(n)
     rate = stage.lr or run.recipe.optimiser.lr
     descent = run.recipe.optimiser.start(run.encoder.parameters(), rate, steps, recorded=run.is_recorded)
-    run.optimiser = descent.adam
-    step = _step(run, descent)
+    run.descent = descent
+    learning = _steps(run, descent)
     epochs = batches.epochs(target, n, run.generator, run.seed)
     for run.epoch in range(stage.epochs):
         if stage.refresh and run.epoch and run.epoch % stage.refresh == 0:
@@ -169,23 +170,23 @@ def _one_stage(run: Run) -> Iterator[Event]:
                 break
             target = make_target(run, stage)
             epochs = batches.epochs(target, n, run.generator, run.seed)
-        yield from _one_epoch(run, next(epochs), step)
+            learning = _steps(run, descent)  # what was recorded is of the old target
+        yield from _one_epoch(run, learning.over(next(epochs)))
         if run.ending:
             break
     yield StageEnded(run, run.weights())
 
 
-def _one_epoch(run: Run, draws: Iterable[Draw], step: Step) -> Iterator[Event]:
+def _one_epoch(run: Run, made: Generator[Made, None, None]) -> Iterator[Event]:
     began, rows, count = time.perf_counter(), 0, 0
     total = torch.zeros((), device=run.runtime.device)
-    for draw in draws:
-        with nullcontext() if run.is_recorded else run.random():
-            loss = step(draw)
-        run.steps += 1
-        total, rows, count = total + loss, rows + draw.rows, count + 1
-        yield Tick(run, loss, draw.rows)
-        if run.ending:
-            break
+    with closing(made):
+        for step in made:
+            run.steps += 1
+            total, rows, count = total + step.loss, rows + step.rows, count + 1
+            yield Tick(run, step.loss, step.rows)
+            if run.ending:
+                break
     mean = float(total) / count
     if not math.isfinite(mean):
         raise DivergedError(
@@ -195,16 +196,30 @@ def _one_epoch(run: Run, draws: Iterable[Draw], step: Step) -> Iterator[Event]:
     yield EpochEnded(run, mean, rows, time.perf_counter() - began)
 
 
-def _step(run: Run, descent: Descent) -> Step:
+def _steps(run: Run, descent: Descent) -> Steps:
     def learn(x: Tensor, pairs: Pairs) -> Tensor:
-        loss = gradients(run, x, pairs)
-        descent.update()
+        with nullcontext() if run.is_recorded else run.random():
+            loss = gradients(run, x, pairs)
+            descent.update()
         return loss
 
-    take = run.learner.rows.take
-    if not run.is_recorded:
-        return Plain(learn, take)
-    return Recorded(learn, take, run.generator, from_start=is_held(run.learner.rows, run.runtime.device))
+    rows, device = run.learner.rows, run.runtime.device
+    held = is_held(rows, device)
+    if device.type != "cuda" or (held and not run.is_recorded):
+        return Plain(learn, rows.take)
+    recorder = Recorder(run.generator)
+    if held:
+        return Held(learn, rows.take, recorder)
+    return Streamed(recorder.learning(learn) if run.is_recorded else learn, rows.take, device, recorder.quiet)
+
+
+def is_ours(part: object) -> bool:
+    """Whether all of a plan is of this package, and not of a user's own."""
+    if isinstance(part, Sum):
+        return all(is_ours(term) for _, term in part.terms)
+    if isinstance(part, Chain):
+        return all(map(is_ours, part.links))
+    return part is None or (type(part).__module__.startswith("dre.") and not isinstance(part, (Own, nn.Module)))
 
 
 def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:

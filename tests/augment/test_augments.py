@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dre import DRE
-from dre.augment import AUGMENTS, Augment, Chain, Own, augmented, parse_augment
+from dre.augment import AUGMENTS, Augment, Chain, Own, augmented, parse_augment, parted
 from dre.augment.affine import Affine
 from dre.augment.colour import Colour
 from dre.augment.crop import Crop
@@ -103,6 +103,35 @@ def test_its_text_is_lossless(augment: Augment) -> None:
 def test_what_makes_no_sense_is_refused_where_it_stands(text: str) -> None:
     with pytest.raises(NotationError):
         parse_augment(text)
+
+
+class Sorted(Augment):
+    """What a user may write: no image is needed, but what its values are does matter."""
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return x.sort(-1).values
+
+
+class Doubled(Noise):
+    """More of the same is still a class of the user's own."""
+
+
+def test_noise_and_dropout_alone_may_be_applied_behind_a_front() -> None:
+    assert {str(augment) for augment in EACH if augment.anywhere} == {str(Noise()), str(Dropout())}
+    assert parted(None) == (None, None)
+    assert parted(Noise(0.1)) == (None, Noise(0.1))
+    assert parted(Flip() + Dropout(0.1) + Noise(0.1)) == (Flip(), Dropout(0.1) + Noise(0.1))
+
+
+@pytest.mark.parametrize("own", [Sorted(), Doubled(), Own(torch.tanh)], ids=["class", "subclass", "function"])
+def test_one_of_the_users_own_sees_the_rows_unless_it_says_that_any_values_will_do(own: Augment) -> None:
+    assert parted(own) == (own, None)
+    assert parted(Noise(0.1) + own + Flip()) == (own + Flip(), Noise(0.1))
+
+    class Anywhere(Sorted, anywhere=True):
+        pass
+
+    assert isinstance(parted(Anywhere())[1], Anywhere)
 
 
 # What each of them does.

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import itertools
+import math
+from dataclasses import dataclass
 
 import pytest
 import torch
 from torch import nn
 
-from dre.encoder import ENCODERS, ChannelsLast, Flat
+from dre.encoder import ENCODERS, Encoder
 from dre.encoder.convolved import Convolved
+from dre.encoder.filtered import Filtered
+from dre.encoder.front import Front
+from dre.encoder.layers import ChannelsLast, Flat
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
 from dre.encoder.strided import Strided
+from dre.rows import ArrayRows
 
 VECTORS = [(1,), (7,), (50,)]
 IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]
 READS_ONLY_IMAGES = {"filtered", "model-b", "strided"}
-NAMES = sorted(ENCODERS.members())
+NAMES = [*sorted(ENCODERS.members()), "mlp(32, front=5)"]
 CASES = [(name, shape) for name in NAMES for shape in IMAGES + ([] if name in READS_ONLY_IMAGES else VECTORS)]
 
 
 def layers(network: nn.Module, kind: type) -> list[nn.Module]:
     return [module for module in network.modules() if isinstance(module, kind)]
+
+
+def built(text: str, shape: tuple[int, ...], n_components: int = 2) -> nn.Module:
+    """A network as training meets it: with its front computed from rows, since one that is all zeros keeps any promise."""
+    network = ENCODERS.parse(text).build(shape, n_components)
+    generator = torch.Generator().manual_seed(0)
+    for front in layers(network, Front):
+        front.settle(ArrayRows(torch.randn(60, *shape, generator=generator), torch.device("cpu")), generator)
+        assert front.is_settled
+    return network
 
 
 def sources(network: nn.Module) -> dict[str, nn.Module]:
@@ -35,7 +51,7 @@ def sources(network: nn.Module) -> dict[str, nn.Module]:
 
 @pytest.mark.parametrize(("name", "shape"), CASES)
 def test_a_row_of_any_shape_becomes_a_point(name, shape):
-    network = ENCODERS.parse(name).build(shape, 3)
+    network = built(name, shape, 3)
     y = network(torch.randn(4, *shape))
     assert y.shape == (4, 3)
     assert y.dtype == torch.float32
@@ -45,12 +61,12 @@ def test_a_row_of_any_shape_becomes_a_point(name, shape):
 @pytest.mark.parametrize("n_components", [1, 2, 10])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_map_has_the_dimensions_that_were_asked_for(name, n_components):
-    assert ENCODERS.parse(name).build((2, 6, 5), n_components)(torch.randn(4, 2, 6, 5)).shape == (4, n_components)
+    assert built(name, (2, 6, 5), n_components)(torch.randn(4, 2, 6, 5)).shape == (4, n_components)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_one_row_alone_can_be_embedded_and_has_the_place_it_has_among_others(name):
-    network = ENCODERS.parse(name).build((1, 6, 5), 2).eval()
+    network = built(name, (1, 6, 5)).eval()
     x = torch.randn(8, 1, 6, 5)
     with torch.no_grad():
         torch.testing.assert_close(network(x[:1]), network(x)[:1], rtol=1e-4, atol=1e-5)
@@ -58,7 +74,7 @@ def test_one_row_alone_can_be_embedded_and_has_the_place_it_has_among_others(nam
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sources_h1_h2_and_on_are_tensors_with_an_entry_per_row(name):
-    network = ENCODERS.parse(name).build((1, 6, 5), 2)
+    network = built(name, (1, 6, 5))
     assert list(sources(network)) == [f"h{i}" for i in range(1, len(sources(network)) + 1)]
     assert "h1" in sources(network)
     seen = []
@@ -71,16 +87,16 @@ def test_the_sources_h1_h2_and_on_are_tensors_with_an_entry_per_row(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sources_are_read_after_the_activation(name):
-    network = ENCODERS.parse(name).build((1, 6, 5), 2)
+    network = built(name, (1, 6, 5))
     for block in sources(network).values():
         assert isinstance(list(block.modules())[-1], (nn.ReLU, nn.GELU))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_weight_gets_a_gradient(name):
-    network = ENCODERS.parse(name).build((1, 9, 8), 2)
+    network = built(name, (1, 9, 8))
     network(torch.randn(16, 1, 9, 8)).square().sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+    assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in network.parameters())
     assert all(module.training for module in network.modules())
 
 
@@ -112,10 +128,52 @@ def test_an_encoder_of_images_refuses_vectors_and_names_others(name):
         ENCODERS.parse(name).build((50,), 2)
 
 
-@pytest.mark.parametrize("text", ["mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "model-a(width=0)", "model-b(filters=0/)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "mlp(16, front=0)"),
+        *("model-a(width=0)", "model-a(depth=0)", "model-b(filters=0/)", "strided(filters=8/0)"),
+        *("filtered(0)", "filtered(depth=0)", "filtered(filters=0)", "filtered(front=0)"),
+    ],
+)
 def test_a_network_without_layers_is_refused_when_it_is_planned(text):
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match="must be whole, and at least 1"):
         ENCODERS.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("plan", "wrong"),
+    [
+        (MLP, {"width": math.nan}),
+        (MLP, {"depth": math.inf}),
+        (MLP, {"front": 2.5}),
+        (ModelA, {"width": math.inf}),
+        (ModelB, {"filters": ()}),
+        (Strided, {"filters": (8, math.nan)}),
+        (Filtered, {"filters": math.nan}),
+        (Filtered, {"pixels": -0.5}),
+        (Filtered, {"pixels": math.nan}),
+        (Filtered, {"pixels": math.inf}),
+    ],
+)
+def test_numbers_that_no_network_has_are_refused_by_name(plan, wrong):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}=.*must be"):
+        plan(**wrong)
+
+
+def test_pixels_may_be_left_out():
+    assert Filtered(pixels=0).build((1, 6, 5), 2)(torch.randn(4, 1, 6, 5)).shape == (4, 2)
+
+
+def test_an_encoder_of_the_users_own_says_itself_what_its_fields_may_be(monkeypatch):
+    monkeypatch.setattr(ENCODERS, "_members", ENCODERS.members())  # it is not to be found in other tests
+
+    @dataclass(frozen=True)
+    class Named(Encoder, name="named-for-this-test"):
+        width: str = "narrow"
+        depth: int = 0
+
+    assert ENCODERS.parse("named-for-this-test(wide)") == Named("wide")
 
 
 # The layers of the paper.

@@ -63,6 +63,45 @@ def test_rows_with_fewer_values_keep_the_proportions_of_their_distances() -> Non
     torch.testing.assert_close(ours / ours.mean(), theirs / theirs.mean(), atol=1e-4, rtol=1e-4)
 
 
+def test_axes_beyond_the_directions_that_the_rows_have_are_zero_and_new_rows_show_nothing_along_them() -> None:
+    flat = torch.randn(500, 3, generator=seeded()) @ torch.randn(3, 64, generator=seeded(1))  # all in three directions
+    front = Front((64,), 10)
+    front.settle(ArrayRows(flat, CPU), seeded())
+    assert front.axes[:3].any(1).all()
+    assert not front.axes[3:].any()
+    new = front(torch.randn(20, 64, generator=seeded(2)))
+    assert new[:, :3].all()
+    assert not new[:, 3:].any()
+
+
+@pytest.mark.parametrize(("values", "components"), [(64, 10), (300, 200)])
+def test_fewer_rows_than_components_give_as_many_axes_as_they_have_directions(values: int, components: int) -> None:
+    front = Front((values,), components)
+    front.settle(ArrayRows(torch.randn(6, values, generator=seeded()), CPU), seeded())
+    assert int(front.axes.any(1).sum()) == 5  # the mean is taken from six
+
+
+def test_a_direction_that_dwarfs_the_others_does_not_make_them_faint() -> None:
+    x = torch.randn(800, 12, generator=seeded())
+    x[:, 4] = torch.where(torch.rand(800, generator=seeded(1)) < 0.02, -99_999.0, 0.0)  # what some write for a missing value
+    front = Front((12,), 12)
+    front.settle(ArrayRows(x, CPU), seeded())
+    assert front.axes.any(1).all()
+
+
+@pytest.mark.parametrize("components", [5, 40])
+def test_however_wide_rows_are_the_sample_has_a_few_for_each_component(components: int, monkeypatch) -> None:
+    class Counted(ArrayRows):
+        def take(self, ids: torch.Tensor) -> torch.Tensor:
+            taken.append(len(ids))
+            return super().take(ids)
+
+    taken: list[int] = []
+    monkeypatch.setattr("dre.encoder.front.SAMPLE_VALUES", 64 * 30)
+    Front((64,), components).settle(Counted(torch.from_numpy(DIGITS).float(), CPU), seeded())
+    assert taken == [max(30, 4 * components)]
+
+
 def test_rows_that_are_all_alike_do_no_harm() -> None:
     front = Front((6,), 3)
     front.settle(ArrayRows(torch.zeros(10, 6), CPU), seeded())

@@ -61,6 +61,15 @@ def test_channels_images_smaller_than_a_patch_and_images_without_anything_on_the
     assert settled(images=torch.zeros(5, 1, 8, 8)).filters.isfinite().all()
 
 
+def test_what_no_image_shows_has_no_filter_and_is_not_answered_in_new_images() -> None:
+    grey = torch.randn(50, 1, 1, 8, generator=torch.Generator().manual_seed(0)).repeat(1, 3, 1, 1)  # a line, as colour
+    patches = settled(8, grey)
+    assert patches.filters.flatten(1).any(1).tolist() == [True] * 3 + [False] * 5
+    answers = patches(torch.randn(20, 3, 1, 8)).view(20, 8, -1)
+    assert answers[:, :3].all()
+    assert not answers[:, 3:].any()
+
+
 def test_images_sorted_by_what_they_show_give_filters_for_all_of_them(monkeypatch) -> None:
     stripes = torch.zeros(400, 1, 8, 8)
     stripes[:200, :, ::2] = 1  # first all that lie, then all that stand

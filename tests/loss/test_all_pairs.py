@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dre.loss import all_pairs
 from dre.loss.all_pairs import Curve, over_all, over_target
-from dre.loss.kernel import Attraction, LogOdds, LogStudent, Repulsion, Student
+from dre.loss.curve import Attraction, LogOdds, LogStudent, Repulsion, Student
 from dre.target import Pairs
 
 ODDS = LogOdds(1.5, 0.9)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dre import CE, Fuzzy
-from dre.loss.kernel import curve
+from dre.loss.curve import curve
 from dre.neighbors import nearest
 from dre.target import Graph, Pairs
 

@@ -25,6 +25,9 @@ class Augment:
     The overall standard deviation of the data is 1. Rows are centred; images that are moved or turned are not, since the mean
     image would move along. Draw from the generator alone, on its device.
 
+    Say ``reads_images=True`` of one that needs images, and ``anywhere=True`` of one that changes values of any kind, whatever
+    they stand for: it may then be applied to what a computed front gives, which is quicker, rather than to the rows.
+
     >>> from dre.augment.flip import Flip
     >>> from dre.augment.noise import Noise
     >>> str(Flip() + Noise(0.1))
@@ -33,9 +36,10 @@ class Augment:
 
     name: ClassVar[str]
     reads_images: ClassVar[bool] = False
+    anywhere: ClassVar[bool] = False
 
-    def __init_subclass__(cls, *, name: str = "", reads_images: bool = False) -> None:
-        cls.name, cls.reads_images = name, reads_images
+    def __init_subclass__(cls, *, name: str = "", reads_images: bool = False, anywhere: bool = False) -> None:
+        cls.name, cls.reads_images, cls.anywhere = name, reads_images, anywhere
         if name:  # what has none is not written by name
             AUGMENTS.add(name, cls)
 
@@ -121,9 +125,9 @@ def augmented(augment: Augment, x: Tensor, mean: Tensor, generator: torch.Genera
 
 
 def parted(augment: Augment | None) -> tuple[Augment | None, Augment | None]:
-    """What must see rows as they were handed in, images for one; and what changes values of any kind: noise and dropout."""
+    """What must see rows as they were handed in, and what changes values of any kind, as noise does."""
     links = () if augment is None else _links(augment)
-    anywhere = [not link.reads_images and link.has_text for link in links]
+    anywhere = [link.anywhere for link in links]
     return _joined(compress(links, map(not_, anywhere))), _joined(compress(links, anywhere))
 
 

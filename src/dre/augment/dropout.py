@@ -11,7 +11,7 @@ from dre.augment import Augment, drawn
 
 
 @dataclass(frozen=True)
-class Dropout(Augment, name="dropout"):
+class Dropout(Augment, name="dropout", anywhere=True):
     """Sets this share of the values to their mean, and leaves the others as they are."""
 
     share: float = 0.2

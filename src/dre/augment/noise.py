@@ -11,7 +11,7 @@ from dre.augment import Augment
 
 
 @dataclass(frozen=True)
-class Noise(Augment, name="noise"):
+class Noise(Augment, name="noise", anywhere=True):
     """Adds noise whose standard deviation is ``sigma`` times that of the data."""
 
     sigma: float = 0.5

@@ -47,7 +47,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     encoder : str or Encoder, optional
         None: Model B for images and Model A for vectors, with batch norm in all layers, without which a network this deep
-        learns slowly through two numbers.
+        learns slowly through two numbers. One with a computed front has no mirror image, and is refused.
     epochs, batch_size, learning_rate
         Of the training. None as the number of epochs takes 40, more where the rows make few batches, fewer where they make
         many; the rate is the highest of its cycle.

@@ -195,7 +195,7 @@ class Lesson:
         total = torch.zeros((), device=x.device)
         for rows, places in zip(x.split(self.batch_size), y.split(self.batch_size), strict=True):
             loss = mse_loss(network(rows), places)
-            descent.adam.zero_grad()
+            network.zero_grad(set_to_none=True)
             loss.backward()
             descent.update()
             total += loss.detach() * len(rows)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dre.encoder import ChannelsLast, Flat
+from dre.encoder.front import Front
+from dre.encoder.layers import ChannelsLast, Flat
 from dre.forward import evaluating
 
 POOLS = (nn.MaxPool2d, nn.AvgPool2d)
@@ -35,6 +36,11 @@ def mirrored(encoder: nn.Module, shape: tuple[int, ...]) -> nn.Sequential:
       (3): Unflatten(dim=1, unflattened_size=torch.Size([1, 3, 4]))
     )
     """
+    if any(isinstance(module, Front) for module in encoder.modules()):
+        raise ValueError(
+            "the encoder has a computed front, and a decoder can't turn it round: "
+            "use an encoder that reads the rows themselves, such as model-a, model-b or mlp without front"
+        )
     passed = (layer for layer in reversed(layers_of(encoder, shape)) if not isinstance(layer.module, UNCHANGED))
     return nn.Sequential(*(_turned(layer) for layer in passed))
 

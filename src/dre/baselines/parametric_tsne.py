@@ -19,7 +19,7 @@ from dre.baselines.bar import bar
 from dre.baselines.rbm import RBM, ContrastiveDivergence
 from dre.baselines.vectors import check_shape
 from dre.batches import Fixed
-from dre.encoder import Network
+from dre.encoder.network import Network
 from dre.fitted import Array, FittedMap, embed, prepared
 from dre.forward import chunk_rows
 from dre.inputs import check_rows, number, seed_from

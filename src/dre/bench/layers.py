@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from dre.baselines.mirror import UNCHANGED, layers_of
-from dre.encoder import Flat
+from dre.encoder.layers import Flat
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dre.gpu import kernels_apply
+from dre.gpu import kernels_apply, launched_at
 
 WIDEST = 64  # channels that the kernels keep in registers
 LARGEST = 2**31  # numbers in a tensor that they can count
@@ -49,5 +49,6 @@ class Convolved(nn.Module):
             norm = (its.weight, its.bias, its.running_mean, its.running_var, its.momentum, its.eps)
         pooled = isinstance(self.pool, nn.MaxPool2d)
         nhwc = x.to(torch.bfloat16).permute(0, 2, 3, 1)
-        y = conv_block(nhwc, self.convolution.weight, self.convolution.bias, norm, pool=pooled)
+        with launched_at(x):
+            y = conv_block(nhwc, self.convolution.weight, self.convolution.bias, norm, pool=pooled)
         return y.permute(0, 3, 1, 2)

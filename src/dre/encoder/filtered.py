@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, LayerNorm, Network, check_image, dense_blocks
+from dre.encoder import Encoder, at_least_one, check_image
 from dre.encoder.front import Front
+from dre.encoder.layers import LayerNorm
+from dre.encoder.network import Network, dense_blocks
 from dre.encoder.patches import Patches
 
 
@@ -26,6 +29,11 @@ class Filtered(Encoder, name="filtered"):
     filters: int = 16
     front: int = 100
     pixels: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "width", "depth", "filters", "front")
+        if not 0 <= self.pixels < math.inf:
+            raise ValueError(f"pixels={self.pixels}: must be a finite number from 0 up; 0 leaves the pixels out")
 
     @property
     def first_source(self) -> str:

@@ -6,8 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, LayerNorm, Network, dense_blocks, flat_size
+from dre.encoder import Encoder, at_least_one, flat_size
 from dre.encoder.front import Front
+from dre.encoder.layers import LayerNorm
+from dre.encoder.network import Network, dense_blocks
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class MLP(Encoder, name="mlp"):
     _: KW_ONLY
     depth: int = 3
     front: int | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "width", "depth")
+        if self.front is not None:
+            at_least_one(self, "front")
 
     @property
     def first_source(self) -> str:

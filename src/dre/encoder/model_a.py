@@ -6,7 +6,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, Network, dense_blocks, flat_size
+from dre.encoder import Encoder, at_least_one, flat_size
+from dre.encoder.network import Network, dense_blocks
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,9 @@ class ModelA(Encoder, name="model-a"):
     width: int = 500
     depth: int = 5
     norm: bool = False
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "width", "depth")
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         layers: list[nn.Module] = [nn.Flatten()]

@@ -7,8 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import nn
 
-from dre.encoder import ChannelsLast, Encoder, Flat, Network, check_image, dense_blocks
+from dre.encoder import Encoder, at_least_one, check_image
 from dre.encoder.convolved import Convolved
+from dre.encoder.layers import ChannelsLast, Flat
+from dre.encoder.network import Network, dense_blocks
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,9 @@ class ModelB(Encoder, name="model-b"):
     _: KW_ONLY
     filters: tuple[int, ...] = (16, 32)
     norm: bool = False
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "filters")
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)

@@ -8,7 +8,7 @@ from torch.nn.functional import avg_pool2d, conv2d, unfold
 
 VALUES = 2**24  # of patches that are looked at
 CACHED = 2**20  # answers that a CPU works on at once: with more it waits for its memory
-FAINT = 1e-6  # of the strongest filter's answers: weaker ones are rounding, and are not made as strong
+FAINT = 1e-6  # of the strongest filter's answers: weaker ones are rounding, which must not be made as strong
 
 
 class Patches(nn.Module):
@@ -52,8 +52,8 @@ class Patches(nn.Module):
         patches = patches - patches.mean(1, keepdim=True)  # what a patch looks like, not how bright it is
         strength, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
         strength, axes = strength.flip(0)[:count], axes.flip(1)[:, :count]
-        scale = strength.clamp_min(FAINT * float(strength[0])).sqrt() if strength[0] > 0 else torch.ones_like(strength)
-        self.filters.copy_((axes / scale).T.reshape(count, channels, side, side))
+        filters = (axes / strength.sqrt()).where(strength > FAINT * strength[0], 0)
+        self.filters.copy_(filters.T.reshape(count, channels, side, side))
         if self.pixels:
             answers = torch.cat([self._answers(piece) for piece in images.split(self.at_once(images))])
             spread = float(answers.var(0).sum() / images.flatten(1).var(0).sum().clamp_min(1e-30))

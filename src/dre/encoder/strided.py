@@ -7,7 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import nn
 
-from dre.encoder import ChannelsLast, Encoder, Flat, Network, check_image, dense_blocks
+from dre.encoder import Encoder, at_least_one, check_image
+from dre.encoder.layers import ChannelsLast, Flat
+from dre.encoder.network import Network, dense_blocks
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,9 @@ class Strided(Encoder, name="strided"):
 
     _: KW_ONLY
     filters: tuple[int, ...] = (64, 128)
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "filters")
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)

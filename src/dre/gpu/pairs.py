@@ -7,7 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dre.loss.kernel import Attraction, LogOdds, LogStudent, Repulsion, Student
+from dre.gpu import launched_at
+from dre.loss.curve import Attraction, LogOdds, LogStudent, Repulsion, Student
 
 STUDENT, LOG_STUDENT, LOG_ODDS, ATTRACTION, REPULSION = (tl.constexpr(kind) for kind in range(5))
 SMALLEST, STEEPEST = tl.constexpr(1e-12), tl.constexpr(1e-4)  # as LogOdds has them
@@ -39,10 +40,11 @@ def over_pairs(y: Tensor, code: Code, weight: Tensor | None) -> tuple[Tensor, Te
     blocks = triton.cdiv(b, ROWS)
     parts = max(1, min(triton.cdiv(b, OTHERS), PROGRAMS // blocks))
     sums, pulls = y.new_empty(parts, b), y.new_empty(parts, b, c)
-    _over_pairs[(blocks, parts)](
-        y, y if weight is None else weight, sums, pulls, b, *code[1:],
-        KIND=code[0], C=c, WIDE=triton.next_power_of_2(c), WEIGHTED=weight is not None, ROWS=ROWS, OTHERS=OTHERS,
-    )  # fmt: skip
+    with launched_at(y):
+        _over_pairs[(blocks, parts)](
+            y, y if weight is None else weight, sums, pulls, b, *code[1:],
+            KIND=code[0], C=c, WIDE=triton.next_power_of_2(c), WEIGHTED=weight is not None, ROWS=ROWS, OTHERS=OTHERS,
+        )  # fmt: skip
     return sums.sum() / 2, 2 * pulls.sum(0)
 
 
@@ -50,10 +52,11 @@ def over_near(y: Tensor, code: Code, near: Tensor, weight: Tensor) -> tuple[Tens
     """The sum over the pairs of each row and those at the positions ``near`` (b, k), and its gradient."""
     (b, c), k = y.shape, near.shape[1]
     sums, gradient = y.new_empty(b), torch.zeros_like(y)
-    _over_near[(triton.cdiv(b, ROWS),)](
-        y, near, weight, sums, gradient, b, k, *code[1:],
-        KIND=code[0], C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, SLOTS=SLOTS,
-    )  # fmt: skip
+    with launched_at(y):
+        _over_near[(triton.cdiv(b, ROWS),)](
+            y, near, weight, sums, gradient, b, k, *code[1:],
+            KIND=code[0], C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, SLOTS=SLOTS,
+        )  # fmt: skip
     return sums.sum(), gradient
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dre.loss import Loss
 from dre.loss.all_pairs import over_all, over_target
-from dre.loss.kernel import Attraction, LogOdds, Repulsion, curve
+from dre.loss.curve import Attraction, LogOdds, Repulsion, curve
 from dre.target import Pairs
 
 

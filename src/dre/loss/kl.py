@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dre.loss import Loss
 from dre.loss.all_pairs import over_all, over_target
-from dre.loss.kernel import LogStudent, Student
+from dre.loss.curve import LogStudent, Student
 from dre.target import Pairs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dre.loss.kernel import LogOdds, curve
+from dre.loss.curve import LogOdds, curve
 
 
 def test_the_log_odds_are_exact_down_to_a_millionth_and_their_slope_down_to_a_hundredth() -> None:
