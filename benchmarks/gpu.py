@@ -1,4 +1,4 @@
-"""How fast a GPU is put to use: steps, whole fits from a cold process and a warm one, growing data, the graph, transform.
+"""How fast a GPU is put to use: steps, whole fits cold and warm, growing data, the graph, transform, rows from the host.
 
     python benchmarks/gpu.py --data FOLDER
     python benchmarks/gpu.py --data FOLDER --only step fit --largest 300000
@@ -24,13 +24,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre import DRE, ModelB, Schedule
+from dre import DRE, ModelB, Redrawn, Schedule
 from dre.datasets import infimnist, mnist
+from dre.datasets.dataset import Dataset
 from dre.distances import Distances
-from dre.metrics import nearest_neighbor, neighborhood_hit
+from dre.metrics import nearest_neighbor, neighborhood_hit, trustworthiness
 from dre.neighbors import nearest
 from dre.order import nearest_to
 from dre.recipe import Facts, Overrides, Recipe, resolve
+from dre.rows import HostRows
+from dre.train import Event, StageBegan
 from record import record
 
 GIB = 2**30
@@ -55,8 +58,14 @@ def ceilings(_: argparse.Namespace) -> Found:
     """What the card gives: products in each precision, in TFLOP/s, and copies, in GB/s of reading and writing."""
     a = torch.randn(8192, 8192, device="cuda")
     found: Found = {}
-    for name, kind in (("float32", torch.float32), ("bfloat16", torch.bfloat16), ("float64", torch.float64)):
+    for name, kind in (
+        ("float32", torch.float32),
+        ("tf32", torch.float32),
+        ("bfloat16", torch.bfloat16),
+        ("float64", torch.float64),
+    ):
         b = a.to(kind)
+        torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
         seconds(partial(torch.mm, b, b))
         times = [seconds(partial(torch.mm, b, b))[0] for _ in range(10)]
         found[f"{name}_tflops"] = round(2 * 8192**3 / median(times) / 1e12, 1)
@@ -69,13 +78,12 @@ def ceilings(_: argparse.Namespace) -> Found:
 def step(arguments: argparse.Namespace) -> Found:
     """Milliseconds of a step of training within a fit, from the draw to the update: the median of its later epochs."""
     images = mnist.load(arguments.data).train.rows
-    first = {name: Schedule(replace(recipe(name).schedule[0], epochs=12)) for name in ("paper", "auto")}
-    with_norm = replace(recipe("paper", "bfloat16"), encoder=ModelB(norm=True), schedule=first["paper"])
+    paper = replace(first_stage_of("paper", 12), precision="bfloat16")
     plans = {
-        "Model B, 2500 images, bfloat16": replace(recipe("paper", "bfloat16"), schedule=first["paper"]),
-        "Model B with batch norm, 2500 images, bfloat16": with_norm,
-        "Model B, 2500 images, float32": replace(recipe("paper", "float32"), schedule=first["paper"]),
-        "the default, 5000 images": replace(recipe("auto"), schedule=first["auto"]),
+        "Model B, 2500 images, bfloat16": paper,
+        "Model B with batch norm, 2500 images, bfloat16": replace(paper, encoder=ModelB(norm=True)),
+        "Model B, 2500 images, float32": replace(paper, precision="float32"),
+        "the default, 5000 images": first_stage_of("auto", 12),
     }
     found: Found = {}
     for name, plan in plans.items():
@@ -88,43 +96,64 @@ def step(arguments: argparse.Namespace) -> Found:
 def fit(arguments: argparse.Namespace) -> Found:
     """Seconds of a fit of MNIST in a process that has just begun, imports apart, and again in that process; its scores."""
     found: Found = {}
-    for name, precision in (("auto", "auto"), ("paper", "bfloat16"), ("paper", "float32")):
-        command = [sys.executable, __file__, "--data", str(arguments.data), "--cold", name, precision]
+    for name, precision, runs in (("auto", "auto", 2), ("paper", "bfloat16", 2), ("paper", "float32", 1)):
+        command = [sys.executable, __file__, "--data", str(arguments.data), "--alone", name, precision, str(runs)]
         found[f"{name}, {precision}"] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        print(found, flush=True)
     return found
 
 
-def cold(folder: Path, name: str, precision: str) -> Found:
+def alone(folder: Path, name: str, precision: str, runs: str) -> Found:
     data = mnist.load(folder)
-    runs: Found = {}
-    for label in ("cold", "warm"):
+    found: Found = {}
+    for label in ("cold", "warm")[: int(runs)]:
         torch.cuda.reset_peak_memory_stats()
         model = DRE(recipe(name, precision), random_state=0, verbose=False)
-        runs[f"{label}_seconds"] = round(seconds(partial(model.fit, data.train.rows))[0], 2)
-        test = model.transform(data.test.rows)
-        known = (model.embedding_, data.train.labels)
-        runs[label] = {
-            "1nn": nearest_neighbor(test, data.test.labels, train=known),
-            "nh_paper": neighborhood_hit(test, data.test.labels, protocol="paper"),
-            "peak_gib": round(torch.cuda.max_memory_allocated() / GIB, 2),
-        }
-    return runs
+        took = round(seconds(partial(model.fit, data.train.rows))[0], 2)
+        peak = round(torch.cuda.max_memory_allocated() / GIB, 2)
+        found[label] = {"seconds": took, "peak_gib": peak, **scores(model, data)}
+    return found
+
+
+def scores(model: DRE, data: Dataset) -> Found:
+    test, labels = model.transform(data.test.rows), data.test.labels
+    return {
+        "1nn": nearest_neighbor(test, labels, train=(model.embedding_, data.train.labels)),
+        "nh_paper": neighborhood_hit(test, labels, protocol="paper"),
+        "trustworthiness": trustworthiness(data.test.rows.reshape(len(test), -1).astype(np.float32), test, device="cuda"),
+    }
 
 
 def sizes(arguments: argparse.Namespace) -> list[Found]:
-    """Fits of more and more deformed digits, made on the GPU as they are asked for, and their maps."""
+    """Fits of more and more deformed digits, made on the GPU as they are read, their maps, and MNIST's test set in them."""
+    test = mnist.load(arguments.data).test
+    DRE(recipe("auto"), random_state=0, verbose=False).fit(infimnist(70_000, 90_000, folder=arguments.data))  # warm
     found = []
     for n in [size for size in SIZES if size <= arguments.largest]:
         rows = infimnist(70_000, 70_000 + n, folder=arguments.data)
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        model = DRE(random_state=0, verbose=False)
-        took = seconds(partial(model.fit, rows))[0]
-        embedding = seconds(partial(model.transform, rows))[0]
-        times = {"fit_seconds": round(took, 2), "transform_seconds": round(embedding, 2)}
-        found.append({"n": n, **times, "peak_gib": round(torch.cuda.max_memory_allocated() / GIB, 2)})
+        model, graphs = DRE(random_state=0, verbose=False), Graphs()
+        took = seconds(partial(model.fit, rows, observers=[graphs]))[0]
+        embedding, places = seconds(partial(model.transform, rows))
+        hit = nearest_neighbor(model.transform(test.rows), test.labels, train=(places, rows.labels), device="cuda")
+        times = {"fit_seconds": took, "of_which_graphs": graphs.seconds, "transform_seconds": embedding}
+        peak = torch.cuda.max_memory_allocated() / GIB
+        found.append(
+            {"n": n, **{name: round(value, 3) for name, value in times.items()}, "peak_gib": round(peak, 2), "1nn": hit}
+        )
         print(found[-1], flush=True)
     return found
+
+
+class Graphs:
+    """Adds up how long the search for neighbours took."""
+
+    seconds = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, StageBegan):
+            self.seconds += event.seconds
 
 
 def graph(arguments: argparse.Namespace) -> list[Found]:
@@ -158,10 +187,26 @@ def transform(arguments: argparse.Namespace) -> Found:
     many = np.resize(data.train.rows, (1_000_000, *data.train.rows.shape[1:]))
     found: Found = {}
     for name in ("auto", "paper"):
-        short = replace(recipe(name), schedule=Schedule(replace(recipe(name).schedule[0], epochs=1)))
-        model = DRE(short, random_state=0, verbose=False).fit(data.train.rows)
+        model = DRE(first_stage_of(name, 1), random_state=0, verbose=False).fit(data.train.rows)
         found[name] = [round(seconds(partial(model.transform, many))[0], 2) for _ in range(3)]
     return found
+
+
+def stream(arguments: argparse.Namespace) -> Found:
+    """Milliseconds of a step where images lie on the GPU, and where each batch is read from the memory of the host."""
+    images = mnist.load(arguments.data).train.rows
+    plan = replace(first_stage_of("paper", 12), precision="bfloat16", encoder=ModelB(norm=True))
+    plan = replace(plan, batches=Redrawn(2500), schedule=Schedule.parse("x: gaussian(30) -> kl * 12"))
+    steps = plan.batches.steps(len(images))
+    found: Found = {}
+    for name, rows in (("held on the GPU", images), ("read from the host", HostRows(images))):
+        model = DRE(plan, random_state=0, verbose=False).fit(rows)
+        found[name] = round(1000 * median(epoch["seconds"] for epoch in model.history_[4:]) / steps, 3)
+    return found
+
+
+def first_stage_of(name: str, epochs: int) -> Recipe:
+    return replace(recipe(name), schedule=Schedule(replace(recipe(name).schedule[0], epochs=epochs)))
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
@@ -171,6 +216,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "sizes": sizes,
     "graph": graph,
     "transform": transform,
+    "stream": stream,
 }
 
 
@@ -179,10 +225,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="rows, at most")
-    parser.add_argument("--cold", nargs=2, help=argparse.SUPPRESS)  # what `fit` calls, in a process of its own
+    parser.add_argument("--alone", nargs=3, help=argparse.SUPPRESS)  # what `fit` calls, in a process of its own
     arguments = parser.parse_args()
-    if arguments.cold:
-        print(json.dumps(cold(arguments.data, *arguments.cold)))
+    if arguments.alone:
+        print(json.dumps(alone(arguments.data, *arguments.alone)))
         return
     for name in arguments.only:
         results = PARTS[name](arguments)

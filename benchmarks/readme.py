@@ -1,4 +1,4 @@
-"""Writes the tables of the README and of NOTES.md from the JSON files in results, so that no figure is typed by hand.
+"""Writes the tables of the README, NOTES.md and SPEED.md from the JSON files in results, so that no figure is typed by hand.
 
 python benchmarks/readme.py            write them
 python benchmarks/readme.py --check    fail if a table is not what the files say
@@ -20,27 +20,16 @@ from dre.bench.plans import Plans
 from dre.bench.report.reading import Place, Reader, published
 from dre.bench.report.wording import number
 from record import RESULTS
+from speed_tables import TABLES as SPEED
+from words import load, machine, table
 
-PAGES = (Path(__file__).parent.parent / "README.md", Path(__file__).parent / "NOTES.md")
+HERE = Path(__file__).parent
+PAGES = (HERE.parent / "README.md", HERE / "NOTES.md", HERE / "SPEED.md")
 BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
-
-
-def load(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
-    return content
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def along(values: list[float]) -> str:
     return " → ".join(map(number, values))
-
-
-def machine(result: dict[str, Any]) -> str:
-    return str(result["machine"]["gpu"] or f"{result['machine']['cpus']} CPU cores")
 
 
 def stages() -> str:
@@ -62,15 +51,20 @@ def stages() -> str:
 
 
 def tuning(number_of_round: int) -> str:
-    """One round of settings."""
-    told: dict[str, dict[str, str]] = {}
+    """One round of settings, the mean of their seeds."""
+    runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for run in load("tuning")["results"]:
         if run["round"] == number_of_round:
-            last = run["stages"][-1]
-            scores = " / ".join(number(last[score]) for score in ("1nn", "hit", "trustworthiness"))
-            told.setdefault(run["what"], {})[run["data"]] = f"{scores} ({number(run['fitted_rows_1nn'])})"
-    data = [name for name in ("mnist", "fashion-mnist", "pbmc", "cbmc") if any(name in found for found in told.values())]
-    return table(["setting", *data], [[what, *(found.get(name, "") for name in data)] for what, found in told.items()])
+            runs.setdefault(run["what"], {}).setdefault(run["data"], []).append(run)
+    data = [name for name in ("mnist", "fashion-mnist", "pbmc", "cbmc") if any(name in found for found in runs.values())]
+    return table(["setting", *data], [[what, *(_told(found.get(name, [])) for name in data)] for what, found in runs.items()])
+
+
+def _told(runs: list[dict[str, Any]]) -> str:
+    if not runs:
+        return ""
+    scores = [mean(run["stages"][-1][score] for run in runs) for score in ("1nn", "hit", "trustworthiness")]
+    return f"{' / '.join(map(number, scores))} ({number(mean(run['fitted_rows_1nn'] for run in runs))})"
 
 
 def digits() -> str:
@@ -179,7 +173,7 @@ def paper() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "stages": stages,
-    **{f"tuning-{i}": partial(tuning, i) for i in (1, 2, 3, 4)},
+    **{f"tuning-{i}": partial(tuning, i) for i in range(1, 8)},
     "infimnist": infimnist,
     "paper": paper,
     "digits": digits,
@@ -188,6 +182,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-zadu": metrics_zadu,
     "metrics-gpu": metrics_gpu,
     "metrics-paper": metrics_paper,
+    **SPEED,
 }
 
 

@@ -25,7 +25,7 @@ def rows_of(n: int) -> Tensor:
 
 
 def graph(n: int = 60, k: int = 6) -> Graph:
-    return Graph(Gaussian(2), nearest(rows_of(n), k))
+    return Graph.of(Gaussian(2), nearest(rows_of(n), k))
 
 
 class NoPairs:

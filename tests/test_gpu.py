@@ -32,8 +32,8 @@ def test_neighbours_and_targets_equal_those_of_the_cpu():
     here, there = nearest(features, 30), nearest(features.cuda(), 30)
     assert torch.equal(here.indices, there.indices.cpu())
     ids = torch.randperm(400)[:100]
-    ours = Graph(Gaussian(10), there).block(ids.cuda()).dense(100).cpu()
-    torch.testing.assert_close(ours, Graph(Gaussian(10), here).block(ids).dense(100))
+    ours = Graph.of(Gaussian(10), there).block(ids.cuda()).dense(100).cpu()
+    torch.testing.assert_close(ours, Graph.of(Gaussian(10), here).block(ids).dense(100))
 
 
 @pytest.mark.parametrize("rows", ["normal", "duplicates", "sorted", "far"])

@@ -33,7 +33,7 @@ def test_the_trained_part_gives_what_the_whole_network_gives(augment) -> None:
     ids = torch.tensor([3, 200, 7])
     seen = learns.seen(learns.rows.take(ids), torch.Generator())
     torch.testing.assert_close(learns.trained(seen), learns.whole(ROWS.take(ids)), atol=1e-5, rtol=1e-4)
-    for source in ("x", "features", "features.patches", "h1"):
+    for source in ("x", "features", "h1"):
         torch.testing.assert_close(learns.features(source), outputs(learns.whole, ROWS, source), atol=1e-5, rtol=1e-4)
 
 

@@ -19,7 +19,7 @@ AFFINITIES = pytest.mark.parametrize("affinity", [Gaussian(5), Fuzzy(8)], ids=st
 
 
 def graph(affinity: Affinity, features: Tensor = X) -> Graph:
-    return Graph(affinity, nearest(features, affinity.neighbors(len(features))))
+    return Graph.of(affinity, nearest(features, affinity.neighbors(len(features))))
 
 
 def full_matrix(affinity: Affinity, neighbors: Neighbors) -> Tensor:
@@ -42,9 +42,23 @@ def some_ids(seed: int, size: int, n: int = N) -> Tensor:
 def test_a_graph_over_all_rows_is_the_full_symmetric_matrix(affinity: Affinity) -> None:
     target = graph(affinity)
     ours = target.block(torch.arange(N)).dense(N)
-    assert torch.allclose(ours.double(), full_matrix(affinity, target.neighbors), rtol=1e-6, atol=0)
+    found = nearest(X, affinity.neighbors(N))
+    assert torch.allclose(ours.double(), full_matrix(affinity, found), rtol=1e-6, atol=0)
     assert torch.equal(ours, ours.T)
     assert (ours.diagonal() == 0).all()
+
+
+@AFFINITIES
+def test_graphs_of_parts_joined_are_one_that_has_no_pairs_between_them(affinity: Affinity) -> None:
+    parts = some_ids(3, N).tensor_split(3)
+    graphs = [(ids, Graph.of(affinity, nearest(X[ids], affinity.neighbors(len(ids))))) for ids in parts]
+    whole = Graph.joined(graphs)
+    assert whole.method == "exact, in 3 parts,"
+    dense = whole.block(torch.arange(N)).dense(N)
+    for ids, own in graphs:
+        torch.testing.assert_close(dense[ids][:, ids], own.block(torch.arange(len(ids))).dense(len(ids)))
+        others = torch.ones(N, dtype=torch.bool).index_fill(0, ids, 0)  # type: ignore[arg-type]
+        assert (dense[ids][:, others] == 0).all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,7 +92,7 @@ def test_each_pair_stands_once(affinity: Affinity) -> None:
     ]
     assert all(len(pair) == 2 for pair in stored)
     assert len(stored) == len(set(stored))
-    assert len(stored) == int((full_matrix(affinity, target.neighbors) > 0).sum()) // 2
+    assert len(stored) == int((full_matrix(affinity, nearest(X, affinity.neighbors(N))) > 0).sum()) // 2
 
 
 @AFFINITIES
@@ -86,7 +100,7 @@ def test_an_asymmetric_neighbourhood_makes_a_symmetric_pair(affinity: Affinity) 
     """A hub and its spokes: the spokes choose the hub, the hub chooses none of them but one."""
     points = torch.tensor([[0.0, 0], [1, 0], [-1.1, 0], [0, 1.2], [0, -1.3], [9, 9]])
     neighbors = nearest(points, 1)
-    target = Graph(affinity, neighbors)
+    target = Graph.of(affinity, neighbors)
     V = target.block(torch.arange(6)).dense(6)
     for i, (j,) in enumerate(neighbors.indices.tolist()):
         assert V[i, j] == V[j, i] > 0
@@ -102,7 +116,7 @@ def test_in_a_batch_of_all_rows_the_fuzzy_target_is_the_graph() -> None:
 
 def test_in_a_batch_of_all_rows_the_gaussian_target_is_the_graph_of_all_neighbours() -> None:
     whole = InBatch(Gaussian(5, over="batch"), X).block(torch.arange(N)).dense(N)
-    theirs = Graph(Gaussian(5), nearest(X, N - 1)).block(torch.arange(N)).dense(N)
+    theirs = Graph.of(Gaussian(5), nearest(X, N - 1)).block(torch.arange(N)).dense(N)
     assert torch.allclose(whole, theirs, rtol=1e-3, atol=1e-7)
 
 
@@ -127,7 +141,7 @@ def test_the_target_of_a_batch_does_not_depend_on_where_the_rows_lie(affinity: A
 def test_duplicates_in_a_batch_are_full_members_and_do_not_count_as_nearest() -> None:
     rows, n = torch.cat([X, X[:10]]) + 5, N + 10
     V = InBatch(Fuzzy(n, over="batch"), rows).block(torch.arange(n)).dense(n)
-    theirs = Graph(Fuzzy(n), nearest(rows, n - 1)).block(torch.arange(n)).dense(n)
+    theirs = Graph.of(Fuzzy(n), nearest(rows, n - 1)).block(torch.arange(n)).dense(n)
     assert (V[torch.arange(10), torch.arange(N, n)] == 1).all()
     assert torch.allclose(V, theirs, rtol=1e-3, atol=1e-5)
 

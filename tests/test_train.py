@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import dre.train
 from dre import KL, MLP, Auto, DivergedError, Edges, Fixed, Gaussian, Optimiser, Recipe, Redrawn, Schedule, Stage
 from dre.augment import Augment
 from dre.forward import evaluating, outputs
@@ -285,7 +286,7 @@ def test_targets_come_from_the_source_in_eval_mode_and_without_augmentation(sour
         parts = {"x": X, "backbone": twin.backbone(X), "head": twin(X)}
         parts["backbone.2"] = parts["backbone"]
         parts["backbone.2.0"] = twin.backbone[2][0](twin.backbone[1](twin.backbone[0](X)))
-    wanted = Graph(Gaussian(5), nearest(parts[source], 15))
+    wanted = Graph.of(Gaussian(5), nearest(parts[source], 15))
     began = first(run(f"{source}: gaussian(5) -> kl * 1", encoder, augment=Shifted()))
     assert isinstance(began.target, Graph)
     assert torch.equal(began.target.indices, wanted.indices)
@@ -425,3 +426,21 @@ def test_a_fit_that_is_ended_between_stages_does_not_begin_another() -> None:
         if isinstance(event, TargetBegan) and event.run.stage == 1:
             event.run.end_fit()
     assert seen[-2:] == [(0, StageEnded), (1, TargetBegan)]
+
+
+def test_neighbours_of_more_rows_than_are_searched_at_once_lie_in_random_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(dre.train.SEARCHED, "cpu", 20)
+    events = list(run("x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2"))
+    targets = [event.target for event in events if isinstance(event, StageBegan)]
+    parts = math.ceil(len(X) / 20)
+    for target in targets:
+        assert isinstance(target, Graph)
+        assert target.method == f"exact, in {parts} parts,"
+        reached = [{i} for i in range(len(X))]  # rows that hang together
+        for i, near in enumerate(target.indices.tolist()):
+            for j in near:
+                joined = reached[i] | reached[j]
+                for row in joined:
+                    reached[row] = joined
+        assert len({id(group) for group in reached}) == parts
+    assert all(math.isfinite(event.loss) for event in events if isinstance(event, EpochEnded))

@@ -12,7 +12,7 @@ from dre.encoder import Encoder
 from dre.encoder.front import Front
 from dre.encoder.network import Network
 from dre.forward import INPUT, outputs
-from dre.rows import ArrayRows, Rows
+from dre.rows import ArrayRows, Rows, SomeRows
 from dre.runtime import full_precision
 
 FEATURES = "features"  # the source that is the front's output
@@ -39,11 +39,15 @@ class Learner:
             x = self.front(x)
         return x if self.after is None else augmented(self.after, x, self.mean, generator)
 
-    def features(self, source: str) -> Tensor:
-        """What a source gives for all rows, from the network as it stands."""
-        if self.rows is self.raw or source == INPUT or source.startswith(f"{FEATURES}."):
-            return outputs(self.whole, self.raw, source)
-        return outputs(self.trained, self.rows, INPUT if source == FEATURES else source)
+    def features(self, source: str, ids: Tensor | None = None) -> Tensor:
+        """What a source gives for all rows, or for those with these ids, from the network as it stands."""
+        if self.rows is self.raw or source == INPUT:
+            return outputs(self.whole, _some(self.raw, ids), source)
+        return outputs(self.trained, _some(self.rows, ids), INPUT if source == FEATURES else source)
+
+
+def _some(rows: Rows, ids: Tensor | None) -> Rows:
+    return rows if ids is None else SomeRows(rows, ids)
 
 
 def goes_through_once(encoder: Encoder | nn.Module, augment: Augment | None) -> bool:

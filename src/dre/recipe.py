@@ -204,6 +204,7 @@ def paper(facts: Facts, recursions: int | None) -> Recipe:
 LARGE = 20_000  # rows from which a network can be large without learning the rows by heart
 INSIDE = 1000  # rows of a batch in which neighbours are sought, where a recipe's own batches would follow a graph
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
+ENOUGH = 1_000_000  # rows in an epoch that is one: where there are more, each is seen less often
 AGAIN = ("h1", "h1", "h2", "h3")  # the first hidden block twice: later ones add less and cost trustworthiness
 
 
@@ -230,7 +231,8 @@ def _regime(facts: Facts) -> Regime:
             return Regime(Filtered(filters=8), Edges(256), 3e-3, 0, 0.5, epochs=(6, 3))
         return Regime(MLP(256, front=100), Edges(512), 3e-3, 1, 0.5, epochs=(16, 8))
     if facts.images:
-        return Regime(Filtered(2048, depth=4, front=300), Auto(5000), 1e-3, recursions, 0.5, epochs=(60, 30))
+        epochs = (60, 30) if facts.n < HUGE else (30, 15)  # of sampled edges, which have two ends
+        return Regime(Filtered(2048, depth=4, front=300), Auto(5000), 1e-3, recursions, 0.5, epochs=epochs)
     return Regime(ModelA(norm=True), Auto(2500), 2e-3, recursions, 0.5, steps=960)
 
 
@@ -243,7 +245,10 @@ def _ours(facts: Facts, first: Stage, again: Stage, recursions: int, *, effort: 
     """The stages with the epochs that these data need."""
     regime = _regime(facts)
     steps = regime.steps / regime.batches.steps(facts.n)
-    epochs = [math.ceil(effort * max(least, need)) for least, need in zip(regime.epochs, (steps, steps / 2), strict=True)]
+    share = min(1.0, ENOUGH / facts.n)
+    epochs = [
+        math.ceil(effort * max(share * least, need)) for least, need in zip(regime.epochs, (steps, steps / 2), strict=True)
+    ]
     stages = _recursive(replace(first, epochs=epochs[0]), replace(again, epochs=epochs[1]), AGAIN, recursions)
     return Recipe(Schedule(*stages), regime.encoder, regime.batches, Optimiser(regime.rate), _noise(facts.n))
 

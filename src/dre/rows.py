@@ -175,6 +175,20 @@ class ArrayRows:
         return self.data[ids.to(self.data.device)].to(self._device)
 
 
+class SomeRows:
+    """Some of other rows, in the order of their ids."""
+
+    def __init__(self, rows: Rows, ids: Tensor) -> None:
+        self.shape = (len(ids), *rows.shape[1:])
+        self._rows, self._ids = rows, ids
+
+    def read(self, start: int, stop: int) -> Tensor:
+        return self._rows.take(self._ids[start:stop])
+
+    def take(self, ids: Tensor) -> Tensor:
+        return self._rows.take(self._ids[ids])
+
+
 def is_held(rows: Rows, device: torch.device) -> bool:
     """Whether they lie in the memory of this device."""
     return isinstance(rows, ArrayRows) and rows.data.device.type == device.type

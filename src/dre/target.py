@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -51,13 +52,32 @@ class Graph:
     same pair stands at the other row.
     """
 
-    def __init__(self, affinity: Affinity, neighbors: Neighbors) -> None:
-        self.indices = neighbors.indices
-        self.neighbors = neighbors
-        self.k: int | None = self.indices.shape[1]
-        self.weight = _each_pair_once(affinity, self.indices, affinity.conditional(neighbors.distances)).float()
+    def __init__(self, indices: Tensor, weight: Tensor, *, method: str = "given", recall: float = 1.0) -> None:
+        self.indices, self.weight = indices, weight
+        self.method, self.recall = method, recall  # how the neighbours were found
+        self.k: int | None = indices.shape[1]
         # Where each row stands in the batch, -1 where it is not in it.
-        self._position = torch.full((len(self.indices),), -1, dtype=torch.long, device=self.indices.device)
+        self._position = torch.full((len(indices),), -1, dtype=torch.long, device=indices.device)
+
+    @classmethod
+    def of(cls, affinity: Affinity, neighbors: Neighbors) -> Graph:
+        indices, distances, method, recall = neighbors
+        return cls(indices, _each_pair_once(affinity, indices, affinity.conditional(distances)), method=method, recall=recall)
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Tensor, Graph]]) -> Graph:
+        """One graph of several: those of some rows each, which these ids number among all."""
+        n, ((_, first), *_) = sum(len(ids) for ids, _ in parts), parts
+        k = min(graph.indices.shape[1] for _, graph in parts)
+        whole = cls(
+            first.indices.new_empty(n, k),
+            first.weight.new_empty(n, k),
+            method=f"{first.method}, in {len(parts)} parts,",
+            recall=min(graph.recall for _, graph in parts),
+        )
+        for ids, graph in parts:
+            whole.indices[ids], whole.weight[ids] = ids[graph.indices[:, :k]], graph.weight[:, :k]
+        return whole
 
     def block(self, ids: Tensor) -> Pairs:
         own = torch.arange(len(ids), device=ids.device)
@@ -98,4 +118,4 @@ def _each_pair_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Te
     slot[wanted.indices] = torch.where(there.values[found] == wanted.values, there.indices[found], -1)
     mutual = (slot >= 0).view(n, k)
     back = directed.ravel()[slot.clamp_min(0)].view(n, k) * mutual
-    return affinity.combine(directed, back).masked_fill(mutual & (row > indices), 0.0)
+    return affinity.combine(directed, back).masked_fill(mutual & (row > indices), 0.0).float()

@@ -27,6 +27,10 @@ from dre.target import Graph, InBatch, Pairs, Target
 
 Weights = dict[str, Tensor]
 
+# Rows among which an exact search is quick. Where there are more, each row has its neighbours in a random part of them: as
+# good a sample of the data, at a cost that grows with the rows and not with their square.
+SEARCHED = {"cuda": 2**20}
+
 
 class DivergedError(RuntimeError):
     """The loss became NaN or infinite."""
@@ -235,7 +239,16 @@ def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:
 
 def make_target(run: Run, stage: Stage) -> Target:
     """What the stage must match, from the network as it stands."""
-    features = run.learner.features(stage.source)
-    if stage.affinity.over == "graph":
-        return Graph(stage.affinity, nearest(features, stage.affinity.neighbors(len(features))))
-    return InBatch(stage.affinity, features)
+    if stage.affinity.over != "graph":
+        return InBatch(stage.affinity, run.learner.features(stage.source))
+    n, device = run.rows.shape[0], run.runtime.device
+    parts = math.ceil(n / SEARCHED.get(device.type, n))
+    if parts == 1:
+        return _graph(run, stage, None)
+    order = torch.randperm(n, generator=run.runtime.generator(run.seed), device=device)
+    return Graph.joined([(ids, _graph(run, stage, ids)) for ids in (part.sort().values for part in order.tensor_split(parts))])
+
+
+def _graph(run: Run, stage: Stage, ids: Tensor | None) -> Graph:
+    features = run.learner.features(stage.source, ids)
+    return Graph.of(stage.affinity, nearest(features, stage.affinity.neighbors(len(features))))

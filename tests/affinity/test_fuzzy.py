@@ -49,7 +49,7 @@ def test_v_is_umaps_on_the_same_neighbours(name: str, n_neighbors: int) -> None:
     n = len(X)
     neighbors = nearest(torch.tensor(X), affinity.neighbors(n))
     theirs = umaps(X, neighbors)
-    ours = Graph(affinity, neighbors).block(torch.arange(n)).dense(n).numpy()
+    ours = Graph.of(affinity, neighbors).block(torch.arange(n)).dense(n).numpy()
 
     assert np.array_equal(ours > 0, theirs > 0)
     there = theirs >= SMALLEST_NORMAL  # below it float32 has no relative precision

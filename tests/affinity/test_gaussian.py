@@ -44,7 +44,7 @@ def test_p_is_scikit_learns_on_the_same_neighbours(name: str, perplexity: float)
     graph = csr_matrix((squared.ravel(), neighbors.indices.numpy().ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
     theirs = _joint_probabilities_nn(graph, perplexity, 0).toarray()
 
-    ours = Graph(affinity, neighbors).block(torch.arange(n)).dense(n).double().numpy()
+    ours = Graph.of(affinity, neighbors).block(torch.arange(n)).dense(n).double().numpy()
     ours /= ours.sum()
 
     assert np.array_equal(ours > 0, theirs > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -53,6 +54,15 @@ def test_pieces_give_what_the_whole_gives(monkeypatch) -> None:
     whole = patches(IMAGES)
     monkeypatch.setattr(module, "CACHED", 1000)
     torch.testing.assert_close(patches(IMAGES), whole)
+
+
+@pytest.mark.parametrize("pixels", [0.0, 1.0])
+def test_what_lies_along_axes_is_what_a_product_with_them_gives(pixels: float) -> None:
+    patches = Patches(1, 6, side=3, pixels=pixels)
+    patches.settle(IMAGES)
+    described = patches(IMAGES)
+    axes = torch.randn(5, described.shape[1])
+    torch.testing.assert_close(patches.along(IMAGES, axes), described @ axes.T, rtol=1e-4, atol=1e-4)
 
 
 def test_channels_images_smaller_than_a_patch_and_images_without_anything_on_them_do_no_harm() -> None:

@@ -28,7 +28,7 @@ def dense_pairs(n: int, seed: int = 0) -> Pairs:
 
 
 def sparse_pairs(n: int, seed: int = 0) -> Pairs:
-    pairs = Graph(Fuzzy(6), nearest(torch.randn(n, 6, generator=seeded(seed)), 5)).block(torch.arange(n))
+    pairs = Graph.of(Fuzzy(6), nearest(torch.randn(n, 6, generator=seeded(seed)), 5)).block(torch.arange(n))
     return Pairs(pairs.near, pairs.weight.double())
 
 

@@ -26,7 +26,7 @@ def dense_pairs(n: int, seed: int = 0) -> Pairs:
 
 
 def sparse_pairs(n: int, seed: int = 0) -> Pairs:
-    pairs = Graph(Gaussian(5), nearest(torch.randn(n, 6, generator=seeded(seed)), 15)).block(torch.arange(n))
+    pairs = Graph.of(Gaussian(5), nearest(torch.randn(n, 6, generator=seeded(seed)), 15)).block(torch.arange(n))
     return Pairs(pairs.near, pairs.weight.double())
 
 

@@ -36,9 +36,9 @@ class Front(nn.Module):
         self.register_buffer("middle", torch.zeros(len(self.axes)))
 
     def forward(self, x: Tensor) -> Tensor:
-        # Piece by piece, since what patches give is wide, and soon done with.
-        pieces = x.split(self.patches.at_once(x)) if isinstance(self.patches, Patches) else (x,)
-        return torch.cat([self.patches(piece) @ self.axes.T for piece in pieces]) - self.middle
+        patches = self.patches
+        along = patches.along(x, self.axes) if isinstance(patches, Patches) else patches(x) @ self.axes.T
+        return along - self.middle
 
     @property
     def is_settled(self) -> bool:

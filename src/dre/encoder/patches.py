@@ -31,6 +31,16 @@ class Patches(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.cat([self._described(piece) for piece in x.split(self.at_once(x))])
 
+    def along(self, x: Tensor, axes: Tensor) -> Tensor:
+        """``self(x) @ axes.T``, without answers and pixels ever lying side by side."""
+        pieces = []
+        for piece in x.split(self.at_once(x)):
+            answers = self._answers(piece)
+            pieces.append(answers @ axes[:, : answers.shape[1]].T)
+            if self.pixels:
+                pieces[-1] += piece.flatten(1) @ (axes[:, answers.shape[1] :] * self.share).T
+        return torch.cat(pieces)
+
     def at_once(self, x: Tensor) -> int:
         """Images: as many answers as a CPU's cache holds; a GPU has room for more."""
         answers = self.filters.shape[0] * x.shape[2] * x.shape[3]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dre.gpu import launched_at
 
-ROWS, COLUMNS = 32, 128  # of a tile
+ROWS, COLUMNS = 8, 128  # of a tile, by one warp: small ones often have nothing to add
 
 
 class Picked(NamedTuple):
@@ -51,11 +51,11 @@ def pick(block: Tensor, rows: Bars | None, columns: Bars | None) -> None:
         _pick[(triton.cdiv(r, ROWS), triton.cdiv(c, COLUMNS))](
             block, of_rows.heights, *of_rows.into, of_rows.first, of_columns.heights, *of_columns.into, of_columns.first,
             r, c, given.into.values.shape[1],
-            BY_ROW=rows is not None, BY_COLUMN=columns is not None, ROWS=ROWS, COLUMNS=COLUMNS,
+            BY_ROW=rows is not None, BY_COLUMN=columns is not None, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=1,
         )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["row_first", "column_first", "r", "c", "room"])  # or each size would be compiled for itself
 def _pick(  # type: ignore[no-untyped-def]
     block, row_bars, row_values, row_ids, row_counts, row_first,
     column_bars, column_values, column_ids, column_counts, column_first, r, c, room,

@@ -37,9 +37,9 @@ class Narrate:
 def _target(event: StageBegan) -> str:
     if not isinstance(event.target, Graph):
         return "target inside each batch"
-    found = event.target.neighbors
+    found = event.target
     recall = f", recall {found.recall:.3f}" if found.method == "approximate" else ""
-    return f"{found.method} graph of {event.target.k} neighbours in {event.seconds:.1f} s{recall}"
+    return f"{found.method} graph of {found.k} neighbours in {event.seconds:.1f} s{recall}"
 
 
 def _batches(event: StageBegan) -> str:

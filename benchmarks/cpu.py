@@ -1,0 +1,80 @@
+"""What a user of two CPU cores waits for: the import, one row through a fitted map, many rows beside UMAP.
+
+    python benchmarks/cpu.py --data FOLDER
+
+FOLDER holds the four files of MNIST as published. UMAP's transform is called once before it is timed: what it compiles then is
+not counted. Whole fits beside other methods are measured by `dre bench --panels cpu`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from dre import DRE, Schedule
+from dre.baselines import make
+from dre.datasets import mnist
+from dre.recipe import Facts, Overrides, Recipe, resolve
+from record import record
+
+BESIDE = "import torch, sklearn.base, sklearn.utils.validation"
+ASKED = 10_000
+Found = dict[str, Any]
+
+
+def seconds(work: Callable[[], object], times: int) -> float:
+    took = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - began)
+    return median(took)
+
+
+def imports() -> Found:
+    """Seconds of `import dre`, and of all that an estimator needs, beyond those of torch and scikit-learn."""
+
+    def of(statement: str) -> float:
+        code = f"{BESIDE}\nimport time\nbegan = time.perf_counter()\n{statement}\nprint(time.perf_counter() - began)"
+        once = partial(subprocess.run, [sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        return median(float(once().stdout) for _ in range(7))
+
+    return {"import dre": round(of("import dre"), 4), "from dre import DRE": round(of("from dre import DRE"), 4)}
+
+
+def short(n: int) -> Recipe:
+    """The default of a CPU for so many images, with one epoch: how long it learned does not matter to transform."""
+    recipe = resolve("auto", Facts(n, (1, 28, 28), "cpu"), Overrides())
+    return replace(recipe, schedule=Schedule(replace(recipe.schedule[0], epochs=1)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    data = mnist.load(parser.parse_args().data)
+    results: Found = {"seconds_to_import": imports()}
+    print(results, flush=True)
+    images, tests = data.train.rows, data.test.rows[:ASKED]
+    model = DRE(short(len(images)), random_state=0, device="cpu", verbose=False).fit(images[:20_000])
+    model.transform(tests[:1])
+    results["milliseconds_of_one_row"] = round(1000 * seconds(partial(model.transform, tests[:1]), 300), 3)
+    ours = seconds(partial(model.transform, tests), 9)
+    umap = make("umap", random_state=0).fit(images)
+    umap.transform(tests[:100])
+    theirs = seconds(partial(umap.transform, tests), 3)
+    about = {"rows": len(tests), "dre_seconds": round(ours, 4), "umap_seconds": round(theirs, 3)}
+    results["transform"] = {**about, "times_as_fast": round(theirs / ours, 1)}
+    print(results, flush=True)
+    record("cpu", results, seed=0)
+
+
+if __name__ == "__main__":
+    main()

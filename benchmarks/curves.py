@@ -1,0 +1,81 @@
+"""Draws the curves of SPEED.md from the JSON files in results.
+
+python benchmarks/curves.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dre.bench.plans import Plans
+from dre.plot.look import ACCENT, FAINT, INK, panels, plain
+from record import RESULTS
+
+PICTURES = Path(__file__).parent.parent / "docs"
+OURS = ("dre", "dre-paper")
+MICRO = 1e6
+
+
+def sizes() -> Any:
+    """What a row costs, and how good the map is, as the data grow."""
+    found = json.loads((RESULTS / "gpu-sizes.json").read_text())["results"]
+    n = [each["n"] for each in found]
+    figure, (cost, score) = panels(2, 5.4, 3.9)
+    kinds = {
+        "fit": ([each["fit_seconds"] for each in found], ACCENT, "-"),
+        "of which neighbours": ([each["of_which_graphs"] for each in found], ACCENT, ":"),
+        "transform": ([each["transform_seconds"] for each in found], INK, "-"),
+    }
+    for name, (seconds, colour, line) in kinds.items():
+        per_row = [MICRO * took / rows for took, rows in zip(seconds, n, strict=True)]
+        cost.plot(n, per_row, line, color=colour, marker="o", markersize=4)
+        cost.annotate(name, (n[-1], per_row[-1]), (6, 0), textcoords="offset points", va="center", color=colour, fontsize=9)
+    cost.set_ylim(bottom=0)
+    plain(cost, "What a row costs", "rows fitted", "microseconds a row")
+    score.plot(n, [each["1nn"] for each in found], color=ACCENT, marker="o", markersize=4)
+    plain(score, "MNIST's test set in the map", "deformed training digits fitted", "1-NN, held out")
+    for axis in (cost, score):
+        axis.set_xscale("log")
+        axis.set_xticks(n, [_short(each) for each in n], fontsize=8, rotation=45)
+        axis.minorticks_off()
+    cost.set_xlim(right=n[-1] * 3.5)
+    return figure
+
+
+def per_second() -> Any:
+    """How good a map of MNIST is against the seconds of its fit, on two CPU cores and on a GPU."""
+    titles = {name: run.title for name, run in Plans.read(RESULTS.parent).methods.items()}
+    figure, axes = panels(2, 5.4, 3.9)
+    for axis, (panel, where) in zip(axes, (("cpu", "2 CPU cores"), ("gpu", "one GPU")), strict=True):
+        for path in sorted((RESULTS / "cells").glob(f"{panel}--mnist--*--0.json")):
+            cell = json.loads(path.read_text())
+            name, score = cell["job"]["run"], cell["stages"][-1].get("scores", {}).get("nearest_neighbor", 0.0)
+            if cell["in_sample"] or score < LEAST:
+                continue
+            place = (cell["fit_seconds"], score)
+            axis.scatter(*place, color=ACCENT if name in OURS else FAINT, s=45, zorder=3)
+            text = titles.get(name, name)
+            axis.annotate(text, place, (0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.margins(0.25, 0.15)
+        plain(axis, f"MNIST, {where}", "seconds of the fit", "1-NN, held out")
+    return figure
+
+
+LEAST = 0.8  # maps below are no use, and would squeeze the others together
+
+
+def _short(n: int) -> str:
+    return f"{n // 1000}k" if n < 1_000_000 else f"{n / 1e6:g}M"
+
+
+def main() -> None:
+    for name, drawn in (("speed-sizes", sizes()), ("speed-maps", per_second())):
+        drawn.savefig(PICTURES / f"{name}.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The tables of SPEED.md, from the JSON files in results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from dre.bench.plans import Plans
+from dre.bench.report.wording import number
+from record import RESULTS
+from words import load, machine, table
+
+BESIDE = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods that are timed on a CPU
+
+
+def steps() -> str:
+    step, ceilings, stream = load("gpu-step"), load("gpu-ceilings")["results"], load("gpu-stream")["results"]
+    rows = [[what, f"{milliseconds:.2f}"] for what, milliseconds in step["results"].items()]
+    rows += [[f"Model B with batch norm, redrawn batches {where}", f"{took:.2f}"] for where, took in stream.items()]
+    known = [name for name in ("float32", "tf32", "bfloat16") if f"{name}_tflops" in ceilings]
+    products = ", ".join(f"{name} {ceilings[f'{name}_tflops']:.0f}" for name in known)
+    return table(["a step, from the draw to the update", "ms"], rows) + (
+        f"\n`{step['command']}`, {machine(step)}. This card multiplies at, in TFLOP/s: {products}; and copies at "
+        f"{ceilings['copy_gb_per_s']:,} GB/s.\n"
+    )
+
+
+def fits() -> str:
+    result = load("gpu-fit")
+    rows = [
+        [recipe, *(f"{runs[when]['seconds']:.1f}" if when in runs else "–" for when in ("cold", "warm")),
+         " / ".join(number(runs["cold"][score]) for score in ("1nn", "nh_paper", "trustworthiness")),
+         f"{runs['cold']['peak_gib']:.1f}"]
+        for recipe, runs in result["results"].items()
+    ]  # fmt: skip
+    head = ["recipe, precision", "first fit of a process, s", "the next, s", "1-NN / hit / trustworthiness", "peak, GiB"]
+    return table(head, rows) + f"\n`{result['command']}`, MNIST, {machine(result)}; imports are not counted.\n"
+
+
+def sizes() -> str:
+    result = load("gpu-sizes")
+    rows = [
+        [f"{found['n']:,}", f"{found['fit_seconds']:.1f}", f"{found['of_which_graphs']:.1f}",
+         f"{found['transform_seconds']:.2f}", f"{found['peak_gib']:.1f}", number(found["1nn"])]
+        for found in result["results"]
+    ]  # fmt: skip
+    head = ["deformed digits", "fit, s", "of which neighbours, s", "transform, s", "peak, GiB", "1-NN of MNIST's test set"]
+    return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
+
+
+def graphs() -> str:
+    result = load("gpu-graph")
+    rows = [
+        [f"{found['n']:,} × {found['d']}", f"{found['seconds']:.2f}", f"{found['tflops_of_all_pairs']:.0f}",
+         f"{found['recall']:.6f}", f"{found['peak_gib']:.1f}"]
+        for found in result["results"]
+    ]  # fmt: skip
+    head = ["rows", "90 neighbours of each, s", "2n²d / s, TFLOP/s", "recall against float64", "peak, GiB"]
+    return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
+
+
+def million() -> str:
+    result = load("gpu-transform")
+    parts = [f"`{name}` {min(took):.2f} s" for name, took in result["results"].items()]
+    return f"A million images from the memory of the host: {', '.join(parts)} (`{result['command']}`, {machine(result)}).\n"
+
+
+def eight_million() -> str:
+    result = load("mnist8m")
+    found, took = result["results"], result["results"]["seconds"]
+    return (
+        f"{found['digits']:,} digits: fitted in {took['fit']:.0f} s, embedded in {took['embed']:.0f} s, counted into pixels in "
+        f"{took['count']:.0f} s, {found['peak_gib']:.0f} GiB at most; MNIST's test set has a 1-NN of "
+        f"{number(found['1nn_of_the_test_set'])} in the map (`{result['command']}`, {machine(result)}).\n"
+    )
+
+
+def beside() -> str:
+    """Fits on a CPU: seconds, their ratio to UMAP's, memory and score."""
+    titles = {name: method.title for name, method in Plans.read(RESULTS.parent).methods.items()}
+    cells = {name: _cell(name) for name in BESIDE}
+    rows = [
+        [titles[name], f"{cell['fit_seconds']:.0f}", f"{cell['fit_seconds'] / cells['umap']['fit_seconds']:.2f} ×",
+         f"{cell['transform_seconds']:.2f}", f"{cell['peak_memory_mb']:,.0f}",
+         number(cell["stages"][-1]["scores"]["nearest_neighbor"])]
+        for name, cell in cells.items()
+        if "scores" in cell["stages"][-1]
+    ]  # fmt: skip
+    head = ["MNIST", "fit, s", "of UMAP's", "transform of 10,000, s", "peak memory, MB", "1-NN, held out"]
+    return table(head, rows) + f"\n`dre bench --panels cpu --only-data mnist`, {machine(cells['dre'])}.\n"
+
+
+def _cell(run: str) -> dict[str, Any]:
+    cell: dict[str, Any] = json.loads((RESULTS / "cells" / f"cpu--mnist--{run}--0.json").read_text())
+    return cell
+
+
+def waiting() -> str:
+    result = load("cpu")
+    found, both = result["results"], result["results"]["transform"]
+    took = found["seconds_to_import"]
+    return (
+        f"`import dre` takes {took['import dre']:.2f} s beyond torch and scikit-learn, all that `DRE` needs "
+        f"{took['from dre import DRE']:.2f} s. One row goes through a fitted map in {found['milliseconds_of_one_row']:.1f} ms, "
+        f"{both['rows']:,} in {both['dre_seconds']:.2f} s, {both['times_as_fast']:.0f} times as fast as UMAP "
+        f"({both['umap_seconds']:.1f} s; `{result['command']}`, {machine(result)}).\n"
+    )
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "gpu-steps": steps,
+    "gpu-fits": fits,
+    "gpu-sizes": sizes,
+    "gpu-graphs": graphs,
+    "gpu-million": million,
+    "gpu-eight-million": eight_million,
+    "cpu-beside": beside,
+    "cpu-waiting": waiting,
+}
