@@ -31,7 +31,8 @@ from dre.distances import Distances
 from dre.metrics import nearest_neighbor, neighborhood_hit, trustworthiness
 from dre.neighbors import nearest
 from dre.order import nearest_to
-from dre.recipe import Facts, Overrides, Recipe, resolve
+from dre.recipe import Facts, Recipe
+from dre.resolve import Overrides, resolve
 from dre.rows import HostRows
 from dre.train import Event, StageBegan
 from record import record

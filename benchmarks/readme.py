@@ -25,6 +25,7 @@ from words import load, machine, table
 
 HERE = Path(__file__).parent
 PAGES = (HERE.parent / "README.md", HERE / "NOTES.md", HERE / "SPEED.md")
+DATA = ("mnist", "fashion-mnist", "digits", "digits, flattened", "300 digits, flattened", "pbmc", "cbmc")  # of the rounds
 BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
@@ -56,7 +57,7 @@ def tuning(number_of_round: int) -> str:
     for run in load("tuning")["results"]:
         if run["round"] == number_of_round:
             runs.setdefault(run["what"], {}).setdefault(run["data"], []).append(run)
-    data = [name for name in ("mnist", "fashion-mnist", "pbmc", "cbmc") if any(name in found for found in runs.values())]
+    data = [name for name in DATA if any(name in found for found in runs.values())]
     return table(["setting", *data], [[what, *(_told(found.get(name, [])) for name in data)] for what, found in runs.items()])
 
 
@@ -64,6 +65,8 @@ def _told(runs: list[dict[str, Any]]) -> str:
     if not runs:
         return ""
     scores = [mean(run["stages"][-1][score] for run in runs) for score in ("1nn", "hit", "trustworthiness")]
+    if "fit_seconds" in runs[0]:
+        return f"{' / '.join(map(number, scores))}, {mean(run['fit_seconds'] for run in runs):.0f} s"
     return f"{' / '.join(map(number, scores))} ({number(mean(run['fitted_rows_1nn'] for run in runs))})"
 
 
@@ -173,7 +176,7 @@ def paper() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "stages": stages,
-    **{f"tuning-{i}": partial(tuning, i) for i in range(1, 8)},
+    **{f"tuning-{i}": partial(tuning, i) for i in range(1, 9)},
     "infimnist": infimnist,
     "paper": paper,
     "digits": digits,

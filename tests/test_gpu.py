@@ -17,7 +17,7 @@ from dre.loss.curve import Attraction, LogOdds, LogStudent, Repulsion, Student
 from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.points import points
 from dre.neighbors import nearest
-from dre.rows import Scaling
+from dre.scaling import Scaling
 from dre.target import Graph, Pairs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")

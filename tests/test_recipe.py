@@ -33,7 +33,9 @@ from dre import (
 from dre.encoder import Encoder
 from dre.encoder.filtered import Filtered
 from dre.loss import Sum
-from dre.recipe import RECIPES, Facts, Overrides, resolve
+from dre.recipe import Facts
+from dre.recipes import RECIPES
+from dre.resolve import Overrides, resolve
 
 VECTORS, IMAGES = Facts(60_000, (50,), "cpu"), Facts(60_000, (1, 28, 28), "cpu")
 FACTS = [

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dre import CE, KL, Fuzzy, Gaussian, Schedule, Stage
 from dre.loss import Sum
 from dre.notation import NotationError
-from dre.recipe import RECIPES, Facts
+from dre.recipe import Facts
+from dre.recipes import RECIPES
 
 PAPER = """
 x:  gaussian(30, over=batch) -> kl * 100

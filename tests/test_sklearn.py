@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from dre import DRE, KL, DeepTSNE, DeepUMAP, Fixed, Gaussian, Noise, Schedule, Stage
-from dre.recipe import RECIPES
+from dre.recipes import RECIPES
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 KINDS = [DRE, DeepTSNE, DeepUMAP]

@@ -12,7 +12,8 @@ from torch import Tensor
 from dre import DRE, DivergedError
 from dre.datasets.stream import Digits, InfiMNIST
 from dre.inputs import check_rows
-from dre.rows import ScaledRows, Scaling, is_rows, whole
+from dre.rows import is_rows, whole
+from dre.scaling import ScaledRows, Scaling
 
 N = 90
 GRAPH = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"

@@ -23,11 +23,12 @@ from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import FittedMap
+from dre.layout import model_shape
 from dre.notation import NotationError
 from dre.optimiser import Optimiser
 from dre.recipe import Recipe
-from dre.rows import Scaling, model_shape
 from dre.runtime import PrivateRandom
+from dre.scaling import Scaling
 from dre.schedule import Schedule
 from dre.train import Weights
 

@@ -13,7 +13,8 @@ from dre.encoder import Encoder
 from dre.estimator import DRE
 from dre.inputs import number
 from dre.optimiser import Optimiser
-from dre.recipe import Overrides, Recipe
+from dre.recipe import Recipe
+from dre.resolve import Overrides
 
 
 class DeepTSNE(DRE):

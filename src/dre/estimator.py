@@ -22,6 +22,7 @@ from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.fitted import Array, FittedMap, embed, prepared, scaled_mean
 from dre.inputs import check_rows, number, read, seed_from, two
+from dre.layout import model_shape
 from dre.learner import goes_through_once
 from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
@@ -29,9 +30,10 @@ from dre.observe.interrupt import Interrupt
 from dre.observe.narrate import Narrate
 from dre.observe.progress import Progress, someone_watches
 from dre.optimiser import Optimiser
-from dre.recipe import Facts, Overrides, Recipe, resolve
-from dre.rows import Scaling, model_shape
+from dre.recipe import Facts, Recipe
+from dre.resolve import Overrides, resolve
 from dre.runtime import PrivateRandom, Runtime, pick_device
+from dre.scaling import Scaling
 from dre.schedule import Schedule
 from dre.train import Weights, train
 

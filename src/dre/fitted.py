@@ -13,8 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from dre.forward import chunk_rows, outputs
+from dre.layout import channels_first, image_layout, model_shape
 from dre.recipe import Recipe
-from dre.rows import ArrayRows, HostRows, Rows, ScaledRows, Scaling, channels_first, fits, image_layout, is_rows, model_shape
+from dre.rows import ArrayRows, HostRows, Rows, fits, is_rows
+from dre.scaling import ScaledRows, Scaling
 from dre.train import Weights
 
 Array = np.ndarray[Any, Any]

@@ -20,7 +20,7 @@ from dre.augment.flip import Flip
 from dre.augment.noise import Noise
 from dre.fitted import prepared, scaled_mean
 from dre.notation import NotationError
-from dre.rows import Scaling
+from dre.scaling import Scaling
 
 EACH = [cls() for cls in AUGMENTS.members().values()]
 SHAPES = [(1, 28, 28), (3, 9, 14), (2, 1, 1)]

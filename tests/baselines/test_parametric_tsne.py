@@ -13,8 +13,8 @@ from dre.baselines.parametric_tsne import ParametricTSNE, Unit, unrolled
 from dre.baselines.rbm import RBM
 from dre.fitted import embed, prepared
 from dre.metrics import nearest_neighbor
-from dre.rows import Scaling
 from dre.runtime import PrivateRandom
+from dre.scaling import Scaling
 
 CPU = torch.device("cpu")
 WIDTHS = (60, 60, 120)

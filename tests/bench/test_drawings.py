@@ -16,7 +16,7 @@ from dre.bench.schematic import FACTS, lanes
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.recipe import RECIPES
+from dre.recipes import RECIPES
 from dre.schedule import Schedule
 
 PAPER = RECIPES["paper"](FACTS, None)

@@ -13,7 +13,8 @@ from dre import DRE
 from dre.encoder.front import Front
 from dre.encoder.mlp import MLP
 from dre.learner import learner
-from dre.rows import ArrayRows, Scaling
+from dre.rows import ArrayRows
+from dre.scaling import Scaling
 
 DIGITS = load_digits().data
 CPU = torch.device("cpu")

@@ -25,9 +25,11 @@ from dre.encoder.model_b import ModelB
 from dre.fitted import SLICES, Array, embed, prepared
 from dre.forward import chunk_rows, outputs
 from dre.inputs import check_rows, number, read, seed_from
+from dre.layout import image_layout, model_shape
 from dre.optimiser import Optimiser
-from dre.rows import ArrayRows, Rows, Scaling, image_layout, is_rows, model_shape
+from dre.rows import ArrayRows, Rows, is_rows
 from dre.runtime import PrivateRandom, Runtime
+from dre.scaling import Scaling
 
 COMPONENTS = 2
 EPOCHS = 40

@@ -27,8 +27,9 @@ from dre.forward import chunk_rows
 from dre.inputs import seed_from
 from dre.notation import unknown
 from dre.optimiser import Descent, Optimiser
-from dre.rows import ArrayRows, Scaling, chunks
+from dre.rows import ArrayRows, chunks
 from dre.runtime import PrivateRandom, full_precision, pick_device
+from dre.scaling import Scaling
 
 TEACHERS: dict[str, Any] = {"tsne": OpenTSNE, "umap": UMAP}
 ADAM = Optimiser(1e-3, eps=1e-7, policy="constant")

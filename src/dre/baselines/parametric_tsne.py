@@ -23,6 +23,7 @@ from dre.encoder.network import Network
 from dre.fitted import Array, FittedMap, embed, prepared
 from dre.forward import chunk_rows
 from dre.inputs import check_rows, number, seed_from
+from dre.layout import channels_first, image_layout
 from dre.loss.kl import KL
 from dre.observe import Observer, watch
 from dre.observe.history import History
@@ -30,8 +31,9 @@ from dre.observe.interrupt import Interrupt
 from dre.observe.progress import Progress, someone_watches
 from dre.optimiser import Optimiser
 from dre.recipe import Recipe
-from dre.rows import Rows, Scaling, channels_first, image_layout
+from dre.rows import Rows
 from dre.runtime import PrivateRandom, Runtime
+from dre.scaling import Scaling
 from dre.schedule import Schedule, Stage
 from dre.train import train
 

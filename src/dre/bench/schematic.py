@@ -11,7 +11,8 @@ from dre.bench.layers import Layer, layers
 from dre.encoder import Encoder
 from dre.notation import write_value
 from dre.plot.look import INK, PAPER
-from dre.recipe import RECIPES, Facts, Recipe
+from dre.recipe import Facts, Recipe
+from dre.recipes import RECIPES
 from dre.schedule import Stage
 
 # What the paper calls the target, its counterpart in the map, and the loss.
