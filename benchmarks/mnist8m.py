@@ -26,7 +26,7 @@ from record import record
 
 FIRST, COUNT, TESTS = 10_000, 8_100_000, 10_000
 SIDE = 1400  # pixels of the picture
-CENTRAL = 0.9995  # of the points lie in it
+CENTRAL = 0.9995  # quantile of each axis, at either end, that the picture reaches to
 GIB = 2**30
 Array = np.ndarray[Any, Any]
 
@@ -51,6 +51,7 @@ def measure(folder: Path, digits: int, counts: Path) -> None:
     took: dict[str, float] = {}
     torch.cuda.reset_peak_memory_stats()
     _timed(took, "fit", partial(model.fit, rows))
+    peak = torch.cuda.max_memory_allocated() / GIB
     places = _timed(took, "embed", partial(model.transform, rows))
     held_out = model.transform(tests)
     score = nearest_neighbor(held_out, tests.labels, train=(places, rows.labels))
@@ -60,7 +61,7 @@ def measure(folder: Path, digits: int, counts: Path) -> None:
     results = {
         "digits": digits,
         "seconds": {name: round(seconds, 1) for name, seconds in took.items()},
-        "peak_gib": round(torch.cuda.max_memory_allocated() / GIB, 1),
+        "peak_gib": round(peak, 1),
         "1nn_of_the_test_set": score,
         "recipe": str(model.recipe_).splitlines(),
     }
@@ -83,7 +84,7 @@ def count(places: Array, labels: Array) -> Array:
     pixel = np.floor((places - middle + reach) / (2 * reach) * SIDE).astype(np.int64)
     inside = ((pixel >= 0) & (pixel < SIDE)).all(1)
     flat = (labels[inside].astype(np.int64) * SIDE + pixel[inside, 1]) * SIDE + pixel[inside, 0]
-    return np.bincount(flat, minlength=(int(labels.max()) + 1) * SIDE * SIDE).reshape(-1, SIDE, SIDE).astype(np.uint16)
+    return np.bincount(flat, minlength=(int(labels.max()) + 1) * SIDE * SIDE).reshape(-1, SIDE, SIDE).astype(np.uint32)
 
 
 def draw(counts: Array, path: Path) -> None:

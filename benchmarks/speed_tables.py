@@ -15,14 +15,16 @@ BESIDE = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods that are 
 
 
 def steps() -> str:
-    step, ceilings, stream = load("gpu-step"), load("gpu-ceilings")["results"], load("gpu-stream")["results"]
+    step, ceilings, streamed = load("gpu-step"), load("gpu-ceilings")["results"], load("gpu-stream")
     rows = [[what, f"{milliseconds:.2f}"] for what, milliseconds in step["results"].items()]
-    rows += [[f"Model B with batch norm, redrawn batches {where}", f"{took:.2f}"] for where, took in stream.items()]
+    rows += [
+        [f"Model B with batch norm, redrawn batches {where}", f"{took:.2f}"] for where, took in streamed["results"].items()
+    ]
     known = [name for name in ("float32", "tf32", "bfloat16") if f"{name}_tflops" in ceilings]
     products = ", ".join(f"{name} {ceilings[f'{name}_tflops']:.0f}" for name in known)
+    commands = f"`{step['command']}` and `{streamed['command']}`, {machine(step)}"
     return table(["a step, from the draw to the update", "ms"], rows) + (
-        f"\n`{step['command']}`, {machine(step)}. This card multiplies at, in TFLOP/s: {products}; and copies at "
-        f"{ceilings['copy_gb_per_s']:,} GB/s.\n"
+        f"\n{commands}. This card multiplies at, in TFLOP/s: {products}; and copies at {ceilings['copy_gb_per_s']:,} GB/s.\n"
     )
 
 

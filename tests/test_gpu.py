@@ -8,7 +8,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import dre.distances
-import dre.step
+import dre.recording
 from dre import DRE, Gaussian
 from dre.encoder.convolved import Convolved
 from dre.fitted import prepared
@@ -28,7 +28,10 @@ SCHEDULE = "x: gaussian(10) -> kl * 3; h1: gaussian(10) -> kl(alpha=0.5) * 2; h3
 
 
 def test_neighbours_and_targets_equal_those_of_the_cpu():
-    features = torch.from_numpy(IMAGES.reshape(400, -1)).float() + torch.rand(400, 64) * 1e-3  # no ties
+    features = (
+        torch.from_numpy(IMAGES.reshape(400, -1)).float()
+        + torch.rand(400, 64, generator=torch.Generator().manual_seed(0)) * 1e-3
+    )  # no ties
     here, there = nearest(features, 30), nearest(features.cuda(), 30)
     assert torch.equal(here.indices, there.indices.cpu())
     ids = torch.randperm(400)[:100]
@@ -43,7 +46,7 @@ def test_neighbours_of_many_blocks_equal_those_of_the_cpu(monkeypatch, rows, k):
     made = {
         "normal": torch.randn(3000, 40, generator=generator),
         "duplicates": torch.randn(300, 40, generator=generator).repeat(10, 1),
-        "sorted": torch.randn(3000, 1, generator=generator).sort(0).values * torch.ones(40) + torch.randn(3000, 40) / 9,
+        "sorted": torch.randn(3000, 1, generator=generator).sort(0).values + torch.randn(3000, 40, generator=generator) / 9,
         "far": torch.randn(3000, 40, generator=generator) + 1e3,
     }[rows]
     monkeypatch.setitem(dre.distances.BLOCK, "cuda", 256)
@@ -203,9 +206,9 @@ def test_a_stream_that_fails_in_its_thread_says_so(monkeypatch):
 
 
 def test_batches_of_ever_other_shapes_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("dre.step.RECORDINGS", 2)
+    monkeypatch.setattr("dre.recording.RECORDINGS", 2)
     made = []
-    monkeypatch.setattr("dre.step._Recording.__init__", count(made, dre.step._Recording.__init__))
+    monkeypatch.setattr("dre.recording._Recording.__init__", count(made, dre.recording._Recording.__init__))
     DRE(schedule="x: gaussian(10) -> kl * 40", encoder="mlp(32)", training=("seeds(5, 2)", 1e-3), device="cuda").fit(IMAGES)
     assert 0 < len(made) <= 2
 
@@ -224,6 +227,47 @@ def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
     options["training"] = ("redrawn(150)", dre.Optimiser(1e-3, clip=0.01))
     replayed = DRE(**options).fit(IMAGES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dre.step.WARM_UP", 10**9)
+        patch.setattr("dre.recording.WARM_UP", 10**9)
         made = DRE(**options).fit(IMAGES)
     assert np.allclose(replayed.embedding_, made.embedding_, atol=2e-2 * np.ptp(made.embedding_))
+
+
+def test_what_is_picked_is_what_is_below_the_bars():
+    from dre.gpu.below import Bars, Picked, pick
+
+    generator = torch.Generator("cuda").manual_seed(0)
+    block = torch.rand(300, 500, generator=generator, device="cuda")
+    bars = [torch.rand(count, generator=generator, device="cuda") / 5 for count in block.shape]
+    found = [Picked.none(len(bar), 60, block.device) for bar in bars]
+    pick(block, Bars(bars[0], found[0], 1000), Bars(bars[1], found[1], 2000))
+    for turned, bar, picked, first in zip((block, block.T), bars, found, (1000, 2000), strict=True):
+        below = turned < bar[:, None]
+        assert torch.equal(picked.counts.long(), below.sum(1))
+        for row in range(0, len(bar), 37):
+            kept = min(60, int(picked.counts[row]))
+            ids = (picked.ids[row, :kept] - first).long()
+            assert below[row, ids].all()
+            assert len(ids.unique()) == kept
+            assert torch.equal(turned[row, ids], picked.values[row, :kept])
+
+
+def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatch):
+    monkeypatch.setattr("dre.fitted.fits", lambda nbytes, device: False)
+
+    def end_soon(event):
+        if event.run.steps == 3:
+            event.run.end_fit()
+
+    model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("redrawn(50)", 1e-3), device="cuda").fit(
+        IMAGES, observers=[end_soon]
+    )
+    assert np.isfinite(model.transform(IMAGES)).all()
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="torch sees one CUDA device here")
+def test_a_second_device_learns_after_the_first():
+    losses = []
+    for device in ("cuda:0", "cuda:1"):
+        model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("redrawn(50)", 1e-3), device=device, random_state=0)
+        losses.append([epoch["loss"] for epoch in model.fit(IMAGES).history_])
+    assert np.allclose(*losses, rtol=0.05)

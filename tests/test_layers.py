@@ -32,6 +32,7 @@ CORE = {
     "order",
     "recipe",
     "recipes",
+    "recording",
     "resolve",
     "rows",
     "runtime",
@@ -43,7 +44,8 @@ CORE = {
 }
 CORE_NEEDS = {"numpy", "torch", "sklearn", "scipy"}  # scipy comes with scikit-learn
 SHELL_NEEDS = CORE_NEEDS | {"safetensors", "tqdm", "typer"}
-EXTRAS = {"faiss", "h5py", "jinja2", "matplotlib", "openTSNE", "pooch", "umap"}  # only inside the function that needs them
+# only inside the function that needs them
+EXTRAS = {"PIL", "faiss", "h5py", "jinja2", "matplotlib", "openTSNE", "pooch", "pyarrow", "umap", "zarr"}
 
 
 def part(path: Path) -> str:

@@ -19,7 +19,7 @@ def a_network() -> tuple[nn.Linear, nn.Linear]:
     return nn.Linear(5, 3), nn.Linear(3, 2)
 
 
-def losses_of(layers: tuple[nn.Linear, nn.Linear], steps: int) -> list[torch.Tensor]:
+def batches_of(steps: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     return [torch.randn(20, 5, generator=generator) for _ in range(steps)]
 
@@ -33,7 +33,7 @@ def test_steps_are_those_of_torchs_adam(clip: float | None, eps: float) -> None:
     descent = plan.start(weights, plan.lr, 10)
     their_weights = [p for layer in theirs for p in layer.parameters()]
     adam = torch.optim.Adam(their_weights, lr=1e-2, eps=eps)
-    for x in losses_of(ours, 10):
+    for x in batches_of(10):
         for layers in (ours, theirs):
             for layer in layers:
                 layer.zero_grad()

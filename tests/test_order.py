@@ -158,3 +158,18 @@ def test_candidates_are_put_in_the_order_of_distance_and_index() -> None:
     found = in_order(squared, indices, 3)
     assert found.indices.tolist() == [[7, 4, 9], [5, 6, 8]]
     assert found.squared[0].tolist() == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", [1, 4, 7])
+def test_short_products_of_rows_that_share_a_large_coordinate_lose_no_neighbour(seed: int) -> None:
+    """What shortening takes from such rows does not average out over the columns."""
+    generator = seeded(seed)
+    rows = torch.randn(4000, 400, generator=generator)
+    apart = torch.randperm(4000, generator=generator)[:80]
+    rows[apart, 0] += 300
+    rows[apart, 1:3] += 14 * torch.randn(80, 2, generator=generator)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dre.distances, "CLEAR_SHORT", torch.inf)
+        short = Distances(rows, short=True)
+        assert short.is_short
+        assert torch.equal(nearest_rows(short, 15).indices, nearest_rows(Distances(rows, torch.double), 15).indices)

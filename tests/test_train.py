@@ -19,7 +19,7 @@ from dre.augment import Augment
 from dre.forward import evaluating, outputs
 from dre.loss import Loss
 from dre.neighbors import nearest
-from dre.rows import ArrayRows
+from dre.rows import ArrayRows, SomeRows
 from dre.runtime import PrivateRandom, Runtime
 from dre.target import Graph, InBatch, Pairs
 from dre.train import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick, train
@@ -435,7 +435,7 @@ def test_neighbours_of_more_rows_than_are_searched_at_once_lie_in_random_parts(m
     parts = math.ceil(len(X) / 20)
     for target in targets:
         assert isinstance(target, Graph)
-        assert target.method == f"exact, in {parts} parts,"
+        assert target.found.parts == parts
         reached = [{i} for i in range(len(X))]  # rows that hang together
         for i, near in enumerate(target.indices.tolist()):
             for j in near:
@@ -444,3 +444,19 @@ def test_neighbours_of_more_rows_than_are_searched_at_once_lie_in_random_parts(m
                     reached[row] = joined
         assert len({id(group) for group in reached}) == parts
     assert all(math.isfinite(event.loss) for event in events if isinstance(event, EpochEnded))
+
+
+def test_some_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Watched(ArrayRows):
+        def take(self, ids: Tensor) -> Tensor:
+            asked.append(len(ids))
+            return super().take(ids)
+
+    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 7 * X[0].numel())
+    ids = torch.randperm(len(X))[:30]
+    some = SomeRows(Watched(X, CPU), ids)
+    assert torch.equal(some.read(2, 25), X[ids[2:25]])
+    assert torch.equal(some.take(torch.tensor([3, 0])), X[ids[[3, 0]]])
+    assert max(asked) <= 7

@@ -17,10 +17,11 @@ ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows that are worked on at
 TIE = 1e-12  # squared distances that differ by less, in parts of themselves, are equal: machines round differently by less
 DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
 CLEAR = 5e-4  # float32 will do where its rounding is below this part of the distance to the nearest neighbours
-CLEAR_SHORT = 5e-3  # so will short products, whose answers are all looked at again
+CLEAR_SHORT = 2e-2  # so will short products, whose answers are all looked at again
 ALIGNED = 8  # values: rows of a multiple of it are what tensor cores take
 SAFE = (2.0**-40, 2.0**50)  # the largest value of rows whose squared distances float32 can hold, with room on both sides
 LOOKED_AT = 32  # rows that decide it
+TINY = torch.finfo(torch.double).tiny
 
 
 class Distances:
@@ -49,6 +50,10 @@ class Distances:
         self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)  # (n,) squared, about the origin
         self._left: tuple[slice | None, Tensor]  # the factors of a stretch, as they stand on the left of a product
         self._choose(dtype, short=short)
+
+    @property
+    def is_short(self) -> bool:
+        return self._short
 
     def stretches(self) -> list[slice]:
         """The rows in pieces of equal size, a multiple of 8, of which two make a block."""
@@ -135,7 +140,7 @@ class Distances:
             self._multiply_in(torch.double)
 
     def _multiply_in(self, dtype: torch.dtype, *, short: bool = False) -> None:
-        self.dtype, self._short = dtype, short
+        self.dtype, self._short, self._lost = dtype, short, 0.0
         self._factors = self._factored()
         self._left = (None, self._factors)
 
@@ -155,7 +160,10 @@ class Distances:
             self.norms[part] = centred.square_().sum(1)
             factors[part, -parts] = self.norms[part].to(self.dtype)
             if self._short:
+                whole = factors[part, :varying].clone()
                 _shorten(factors[part])
+                away = (factors[part, :varying] - whole).norm(dim=1).double() / self.norms[part].sqrt().clamp_min(TINY)
+                self._lost = max(self._lost, float(away.max()))
                 factors[part, -1] = (self.norms[part] - factors[part, -2]).float()
                 _shorten(factors[part, -1:])
         return factors
@@ -177,11 +185,13 @@ class Distances:
         some = self._spread(part.stop)
         true = self.from_points(self.rows[some], part).clamp_min_(0)
         self._rounding = 1.0
-        unit = self.margin(self.norms[some].sqrt(), true).clamp_min(torch.finfo(torch.double).tiny)
+        unit = self.margin(self.norms[some].sqrt(), true).clamp_min(TINY)
         off = self.block(part, part)[some].double() - true  # of a whole block: few rows would be multiplied in another way
         seen = float((off.abs_() / unit).masked_fill_(off.isinf(), 0).max())
         # Errors that are independent add up like a random walk; those of equal columns, all to one side, and more.
-        self._rounding = max(8.0, (self.dim + 2) ** 0.5, 4 * seen)
+        walk = max(8.0, (self.dim + 2) ** 0.5)
+        # What shortening took from two rows can all lie along their product, whatever was seen in some of them.
+        self._rounding = max(seen, self._lost / torch.finfo(torch.float32).eps) + walk if self._short else max(walk, 4 * seen)
         some = self._spread(self.n)
         near = self._product(self._turned(self._factors[some]), self._factors).double().clamp_min_(0)
         near = near.topk(min(self.n, 6), largest=False).values[:, -1]

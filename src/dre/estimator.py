@@ -123,7 +123,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ``read(start, stop)`` and ``take(ids)``. Batches and chunks are read from it as they are needed. Only the features that
         a stage takes its neighbours from are held whole, as float32 on the device; where its source is ``x``, that is X itself.
         What a computed front gives is held throughout, and up to 10,000 rows, or four for each of its components where that is
-        more, are taken at once to find it.
+        more, are taken at once to find it. Beyond a million rows on a GPU, those of a part are taken by their ids.
 
         ``observers`` see every event of the run, and may end it: ``[EarlyStop(patience=20)]``.
         """

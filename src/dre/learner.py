@@ -41,7 +41,7 @@ class Learner:
 
     def features(self, source: str, ids: Tensor | None = None) -> Tensor:
         """What a source gives for all rows, or for those with these ids, from the network as it stands."""
-        if self.rows is self.raw or source == INPUT:
+        if self.rows is self.raw or source == INPUT or source.startswith(f"{FEATURES}."):
             return outputs(self.whole, _some(self.raw, ids), source)
         return outputs(self.trained, _some(self.rows, ids), INPUT if source == FEATURES else source)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,7 +11,11 @@ from torch import Tensor
 from dre.distances import TIE, Distances, both_ways
 from dre.gpu import kernels_apply
 
+if TYPE_CHECKING:
+    from dre.gpu.picking import Picking
+
 SPARE = 8  # extra candidates, so that rounding in a product can't push a true neighbour out
+SPARE_SHORT = 24  # where products are short: with few, many rows would be left in doubt
 TREE_UP_TO = 4  # dimensions in which a tree beats looking at every pair, on a CPU
 WHOLE = {"cuda": 2**28, "cpu": 2**23}  # distances from some points to all rows that are held at once
 
@@ -39,9 +44,13 @@ def nearest_rows(distances: Distances, k: int) -> Nearest:
     """The k nearest others of every row."""
     if tree_is_quicker(distances, k):
         return _by_tree(distances, _everyone(distances), k)
-    found = _picking(distances, k) or NearestSoFar(distances, k)
+    found = NearestSoFar(distances, k)
+    picking = _picking(distances, found)
+    take = partial(both_ways, found.take) if picking is None else picking.take
     for some, others in distances.half():
-        found.take_both(some, others, distances.block(some, others))
+        take(some, others, distances.block(some, others))
+    if picking is not None:
+        picking.finish()
     return found.nearest()
 
 
@@ -68,17 +77,18 @@ class NearestSoFar:
         self._points = _everyone(distances) if points is None else points
         self._dtype = distances.dtype if points is None else torch.double
         others = distances.n - (self._points.itself is not None)
-        self._all_fit = others <= k + SPARE
-        shape = (len(self._points.places), min(others, k + SPARE))
+        wanted = k + (SPARE_SHORT if distances.is_short and points is None else SPARE)
+        self._all_fit = others <= wanted
+        shape = (len(self._points.places), min(others, wanted))
         self._squared = torch.full(shape, torch.inf, dtype=self._dtype, device=distances.device)
         self._indices = torch.zeros(shape, dtype=torch.long, device=distances.device)
 
-    def take_both(self, some: slice, others: slice, block: Tensor) -> None:
-        """A block, and its transpose, in which the other rows are the first."""
-        both_ways(self.take, some, others, block)
+    def bars(self, some: slice) -> Tensor:
+        """Of some rows: what is not below is not among the nearest."""
+        return self._squared[some].amax(1)
 
     def take(self, some: slice, others: slice, block: Tensor) -> None:
-        new, columns = _below(block, self._squared[some].amax(1), self._indices.shape[1])
+        new, columns = _below(block, self.bars(some), self._indices.shape[1])
         self.merge(some, new, columns + others.start)
 
     def merge(self, some: slice, squared: Tensor, indices: Tensor) -> None:
@@ -97,13 +107,13 @@ class NearestSoFar:
         return _settled(self._distances, self._points, Candidates(self._indices, beyond), self._k)
 
 
-def _picking(distances: Distances, k: int) -> NearestSoFar | None:
-    """The quicker way on a GPU, where it can be gone."""
+def _picking(distances: Distances, found: NearestSoFar) -> Picking | None:
+    """The quicker way on a GPU to take a block both ways, where it can be gone."""
     if not kernels_apply(distances.rows) or distances.dtype != torch.float32:
         return None
-    from dre.gpu.picking import NearestPicked
+    from dre.gpu.picking import Picking
 
-    return NearestPicked(distances, k)
+    return Picking(distances, found)
 
 
 def in_order(squared: Tensor, indices: Tensor, k: int) -> Nearest:

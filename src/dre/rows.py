@@ -129,7 +129,16 @@ class SomeRows:
         self._rows, self._ids = rows, ids
 
     def read(self, start: int, stop: int) -> Tensor:
-        return self._rows.take(self._ids[start:stop])
+        """Piece by piece: what takes rows may need several times their memory."""
+        pieces = self._ids[start:stop].split(rows_at_once(self.shape[1:]))
+        first = self._rows.take(pieces[0])
+        out = torch.empty(stop - start, *first.shape[1:], dtype=first.dtype, device=first.device)
+        at = len(first)
+        out[:at] = first
+        for piece in pieces[1:]:
+            out[at : at + len(piece)] = self._rows.take(piece)
+            at += len(piece)
+        return out
 
     def take(self, ids: Tensor) -> Tensor:
         return self._rows.take(self._ids[ids])

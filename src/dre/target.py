@@ -45,6 +45,14 @@ class Target(Protocol):
         """The pairs among these rows; the ids must differ."""
 
 
+class Found(NamedTuple):
+    """How the neighbours of a graph were found."""
+
+    method: str
+    recall: float = 1.0
+    parts: int = 1  # of the rows, among each of which they were sought
+
+
 class Graph:
     """One sparse symmetric matrix over all rows, of which a batch gets its sub-block.
 
@@ -52,9 +60,8 @@ class Graph:
     same pair stands at the other row.
     """
 
-    def __init__(self, indices: Tensor, weight: Tensor, *, method: str = "given", recall: float = 1.0) -> None:
-        self.indices, self.weight = indices, weight
-        self.method, self.recall = method, recall  # how the neighbours were found
+    def __init__(self, indices: Tensor, weight: Tensor, found: Found) -> None:
+        self.indices, self.weight, self.found = indices, weight, found
         self.k: int | None = indices.shape[1]
         # Where each row stands in the batch, -1 where it is not in it.
         self._position = torch.full((len(indices),), -1, dtype=torch.long, device=indices.device)
@@ -62,21 +69,20 @@ class Graph:
     @classmethod
     def of(cls, affinity: Affinity, neighbors: Neighbors) -> Graph:
         indices, distances, method, recall = neighbors
-        return cls(indices, _each_pair_once(affinity, indices, affinity.conditional(distances)), method=method, recall=recall)
+        weight = _each_pair_once(affinity, indices, affinity.conditional(distances))
+        return cls(indices, weight, Found(method, recall))
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Tensor, Graph]]) -> Graph:
-        """One graph of several: those of some rows each, which these ids number among all."""
-        n, ((_, first), *_) = sum(len(ids) for ids, _ in parts), parts
-        k = min(graph.indices.shape[1] for _, graph in parts)
+        """One graph of several, which have as many neighbours: those of some rows each, which these ids number among all."""
+        n, first = sum(len(ids) for ids, _ in parts), parts[0][1]
+        recall = min(graph.found.recall for _, graph in parts)
+        shape = (n, first.indices.shape[1])
         whole = cls(
-            first.indices.new_empty(n, k),
-            first.weight.new_empty(n, k),
-            method=f"{first.method}, in {len(parts)} parts,",
-            recall=min(graph.recall for _, graph in parts),
+            first.indices.new_empty(shape), first.weight.new_empty(shape), Found(first.found.method, recall, len(parts))
         )
         for ids, graph in parts:
-            whole.indices[ids], whole.weight[ids] = ids[graph.indices[:, :k]], graph.weight[:, :k]
+            whole.indices[ids], whole.weight[ids] = ids[graph.indices], graph.weight
         return whole
 
     def block(self, ids: Tensor) -> Pairs:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from threading import Lock
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +20,11 @@ from dre.loss import Sum
 from dre.neighbors import nearest
 from dre.optimiser import Descent
 from dre.recipe import Recipe
+from dre.recording import Recorder
 from dre.rows import Rows, is_held
 from dre.runtime import PrivateRandom, Runtime
 from dre.schedule import Stage
-from dre.step import Held, Made, Plain, Recorder, Steps, Streamed
+from dre.step import Held, Made, Plain, Steps, Streamed
 from dre.target import Graph, InBatch, Pairs, Target
 
 Weights = dict[str, Tensor]
@@ -63,7 +65,8 @@ class Run:
     @property
     def is_recorded(self) -> bool:
         """Whether steps are recorded on a GPU: those that are made of our own parts alone, of which all is known."""
-        parts = (self.recipe.encoder, self.recipe.augment, self.plan.loss, self.plan.affinity)
+        recipe = self.recipe
+        parts = (recipe.encoder, recipe.augment, recipe.batches, self.plan.loss, self.plan.affinity)
         return self.runtime.records and all(map(is_ours, parts))
 
     @property
@@ -211,10 +214,11 @@ def _steps(run: Run, descent: Descent) -> Steps:
     held = is_held(rows, device)
     if device.type != "cuda" or (held and not run.is_recorded):
         return Plain(learn, rows.take)
-    recorder = Recorder(run.generator)
+    quiet = Lock()
     if held:
-        return Held(learn, rows.take, recorder)
-    return Streamed(recorder.learning(learn) if run.is_recorded else learn, rows.take, device, recorder.quiet)
+        return Held(learn, rows.take, Recorder(run.generator, quiet))
+    learning = Recorder(run.generator, quiet).learning(learn) if run.is_recorded else learn
+    return Streamed(learning, rows.take, device, quiet)
 
 
 def is_ours(part: object) -> bool:

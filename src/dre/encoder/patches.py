@@ -56,8 +56,10 @@ class Patches(nn.Module):
     def settle(self, images: Tensor) -> None:
         """Find the filters for these images (n, c, h, w)."""
         count, channels, side, _ = self.filters.shape
-        wanted = max(1, VALUES // (images[0].numel() * side * side))
-        some = images[:: max(1, len(images) // wanted)][:wanted]  # from end to end: rows may be sorted by what they show
+        wanted = min(len(images), max(1, VALUES // (images[0].numel() * side * side)))
+        some = images[
+            torch.linspace(0, len(images) - 1, wanted).long()
+        ]  # from end to end: they may be sorted by what they show
         patches = unfold(some, side, padding=side // 2).movedim(1, 2).flatten(0, 1)
         patches = patches - patches.mean(1, keepdim=True)  # what a patch looks like, not how bright it is
         strength, axes = torch.linalg.eigh(patches.T @ patches / len(patches))

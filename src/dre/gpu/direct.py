@@ -17,7 +17,7 @@ def direct(points: Tensor, rows: Tensor, near: Tensor) -> Tensor:
     (m, k), d = near.shape, rows.shape[1]
     out = torch.empty(m, k, dtype=torch.double, device=rows.device)
     with launched_at(rows):
-        _direct[(m, triton.cdiv(k, NEAR))](
+        _direct[(m * triton.cdiv(k, NEAR),)](  # along one axis: the others of a grid are short
             points.contiguous(), rows.contiguous(), near.contiguous(), out, k, d, NEAR=NEAR, VALUES=VALUES
         )
     return out
@@ -25,8 +25,9 @@ def direct(points: Tensor, rows: Tensor, near: Tensor) -> Tensor:
 
 @triton.jit
 def _direct(points, rows, near, out, k, d, NEAR: tl.constexpr, VALUES: tl.constexpr):  # type: ignore[no-untyped-def]
-    point = tl.program_id(0).to(tl.int64)
-    slot = tl.program_id(1) * NEAR + tl.arange(0, NEAR)
+    tiles = tl.cdiv(k, NEAR)
+    point = (tl.program_id(0) // tiles).to(tl.int64)
+    slot = (tl.program_id(0) % tiles) * NEAR + tl.arange(0, NEAR)
     which = tl.load(near + point * k + slot, mask=slot < k, other=0).to(tl.int64)
     total = tl.zeros((NEAR, VALUES), dtype=tl.float64)
     for start in range(0, d, VALUES):

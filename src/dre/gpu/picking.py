@@ -7,23 +7,25 @@ from torch import Tensor
 
 from dre.distances import Distances
 from dre.gpu.below import Bars, Picked, pick
-from dre.order import Nearest, NearestSoFar
+from dre.order import NearestSoFar
 
 ROOM = 256  # picked values that are kept for a row until they are merged
 FULL = ROOM // 2  # that are merged before the next block: it may hold as many again
 Side = tuple[slice, slice, Tensor]  # whose neighbours are sought, among whom, and their distances
 
 
-class NearestPicked(NearestSoFar):
+class Picking:
     """What is below the bar of its row waits until there is much of it, and is then merged into what was found."""
 
-    def __init__(self, distances: Distances, k: int) -> None:
-        super().__init__(distances, k)
+    def __init__(self, distances: Distances, found: NearestSoFar) -> None:
+        self._found = found
         self._waiting = Picked.none(distances.n, ROOM, distances.device)
         self._bars = torch.full((distances.n,), torch.inf, device=distances.device)
         self._has_bar: set[int] = set()  # by where a stretch begins
+        self._stretches = distances.stretches()
 
-    def take_both(self, some: slice, others: slice, block: Tensor) -> None:
+    def take(self, some: slice, others: slice, block: Tensor) -> None:
+        """A block of distances, and its transpose."""
         sides = [(some, others, block)] + ([(others, some, block.T)] if some != others else [])
         new = [side for side in sides if side[0].start not in self._has_bar]
         ready = [side for side in sides if side[0].start in self._has_bar]
@@ -31,13 +33,13 @@ class NearestPicked(NearestSoFar):
             new = sides
         for mine, theirs, distances in new:
             self._merge_waiting(mine)
-            self.take(mine, theirs, distances)
+            self._found.take(mine, theirs, distances)
             self._set_bars(mine)
 
-    def nearest(self) -> Nearest:
-        for part in self._distances.stretches():
+    def finish(self) -> None:
+        """Merge all that still waits."""
+        for part in self._stretches:
             self._merge_waiting(part)
-        return super().nearest()
 
     def _picked(self, some: slice, others: slice, block: Tensor, sides: list[Side]) -> bool:
         """False where there was no room for all; then nothing was picked."""
@@ -61,9 +63,9 @@ class NearestPicked(NearestSoFar):
         most = int(counts.max())
         if most:
             empty = torch.arange(most, device=counts.device) >= counts[:, None]
-            self.merge(some, values[:, :most].masked_fill(empty, torch.inf), ids[:, :most].long())
+            self._found.merge(some, values[:, :most].masked_fill(empty, torch.inf), ids[:, :most].long())
             counts.zero_()
 
     def _set_bars(self, some: slice) -> None:
-        self._bars[some] = self._squared[some].amax(1)
+        self._bars[some] = self._found.bars(some)
         self._has_bar.add(some.start)

@@ -37,9 +37,10 @@ class Narrate:
 def _target(event: StageBegan) -> str:
     if not isinstance(event.target, Graph):
         return "target inside each batch"
-    found = event.target
+    found = event.target.found
     recall = f", recall {found.recall:.3f}" if found.method == "approximate" else ""
-    return f"{found.method} graph of {found.k} neighbours in {event.seconds:.1f} s{recall}"
+    parts = f" in each of {found.parts} parts" if found.parts > 1 else ""
+    return f"{found.method} graph of {event.target.k} neighbours{parts} in {event.seconds:.1f} s{recall}"
 
 
 def _batches(event: StageBegan) -> str:

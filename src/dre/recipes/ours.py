@@ -90,7 +90,7 @@ def auto(facts: Facts, recursions: int | None) -> Recipe:
 
 
 def fast(facts: Facts, recursions: int | None) -> Recipe:
-    """The default with a third of its steps and at most one recursion."""
+    """The default with a third of its steps, or one epoch where it has few, and at most one recursion."""
     return _best(facts, min(1, _regime(facts).recursions) if recursions is None else recursions, effort=1 / 3)
 
 
