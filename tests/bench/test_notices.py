@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre.bench.notices import notices
-from dre.bench.text_table import Table
+from dre.sources.text_table import Table
 
 X = np.random.default_rng(0).normal(size=(400, 4))
 
@@ -70,6 +70,6 @@ def test_what_has_no_shares_is_left_to_those_who_check_it(values):
 
 
 def test_names_of_rows_that_were_left_out_are_said():
-    assert notices(Table(X, list("abcd"), named_rows=True)) == [
+    assert notices(Table(X, list("abcd"), names=np.arange(400).astype(str))) == [
         "the first column has no name: it was taken for the names of the rows, and left out"
     ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dre.bench.text_table import Table
 from dre.rows import chunks
+from dre.sources.text_table import Table
 
 Array = np.ndarray[Any, Any]
 MOST = 0.9  # of the variance: distances beyond are those of one column

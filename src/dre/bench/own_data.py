@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dre.bench.text_table import KINDS, NUMBER, Table, cells, names_rows, read_table, typed
+from dre.sources.npz import stored
+from dre.sources.text_table import KINDS, NUMBER, Table, cells, names_rows, read_table, typed
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +28,7 @@ def read_rows(path: Path, label_column: str | None = None) -> Table:
         raise ValueError(f"{path}: expected .npy, .npz, .csv or .tsv; save the rows with numpy.save")
     if label_column is not None:
         raise ValueError(f"--label-column {label_column}: the columns of {path} have no names; pass a file with --labels")
-    found = _stored(path, lambda held: held.ndim > 1)
+    found = stored(path, lambda held: held.ndim > 1)
     if found.ndim < 2:
         raise ValueError(f"{path} holds an array of the shape {found.shape}: expected rows with columns, (n, d)")
     return Table(found)
@@ -42,8 +42,8 @@ def read_labels(path: Path, count: int) -> Array:
     """
     kind = _kind(path)
     if kind in (".npy", ".npz"):
-        stored = _stored(path, lambda held: held.shape in ((count,), (count, 1)))
-        return _counted(path, np.atleast_1d(stored), count)
+        found = stored(path, lambda held: held.shape in ((count,), (count, 1)))
+        return _counted(path, np.atleast_1d(found), count)
     if kind == ".json":
         return _counted(path, _listed(path), count)
     lines = _one_column(path) if kind in KINDS else [line.strip() for line in _text(path).split("\n")]
@@ -60,25 +60,6 @@ def _kind(path: Path) -> str:
     if not path.is_file():
         raise ValueError(f"{path} is {'no file' if path.exists() else 'not there'}")
     return path.suffix.lower()
-
-
-def _stored(path: Path, wanted: Callable[[Array], bool]) -> Array:
-    """The array of a .npy; of a .npz the first that is wanted, or else the first."""
-    try:
-        held = np.load(path, allow_pickle=False)
-        if isinstance(held, np.ndarray):
-            return held
-        with held:
-            first, *others = held.files
-            found: Array = held[first]
-            if not wanted(found):
-                found = next((each for each in map(held.get, others) if wanted(each)), found)
-    except Exception as problem:  # a damaged file can cause any
-        raise ValueError(
-            f"{path} can't be read as an array: {problem}. Save numbers with numpy.save(path, X), texts with "
-            "numpy.save(path, labels.astype(str)); pickles are not read"
-        ) from problem
-    return found
 
 
 def _text(path: Path) -> str:

@@ -1,38 +1,46 @@
-"""A table in a text file: what stands between its columns, its header, its numbers, and its column of labels."""
+"""A table in a text file: what stands between its columns, its header, its numbers, its texts and its labels."""
 
 from __future__ import annotations
 
 import csv
 import difflib
+import gzip
 import math
 import re
+import zlib
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from dre.sources.source import Array, listed
+from dre.sources.texts import texts
+
 KINDS = (".csv", ".tsv")
 LOOKED_AT = 20  # lines, to see what stands between the columns
 MISSING = {"", "na", "n/a", "nan", "none", "null", "inf", "-inf", "?", "-", "."}  # values in a first line, and no names
 COUNTED_FROM = 4  # columns with the names 0, 1, 2, …, as pandas gives them; fewer may be a row of data
-MOST_LISTED = 20  # names of columns in an error
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?")  # 007 and 1_2 are names, whatever float() says
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of numbers, and what was beside them."""
+    """Rows of numbers, and what stood beside them."""
 
     values: Array  # (n, d), or images (n, h, w)
     columns: list[str] | None = None  # the names of the d columns, where there is a header
     labels: Array | None = None  # (n,)
-    named_rows: bool = False  # whether there was a column with the names of the rows, which is left out
+    names: Array | None = None  # (n,), those of the rows, where there is a column of them
+    texts: dict[str, Array] = field(default_factory=dict)  # (n,) each: columns that hold no numbers, where these may be
+
+    @property
+    def named_rows(self) -> bool:
+        return self.names is not None
 
 
 def cells(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -42,7 +50,7 @@ def cells(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _delimiter(path: Path) -> str:
     """In a .csv a tab or a semicolon that is in every one of the first lines, and else the comma."""
-    if path.suffix.lower() == ".tsv":
+    if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
     for mark in "\t;":
         widths = [len(values) for _, values in islice(_split(path, mark), LOOKED_AT) if values]
@@ -52,7 +60,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with _opened(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         try:
             for values in reader:
@@ -61,42 +69,83 @@ def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             raise ValueError(f"{path} is not text in UTF-8 ({problem.reason}): save it as CSV UTF-8") from problem
         except csv.Error as problem:
             raise ValueError(f"{path}, line {reader.line_num}: {problem}; expected values between commas") from problem
+        except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+            raise ValueError(f"{path} can't be decompressed: {problem}; compress it again with gzip") from problem
 
 
-def read_table(path: Path, label_column: str | None = None) -> Table:
-    """All columns as numbers, but for the names of the rows and the labels."""
+def _opened(path: Path) -> TextIO:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def read_table(path: Path, label_column: str | None = None, *, keep_texts: bool = False) -> Table:
+    """All columns as numbers, but for the names of the rows and the labels.
+
+    With ``keep_texts`` also but for columns that hold texts and no number at all, which else are an error.
+    """
     lines = ((line, values) for line, values in cells(path) if values)
     head = next(lines, None)
     if head is None:
         raise ValueError(f"{path} is empty")
     width, names = len(head[1]), head[1] if label_column in head[1] or _is_header(head[1]) else None
-    left_out = {0} if names is not None and names_rows(names) else set()
     labelled = None if label_column is None else _place_of_labels(path, names, label_column)
-    kept = [i for i in range(width) if i not in left_out and i != labelled]
-    if not kept:
+    first = head if names is None else next(lines, None)
+    if first is None:
+        raise ValueError(f"{path} has a header, and no rows")
+    beside: dict[int, list[str]] = {0: []} if names is not None and names_rows(names) else {}
+    if labelled is not None:
+        beside[labelled] = []
+    textual = [i for i in _no_numbers(first[1][:width]) if i not in beside] if keep_texts else []
+    beside |= {i: [] for i in textual}
+    kept = [i for i in range(width) if i not in beside]
+    if not kept and not textual:
         raise ValueError(f"{path} has no column beside {label_column!r}: expected columns of numbers too")
-    numbers, labels = array("d"), []
-    for line, values in lines if names is not None else chain([head], lines):
+    numbers, seen = array("d"), dict[str, str]()  # a text that is repeated is held once
+    for line, values in chain([first], lines):
         if len(values) != width:
             raise ValueError(f"{path}, line {line} has {len(values)} values, the first {width}: there must be as many in each")
         found = _finite([values[i] for i in kept])
         if found is None:
             wrong = next(i for i in kept if _finite([values[i]]) is None)
-            where = f"{path}, line {line}, column {wrong + 1}"
-            raise ValueError(_not_a_number(where, values[wrong], names[wrong] if names else ""))
+            raise ValueError(_not_a_number(path, line, wrong, values[wrong], names))
         numbers.extend(found)
-        if labelled is not None:
-            if not values[labelled]:
-                raise ValueError(f"{path}, line {line}: the label is empty; give it a name, or drop that row")
-            labels.append(values[labelled])
-    if not numbers:
-        raise ValueError(f"{path} has a header, and no rows")
+        if labelled is not None and not values[labelled]:
+            raise ValueError(f"{path}, line {line}: the label is empty; give it a name, or drop that row")
+        for i, column in beside.items():
+            column.append(seen.setdefault(values[i], values[i]))
+    for i in textual:
+        if not _are_texts(beside[i]):
+            raise ValueError(_not_a_number(path, first[0], i, first[1][i], names))
+    if not kept:
+        raise ValueError(f"{path} has no column of numbers: encode its texts as numbers")
     return Table(
         np.frombuffer(numbers).reshape(-1, len(kept)),
         columns=None if names is None else [names[i] for i in kept],
-        labels=None if labelled is None else typed(labels),
-        named_rows=bool(left_out),
+        labels=None if labelled is None else typed(beside[labelled]),
+        names=texts(beside[0]) if names is not None and names_rows(names) else None,
+        texts=_by_name(path, names, {i: beside[i] for i in textual}),
     )
+
+
+def _no_numbers(values: list[str]) -> list[int]:
+    return [i for i, value in enumerate(values) if _finite([value]) is None]
+
+
+def _are_texts(values: list[str]) -> bool:
+    """Whether no value is a number, and not all are missing."""
+    distinct = set(values)
+    return all(_finite([value]) is None for value in distinct) and any(value.lower() not in MISSING for value in distinct)
+
+
+def _by_name(path: Path, names: list[str] | None, columns: dict[int, list[str]]) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for i, values in columns.items():
+        name = (names[i] if names else "") or f"column {i + 1}"
+        if name in found:
+            raise ValueError(f"{path} has several columns {name!r}: rename all but one")
+        found[name] = texts(values)
+    return found
 
 
 def _place_of_labels(path: Path, names: list[str] | None, wanted: str) -> int:
@@ -104,10 +153,10 @@ def _place_of_labels(path: Path, names: list[str] | None, wanted: str) -> int:
         raise ValueError(f"{path} has no header, and no column {wanted!r}: begin it with a line of the names of its columns")
     known = [name for name in names if name]
     if wanted not in known:
-        shown = ", ".join(known[:MOST_LISTED]) + (f", … ({len(known):,} in all)" if len(known) > MOST_LISTED else "")
         close = difflib.get_close_matches(wanted, known, n=1)
         raise ValueError(
-            f"{path} has no column {wanted!r}; its columns: {shown}." + (f" Did you mean {close[0]!r}?" if close else "")
+            f"{path} has no column {wanted!r}; its columns: {listed(known)}."
+            + (f" Did you mean {close[0]!r}?" if close else "")
         )
     if known.count(wanted) > 1:
         raise ValueError(f"{path} has {known.count(wanted)} columns {wanted!r}: rename all but one")
@@ -135,8 +184,9 @@ def _finite(values: list[str]) -> list[float] | None:
     return numbers if all(map(math.isfinite, numbers)) else None
 
 
-def _not_a_number(where: str, value: str, name: str) -> str:
-    column = f" ({name!r})" if name else ""
+def _not_a_number(path: Path, line: int, place: int, value: str, names: list[str] | None) -> str:
+    name = names[place] if names else ""
+    where, column = f"{path}, line {line}, column {place + 1}", f" ({name!r})" if name else ""
     if value.lower() in MISSING:
         return f"{where}{column} is missing ({value!r}): drop that row, or fill it in with sklearn.impute.SimpleImputer"
     return f"{where}{column} is not a number: {value!r}; {_remedy(value, name)}"
