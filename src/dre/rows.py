@@ -144,6 +144,20 @@ class SomeRows:
         return self._rows.take(self._ids[ids])
 
 
+class Stretch:
+    """Rows of others from one to another, as rows of their own."""
+
+    def __init__(self, rows: Rows, start: int, stop: int) -> None:
+        self.shape = (stop - start, *rows.shape[1:])
+        self._rows, self._start = rows, start
+
+    def read(self, start: int, stop: int) -> Tensor:
+        return self._rows.read(self._start + start, self._start + stop)
+
+    def take(self, ids: Tensor) -> Tensor:
+        return self._rows.take(self._start + ids)
+
+
 def is_held(rows: Rows, device: torch.device) -> bool:
     """Whether they lie in the memory of this device."""
     return isinstance(rows, ArrayRows) and rows.data.device.type == device.type

@@ -6,14 +6,17 @@ import sys
 
 
 def main() -> None:
-    """What the command ``dre`` calls. An error that has a remedy is two lines; DRE_DEBUG=1 shows where it came from."""
+    """What the command ``dre`` calls. An error that has a remedy is two lines; --debug shows where it came from."""
     import os
 
     import typer
 
     from dre.cli.bench import bench
     from dre.cli.compare import compare
-    from dre.cli.version import version
+    from dre.cli.fit import fit
+    from dre.cli.info import info
+    from dre.cli.start import start
+    from dre.cli.transform import transform
 
     app = typer.Typer(
         help="Deep Recursive Embedding: maps of high-dimensional data, drawn by a network that learns the map.",
@@ -22,9 +25,9 @@ def main() -> None:
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
     )
-    app.callback()(version)
-    app.command()(bench)
-    app.command()(compare)
+    app.callback()(start)
+    for command in (fit, transform, info, compare, bench):
+        app.command()(command)
     try:
         app()
     except (ValueError, TypeError, OSError, ImportError) as problem:

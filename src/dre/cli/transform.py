@@ -1,0 +1,63 @@
+"""``dre transform``: new rows through a fitted map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dre.cli.data import Data, Device, Force
+
+PIECE = 2**16  # rows at a time
+
+
+def transform(
+    model: Annotated[Path, typer.Argument(help="A model that `dre fit` wrote.")],
+    data: Data,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The places: .npy, .csv, .parquet; for cells of an .h5ad a copy of it.")
+    ],
+    stage: Annotated[int | None, typer.Option(help="The map as it was after this stage, counted from 0.")] = None,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Embed rows by a forward pass. They are read, embedded and written piece by piece: memory does not grow with them.
+
+    Examples:
+
+    - `dre transform cells.safetensors new.csv -o places.csv`
+
+    - `dre transform cells.safetensors new.h5ad:obsm/X_pca -o mapped.h5ad`
+
+    - `dre transform mnist.safetensors mnist:test -o before.npy --stage 0`
+    """
+    from dre.cli.data import file_of, opened
+    from dre.estimator import DRE
+    from dre.sinks import Embedding, check_writable, open_sink
+
+    check_writable(output, force=force)
+    fitted = DRE.load(model, device=None if device == "auto" else device)
+    source = opened(data)
+    n = source.rows.shape[0]
+    about = Embedding(n, fitted.n_components, names=source.names, source=file_of(data))
+    with open_sink(output, about, force=force) as sink, _bar(n) as bar:
+        for start in range(0, n, PIECE):
+            places = fitted.transform(_stretch(source.rows, start, min(n, start + PIECE)), stage=stage)
+            sink.write(places)
+            bar.update(len(places))
+    typer.echo(f"The places of {n:,} rows are in {output}.")
+
+
+def _stretch(rows: Any, start: int, stop: int) -> Any:
+    from dre.rows import Stretch, is_rows
+
+    return Stretch(rows, start, stop) if is_rows(rows) else rows[start:stop]
+
+
+def _bar(n: int) -> Any:
+    from tqdm.auto import tqdm
+
+    from dre.observe.progress import someone_watches
+
+    return tqdm(total=n, unit=" rows", unit_scale=True, leave=False, delay=1, disable=not someone_watches())

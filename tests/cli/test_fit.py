@@ -1,0 +1,153 @@
+"""From a file to a model, and from there to the places of other rows: every format in, every format out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dre import DRE
+from dre.cli import main
+from dre.sources import open_source
+
+X = load_digits().data[:90].astype(np.float32)
+LABELS = load_digits().target[:90]
+SHORT = ["--schedule", "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1", "--seed", "0", "--device", "cpu"]
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def dre(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRE_DEBUG", raising=False)
+
+    def run(*arguments: object) -> int:
+        monkeypatch.setattr(sys, "argv", ["dre", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+def made(kind: str) -> str:
+    """The digits as a file of this kind, and how it is named as DATA."""
+    if kind == "npy":
+        np.save("x.npy", X)
+    elif kind == "npz":
+        np.savez("x.npz", x=X, y=LABELS)
+    elif kind in ("csv", "csv.gz", "parquet"):
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame(X, columns=[f"pixel {i}" for i in range(64)]).assign(digit=[f"d{label}" for label in LABELS])
+        table.to_parquet("x.parquet", index=False) if kind == "parquet" else table.to_csv(f"x.{kind}", index=False)
+    elif kind == "h5":
+        with pytest.importorskip("h5py").File("x.h5", "w") as file:
+            file["group/x"] = X
+        return "x.h5:group/x"
+    elif kind == "zarr":
+        pytest.importorskip("zarr").save("x.zarr", X)
+    elif kind == "folder":
+        image = pytest.importorskip("PIL.Image")
+        Path("x.folder").mkdir()
+        for i, pixels in enumerate(X):
+            image.fromarray((16 * pixels.reshape(8, 8)).clip(0, 255).astype(np.uint8)).save(f"x.folder/{i:03}.png")
+    return f"x.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "csv", "csv.gz", "parquet", "h5", "zarr", "folder"])
+def test_every_kind_of_file_is_fitted_and_embedded_again(dre: Run, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = made(kind)
+    assert dre("fit", data, "-o", "m.safetensors", "--embedding", "fitted.npy", *SHORT) == 0
+    told = capsys.readouterr().out
+    assert "trustworthiness" in told
+    assert "stage 1  h1" in told
+    assert dre("transform", "m.safetensors", data, "-o", "again.npy") == 0
+    fitted, again = np.load("fitted.npy"), np.load("again.npy")
+    assert fitted.shape == (90, 2)
+    assert np.allclose(fitted, again, atol=1e-4 * np.ptp(fitted))
+
+
+def test_the_command_learns_what_the_estimator_learns(dre: Run) -> None:
+    assert dre("fit", made("npy"), "-o", "m.safetensors", "--embedding", "y.npy", *SHORT, "--components", 3) == 0
+    theirs = DRE(schedule=SHORT[1], n_components=3, random_state=0, device="cpu").fit(X)
+    assert np.allclose(np.load("y.npy"), theirs.embedding_, atol=1e-5)
+    assert np.allclose(DRE.load("m.safetensors").transform(X), theirs.transform(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("piece", [7, 90])
+@pytest.mark.parametrize("out", ["y.csv", "y.tsv.gz", "y.parquet", "y.npy"])
+def test_places_are_written_piece_by_piece_in_every_format(
+    dre: Run, monkeypatch: pytest.MonkeyPatch, out: str, piece: int
+) -> None:
+    data = made("npy")
+    assert dre("fit", data, "-o", "m.safetensors", *SHORT) == 0
+    monkeypatch.setattr("dre.cli.transform.PIECE", piece)
+    assert dre("transform", "m.safetensors", data, "-o", out, "--stage", 0) == 0
+    rows = open_source(out).rows
+    places = rows if isinstance(rows, np.ndarray) else rows.read(0, 90).numpy()
+    assert np.allclose(places, DRE.load("m.safetensors").transform(X, stage=0), atol=1e-4)
+
+
+@pytest.mark.parametrize("labels", ["digit", "label", "labels.txt"])
+def test_labels_are_a_column_or_a_file_and_no_feature(dre: Run, capsys: pytest.CaptureFixture[str], labels: str) -> None:
+    head = ",".join([*(f"p{i}" for i in range(64)), "digit", "label"])
+    lines = [",".join([*map(str, row), f"d{y}", str(y)]) for row, y in zip(X.tolist(), LABELS, strict=True)]
+    Path("x.csv").write_text("\n".join([head, *lines]))
+    Path("labels.txt").write_text("\n".join(map(str, LABELS)))
+    assert dre("fit", "x.csv", "-o", "m.safetensors", "--labels", labels, *SHORT) == 0
+    assert "1-NN" in capsys.readouterr().out
+    assert DRE.load("m.safetensors").n_features_in_ == (64 if labels == "label" else 65)
+
+
+def test_info_says_what_a_model_is(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dre("fit", made("npy"), "-o", "m.safetensors", *SHORT) == 0
+    capsys.readouterr()
+    assert dre("info", "m.safetensors") == 0
+    told = capsys.readouterr().out
+    for part in ("DRE for rows of 64 values", "2 stages", "encoder   mlp(256)", "x: gaussian(5) -> kl * 2", "loss"):
+        assert part in told
+
+
+WRONG = {
+    "a name that is nothing": (["fit", "digts", "-o", "m.safetensors"], 1, "Did you mean 'digits'?"),
+    "no model": (["fit", "x.npy", "-o", "m.pt"], 1, "such as m.safetensors"),
+    "a folder that is not there": (["fit", "x.npy", "-o", "no/m.safetensors"], 1, "folder that exists"),
+    "a model that is there": (["fit", "x.npy", "-o", "there.safetensors"], 1, "--force"),
+    "a map that is there": (["fit", "x.npy", "-o", "m.safetensors", "--embedding", "there.csv"], 1, "--force"),
+    "labels from nowhere": (["fit", "x.npy", "-o", "m.safetensors", "--labels", "species"], 1, "neither a column"),
+    "a schedule with a slip": (["fit", "x.npy", "-o", "m.safetensors", "--schedule", "x: gausian(5) -> kl * 2"], 1, "gaussian"),
+    "a recipe of another name": (["fit", "x.npy", "-o", "m.safetensors", "--recipe", "atuo"], 1, "auto"),
+    "no output": (["fit", "x.npy"], 2, "--output"),
+    "an option that there is none of": (["fit", "x.npy", "-o", "m.safetensors", "--preplexity", "3"], 2, "--perplexity"),
+    "no model to embed with": (["transform", "m.safetensors", "x.npy", "-o", "y.npy"], 1, "m.safetensors"),
+    "a model that is none": (["info", "x.npy"], 1, "x.npy"),
+}
+
+
+@pytest.mark.parametrize("case", list(WRONG))
+def test_what_goes_wrong_is_said_in_two_lines_and_leaves_nothing(
+    dre: Run, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    arguments, code, remedy = WRONG[case]
+    made("npy")
+    for name in ("there.safetensors", "there.csv"):
+        Path(name).write_text("mine")
+    before = sorted(Path().iterdir())
+    assert dre(*arguments) == code
+    told = capsys.readouterr().err
+    assert remedy in told
+    assert "Traceback" not in told
+    if code == 1:
+        assert len(told.strip().splitlines()) <= 5
+    assert sorted(Path().iterdir()) == before
+
+
+def test_debug_shows_where_an_error_came_from(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRE_DEBUG", "")
+    monkeypatch.setattr(sys, "argv", ["dre", "--debug", "info", "nothing.safetensors"])
+    with pytest.raises(FileNotFoundError):
+        main()
