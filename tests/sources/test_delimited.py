@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dre.sources import SourceError, open_source
@@ -86,6 +86,8 @@ text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Z"]
 )
 
 
+@example(values=[(0.0, ";")], names=(";", ":;"))
+@example(values=[(0.0, ";"), (1.5, "a;b")], names=("x;", ";"))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     values=st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), text), min_size=1, max_size=6),

@@ -49,14 +49,21 @@ def cells(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(path: Path) -> str:
-    """In a .csv a tab or a semicolon that is in every one of the first lines, and else the comma."""
-    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+    """Of a tab, a semicolon and a comma the one that leaves the most numbers in the first lines: texts may have any of them."""
+    if path.name.lower().removesuffix(".gz").endswith(".tsv"):
         return "\t"
-    for mark in "\t;":
-        widths = [len(values) for _, values in islice(_split(path, mark), LOOKED_AT) if values]
-        if widths and min(widths) > 1:
-            return mark
-    return ","
+    best, most = ",", -1
+    for mark in "\t;,":
+        lines = [values for _, values in islice(_split(path, mark), LOOKED_AT) if values]
+        numbers = sum(_is_like_a_number(value) for values in lines for value in values)
+        if numbers > most and min(map(len, lines), default=0) > 1:
+            best, most = mark, numbers
+    return best
+
+
+def _is_like_a_number(value: str) -> bool:
+    """Also with a comma for the point, which is an error, but one of the number and not of the columns."""
+    return _finite([value.replace(",", ".", 1)]) is not None
 
 
 def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
