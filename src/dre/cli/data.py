@@ -41,8 +41,6 @@ def file_of(data: str) -> Path | None:
 
 def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
     """The rows, and one label for each: a column of DATA, which is then no feature, or a file with as many."""
-    from dataclasses import replace
-
     if labels is None:
         return source, None
     if labels in source.metadata:
@@ -52,7 +50,7 @@ def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
     if Path(labels).expanduser().exists():
         from dre.bench.own_data import read_labels
 
-        return replace(source), read_labels(Path(labels).expanduser(), source.rows.shape[0])
+        return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
     known = [*source.metadata, *(source.columns or [])]
     shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
     raise ValueError(f"--labels {labels}: neither a column of DATA nor a file; columns: {shown}")

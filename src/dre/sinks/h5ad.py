@@ -6,27 +6,17 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dre.sinks.sink import Array, Embedding, Format
+from dre.sinks.sink import Embedding, Filled, Format
 from dre.sources.source import INSTALL
 
 KEY = "X_dre"
 
 
-class _Obsm:
-    def __init__(self, held: Any) -> None:
-        self._held, self._at = held, 0
-
-    def write(self, places: Array) -> None:
-        self._held[self._at : self._at + len(places)] = places
-        self._at += len(places)
-
-
 @contextmanager
-def open_h5ad(path: Path, embedding: Embedding) -> Iterator[_Obsm]:
+def open_h5ad(path: Path, embedding: Embedding) -> Iterator[Filled]:
     if embedding.source is None or embedding.source.suffix.lower() != ".h5ad":
         raise ValueError(f"{path.name}: an .h5ad holds places beside the cells that they are of; write .npy, .csv or .parquet")
     try:
@@ -40,7 +30,7 @@ def open_h5ad(path: Path, embedding: Embedding) -> Iterator[_Obsm]:
             del obsm[KEY]
         held = obsm.create_dataset(KEY, (embedding.rows, embedding.components), np.float32)
         held.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-        yield _Obsm(held)
+        yield Filled(held)
 
 
 FORMAT = Format((".h5ad",), open_h5ad)

@@ -8,22 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dre.sinks.sink import Array, Embedding, Format
-
-
-class _Npy:
-    def __init__(self, held: Array) -> None:
-        self._held, self._at = held, 0
-
-    def write(self, places: Array) -> None:
-        self._held[self._at : self._at + len(places)] = places
-        self._at += len(places)
+from dre.sinks.sink import Embedding, Filled, Format
 
 
 @contextmanager
-def open_npy(path: Path, embedding: Embedding) -> Iterator[_Npy]:
+def open_npy(path: Path, embedding: Embedding) -> Iterator[Filled]:
     held = np.lib.format.open_memmap(path, "w+", np.float32, (embedding.rows, embedding.components))
-    yield _Npy(held)
+    yield Filled(held)
     held.flush()
 
 

@@ -18,6 +18,17 @@ class Sink(Protocol):
         """The next rows, float32 (m, components)."""
 
 
+class Filled:
+    """A sink over an array of the right shape, on a disk: filled from its first row on."""
+
+    def __init__(self, held: Any) -> None:
+        self._held, self._at = held, 0
+
+    def write(self, places: Array) -> None:
+        self._held[self._at : self._at + len(places)] = places
+        self._at += len(places)
+
+
 @dataclass(frozen=True, eq=False)
 class Embedding:
     """What is to be written: how many rows with how many components, and what they are called."""
