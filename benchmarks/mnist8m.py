@@ -12,9 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,8 +26,9 @@ from dre.metrics import nearest_neighbor
 from record import record
 
 FIRST, COUNT, TESTS = 10_000, 8_100_000, 10_000
-SIDE = 1400  # pixels of the picture
-CENTRAL = 0.9995  # quantile of each axis, at either end, that the picture reaches to
+SIDE, CLOSE_UP = 1400, 420  # pixels of the picture of all, and of the one of each digit
+CENTRAL = 0.9995  # quantile of each axis, at either end, that the picture of all reaches to
+MOST = 0.95  # of a digit's points that its close-up reaches to, on each axis
 GIB = 2**30
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +41,8 @@ def main() -> None:
     arguments = parser.parse_args()
     counts = Path(os.environ.get("DRE_RESULTS", "out")) / "mnist8m-counts.npz"
     if arguments.draw:
-        draw(np.load(counts)["counts"], arguments.draw)
+        with np.load(counts) as counted:
+            draw(Counted(**counted), arguments.draw)
     else:
         measure(arguments.data, arguments.digits, counts)
 
@@ -57,7 +60,7 @@ def measure(folder: Path, digits: int, counts: Path) -> None:
     score = nearest_neighbor(held_out, tests.labels, train=(places, rows.labels))
     counted = _timed(took, "count", partial(count, places, rows.labels))
     counts.parent.mkdir(exist_ok=True)
-    np.savez_compressed(counts, counts=counted)
+    np.savez_compressed(counts, **counted._asdict())
     results = {
         "digits": digits,
         "seconds": {name: round(seconds, 1) for name, seconds in took.items()},
@@ -77,20 +80,72 @@ def _timed(took: dict[str, float], name: str, work: Any) -> Any:
     return result
 
 
-def count(places: Array, labels: Array) -> Array:
-    """(classes, SIDE, SIDE): how many points of each class lie in each pixel."""
-    low, high = np.quantile(places, (1 - CENTRAL, CENTRAL), axis=0)
-    middle, reach = (low + high) / 2, (high - low).max() * 0.53
-    pixel = np.floor((places - middle + reach) / (2 * reach) * SIDE).astype(np.int64)
-    inside = ((pixel >= 0) & (pixel < SIDE)).all(1)
-    flat = (labels[inside].astype(np.int64) * SIDE + pixel[inside, 1]) * SIDE + pixel[inside, 0]
-    return np.bincount(flat, minlength=(int(labels.max()) + 1) * SIDE * SIDE).reshape(-1, SIDE, SIDE).astype(np.uint32)
+@dataclass(frozen=True)
+class Window:
+    """A square of the map: its middle and half its side."""
+
+    middle: Array
+    reach: float
+
+    @classmethod
+    def around(cls, places: Array, low: float, high: float) -> Window:
+        """What lies between two quantiles of each axis, and a little more."""
+        corners = np.quantile(places, (low, high), axis=0)
+        return cls(corners.mean(0), float(np.ptp(corners, axis=0).max()) * 0.53)
+
+    def pixels(self, places: Array, side: int) -> Array:
+        return np.floor((places - self.middle + self.reach) / (2 * self.reach) * side).astype(np.int64)
+
+    def count(self, places: Array, labels: Array, side: int) -> Array:
+        """(classes, side, side): how many points of each class lie in each pixel."""
+        pixel = self.pixels(places, side)
+        inside = ((pixel >= 0) & (pixel < side)).all(1)
+        flat = (labels[inside].astype(np.int64) * side + pixel[inside, 1]) * side + pixel[inside, 0]
+        classes = int(labels.max()) + 1
+        return np.bincount(flat, minlength=classes * side * side).reshape(classes, side, side).astype(np.uint32)
 
 
-def draw(counts: Array, path: Path) -> None:
+class Counted(NamedTuple):
+    """Points of each class in each pixel: of the whole map, and of a close-up of each class with its middle in the whole."""
+
+    whole: Array
+    close_ups: Array
+    middles: Array
+
+
+def count(places: Array, labels: Array) -> Counted:
+    whole = Window.around(places, 1 - CENTRAL, CENTRAL)
+    digits = [places[labels == digit] for digit in np.unique(labels)]
+    close = [Window.around(each, 1 - MOST, MOST) for each in digits]
+    return Counted(
+        whole.count(places, labels, SIDE),
+        np.stack([window.count(places, labels, CLOSE_UP) for window in close]),
+        whole.pixels(np.stack([np.median(each, axis=0) for each in digits]), SIDE),
+    )
+
+
+def draw(counted: Counted, path: Path) -> None:
+    """The whole in the middle, a close-up of each digit at its sides."""
+    from dre.plot.look import INK, LINE, PAPER, pyplot
+
+    figure = pyplot().figure(figsize=(14.6, 10), facecolor=PAPER, layout="constrained")
+    beside = [[f"{left}", "all", f"{left + 5}"] for left in range(5)]
+    axes = figure.subplot_mosaic(beside, width_ratios=(1, 5, 1), gridspec_kw={"wspace": 0.02, "hspace": 0.02})
+    axes["all"].imshow(shade(counted.whole), origin="lower", interpolation="lanczos")
+    for digit, close_up in enumerate(counted.close_ups):
+        axes[str(digit)].imshow(shade(close_up), origin="lower", interpolation="lanczos")
+        axes[str(digit)].set_title(str(digit), color=INK, fontsize=11, pad=3)
+        x, y = counted.middles[digit]
+        axes["all"].annotate(str(digit), (x, y), (34, 0), textcoords="offset points", color=INK, fontsize=15, va="center")
+    for axis in axes.values():
+        axis.set_xticks([])
+        axis.set_yticks([])
+        axis.spines[:].set_color(LINE)
+    figure.savefig(path, dpi=100)
+
+
+def shade(counts: Array) -> Array:
     """Each pixel has the mean colour of its points, the stronger the more there are, on a scale of equal ranks."""
-    from matplotlib.image import imsave
-
     from dre.plot.look import class_colours
 
     colours = np.array([colour[:3] for colour in class_colours(len(counts))])
@@ -101,8 +156,8 @@ def draw(counts: Array, path: Path) -> None:
     share = np.cumsum(np.bincount(ranks)) / len(ranks)
     strength = np.zeros(total.shape)
     strength[there] = 0.15 + 0.85 * share[ranks]
-    picture = 1 - strength[..., None] * (1 - hue)
-    imsave(path, np.clip(picture[::-1], 0, 1))
+    picture: Array = np.clip(1 - strength[..., None] * (1 - hue), 0, 1)
+    return picture
 
 
 if __name__ == "__main__":
