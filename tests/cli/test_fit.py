@@ -20,20 +20,6 @@ SHORT = ["--schedule", "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1", "-
 Run = Callable[..., int]
 
 
-@pytest.fixture
-def dre(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DRE_DEBUG", raising=False)
-
-    def run(*arguments: object) -> int:
-        monkeypatch.setattr(sys, "argv", ["dre", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0)
-
-    return run
-
-
 def made(kind: str) -> str:
     """The digits as a file of this kind, and how it is named as DATA."""
     if kind == "npy":

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
+from scipy import sparse
+
 from dre.datasets import load
+from dre.datasets.dataset import Part
 from dre.datasets.files import Folder
 from dre.notation import unknown
+from dre.rows import is_rows
 from dre.sources.source import Source, SourceError
 
-PARTS = ("train", "test")
+PARTS = ("train", "test", "all")
 
 
 def open_data_set(name: str, part: str | None = None, folder: Folder = None) -> Source:
-    """The training rows, unless the part is ``test``."""
+    """The training rows, unless the part is ``test``, or ``all``: both, in this order."""
     if part not in (None, *PARTS):
         raise SourceError(f"{name}: {unknown('part', str(part), list(PARTS))}")
     data = load(name, folder=folder)
+    if part == "all":
+        return _both(name, data.train, data.test)
     chosen = data.test if part == "test" else data.train
     return Source(chosen.rows, metadata=dict(chosen.levels))
+
+
+def _both(name: str, train: Part, test: Part) -> Source:
+    if is_rows(train.rows):
+        raise SourceError(f"{name} is a stream: its parts can't be put together; choose train or test")
+    stack = sparse.vstack if sparse.issparse(train.rows) else np.concatenate
+    metadata = {level: np.concatenate([values, test.levels[level]]) for level, values in train.levels.items()}
+    split = np.repeat(["train", "test"], [len(train.labels), len(test.labels)])
+    return Source(stack([train.rows, test.rows]), metadata={**metadata, "part": split})

@@ -1,0 +1,106 @@
+"""What commands share of MAP: places from a file, or those that a model gives to DATA after each of its stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from dre.cli.data import opened
+from dre.sources.source import Source, SourceError, listed
+
+if TYPE_CHECKING:
+    from dre.estimator import DRE
+
+Array = np.ndarray[Any, Any]
+MODEL = ".safetensors"
+COMPONENT = "dre"  # dre1, dre2, …: what columns of places are called
+CELLS, KEY = ".h5ad", "obsm/X_dre"  # where an .h5ad has its places
+
+Map = Annotated[
+    str,
+    typer.Argument(help="A model that `dre fit` wrote, or places as `dre transform` writes them."),
+]
+DataOfMap = Annotated[
+    str | None,
+    typer.Argument(help="The rows that were mapped, as `dre fit` takes them; a model needs them, places do without."),
+]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedMap:
+    """Places of rows, and all that is known of the rows."""
+
+    stages: list[Array]  # (n, components) each: after every stage of a model, or the one map of a file
+    titles: list[str]  # what each stage is
+    metadata: dict[str, Array] = field(default_factory=dict)  # (n,) each
+    names: Array | None = None  # (n,), those of the rows
+    rows: Any = None  # what was mapped, where DATA was given
+    model: DRE | None = None  # where MAP is one
+
+    @property
+    def places(self) -> Array:
+        return self.stages[-1]
+
+
+def is_model(said: str) -> bool:
+    return said.lower().endswith(MODEL)
+
+
+def load_model(said: str, device: str = "auto") -> DRE:
+    from dre.estimator import DRE
+
+    return DRE.load(said, device=None if device == "auto" else device)
+
+
+def open_map(map_: str, data: str | None = None, *, device: str = "auto", every_stage: bool = False) -> OpenedMap:
+    """MAP with DATA. Of a model only the last stage, unless every one is wanted."""
+    source = opened(data) if data is not None else None
+    if is_model(map_):
+        if source is None:
+            raise ValueError(f"{map_} is a model, which maps rows: name them too, as in {map_} rows.csv")
+        return _of_model(load_model(map_, device), source, every_stage)
+    return _of_file(map_, source)
+
+
+def _of_model(model: DRE, source: Source, every_stage: bool) -> OpenedMap:
+    last = len(model.stages_) - 1
+    chosen = [i for i, weights in enumerate(model.stages_) if weights is not None or i == last]
+    chosen = chosen if every_stage else chosen[-1:]
+    stages = [model.transform(source.rows, stage=None if i == last else i) for i in chosen]
+    titles = [f"stage {i}: {model.schedule_[i]}" for i in chosen]
+    return OpenedMap(stages, titles, dict(source.metadata), source.names, source.rows, model)
+
+
+def _of_file(said: str, source: Source | None) -> OpenedMap:
+    places, beside = _places(said)
+    if source is None:
+        return OpenedMap([places], [said], beside.metadata, beside.names)
+    n = source.rows.shape[0]
+    if n != len(places):
+        raise ValueError(f"{said} has {len(places):,} places and DATA {n:,} rows: pass the rows that were mapped")
+    names = beside.names if source.names is None else source.names
+    return OpenedMap([places], [said], {**beside.metadata, **source.metadata}, names, source.rows)
+
+
+def _places(said: str) -> tuple[Array, Source]:
+    """The columns dre1, dre2, … of a table, or all of a file that has but a few; what else a table has is told of the rows."""
+    from dre.rows import is_rows, whole
+
+    found = opened(f"{said}:{KEY}" if Path(said).suffix.lower() == CELLS else said)
+    rows = np.asarray(whole(found.rows) if is_rows(found.rows) else found.rows)
+    columns = found.columns or []
+    ours = [i for i, name in enumerate(columns) if name.lower().startswith(COMPONENT) and name[len(COMPONENT) :].isdigit()]
+    if not ours:
+        if rows.ndim != 2 or not 2 <= rows.shape[1] <= 3:
+            shape = " × ".join(f"{size:,}" for size in rows.shape)
+            raise SourceError(
+                f"{said} holds {shape} values, not places in two dimensions: pass what `dre transform` wrote, or a table with "
+                f"the columns {COMPONENT}1 and {COMPONENT}2" + (f"; it has {listed(columns)}" if columns else "")
+            )
+        return rows.astype(np.float32), found
+    others = {name: rows[:, i] for i, name in enumerate(columns) if i not in ours}
+    return rows[:, ours].astype(np.float32), Source(rows, names=found.names, metadata={**others, **found.metadata})
