@@ -27,8 +27,16 @@ def test_data_sets_are_known_by_name():
     np.testing.assert_array_equal(found.rows, data.train.rows)
     np.testing.assert_array_equal(found.metadata["digit"], data.train.labels)
     np.testing.assert_array_equal(open_source("digits:test").rows, data.test.rows)
-    with pytest.raises(SourceError, match=r"unknown part 'tset'; known: train, test. Did you mean 'test'"):
+    with pytest.raises(SourceError, match=r"unknown part 'tset'; known: train, test, all. Did you mean 'test'"):
         open_source("digits:tset")
+
+
+def test_all_of_a_data_set_is_what_is_learned_from_and_then_what_is_tested_on():
+    found, data = open_source("digits:all"), load("digits")
+    np.testing.assert_array_equal(found.rows, np.concatenate([data.train.rows, data.test.rows]))
+    np.testing.assert_array_equal(found.metadata["digit"], np.concatenate([data.train.labels, data.test.labels]))
+    for part, rows in (("train", data.train.rows), ("test", data.test.rows)):
+        np.testing.assert_array_equal(found.rows[found.metadata["part"] == part], rows)
 
 
 def test_a_name_is_a_data_set_and_a_path_a_file(tmp_path, monkeypatch):
