@@ -60,7 +60,7 @@ def test_what_would_be_run_is_said(bench, capsys, tmp_path):
 
 
 def test_a_name_that_is_not_there_is_an_error_of_one_line(bench, capsys):
-    assert bench("table-9", "--quick") == 1
+    assert bench("table-9", "--quick") == 2
     assert "table-9" in capsys.readouterr().err.splitlines()[0]
 
 
@@ -81,7 +81,7 @@ def test_what_may_be_missing_is_left_out_with_its_reason(bench, tmp_path, capsys
 
 @pytest.mark.parametrize("wrong", [("--only-data", "minst"), ("--only-methods", "umpa"), ("--panels", "tpu")])
 def test_what_is_not_in_the_plans_is_refused(bench, wrong, capsys):
-    assert bench("table-1", "--dry-run", *wrong) == 1
+    assert bench("table-1", "--dry-run", *wrong) == 2
     assert wrong[1] in capsys.readouterr().err
 
 
@@ -101,7 +101,7 @@ def test_what_is_not_in_the_plans_is_refused(bench, wrong, capsys):
     ],
 )
 def test_a_selection_without_a_cell_says_which_part_matches_nothing_and_what_could(bench, selected, message, tmp_path, capsys):
-    assert bench(*selected) == 1
+    assert bench(*selected) == 2
     line, *others = capsys.readouterr().err.splitlines()
     assert message in line
     assert not others

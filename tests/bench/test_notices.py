@@ -1,4 +1,4 @@
-"""What is said of a table before it is mapped, and when nothing is."""
+"""What is said of rows before they are mapped, and when nothing is."""
 
 import warnings
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dre.bench.notices import notices
-from dre.sources.text_table import Table
 
 X = np.random.default_rng(0).normal(size=(400, 4))
 
@@ -18,7 +17,7 @@ def with_heavy(column, times):
 
 
 def test_a_plain_table_is_no_news():
-    assert notices(Table(X, list("abcd"))) == []
+    assert notices(X, list("abcd")) == []
 
 
 @pytest.mark.parametrize("column", [0, 3])
@@ -27,11 +26,11 @@ def test_a_column_that_holds_most_of_the_variance_is_named_with_its_share(column
     monkeypatch.setattr("dre.rows.CHUNK_VALUES", 4 * 150)  # several chunks
     heavy = with_heavy(column, times)
     share = int(100 * heavy.var(0)[column] / heavy.var(0).sum())
-    assert notices(Table(heavy + 1e3, list("abcd"))) == [
+    assert notices(heavy + 1e3, list("abcd")) == [
         f"column {'abcd'[column]!r} holds {share} % of the variance: the map will show little else; "
         "leave it out or scale the columns"
     ]
-    assert notices(Table(heavy))[0].startswith(f"column {column + 1} holds {share} %")
+    assert notices(heavy)[0].startswith(f"column {column + 1} holds {share} %")
 
 
 def test_nine_tenths_are_the_limit():
@@ -41,12 +40,12 @@ def test_nine_tenths_are_the_limit():
 
     below, above = 4.5, 6.0
     assert share(below) < 0.9 < share(above)
-    assert notices(Table(with_heavy(1, below))) == []
-    assert len(notices(Table(with_heavy(1, above)))) == 1
+    assert notices(with_heavy(1, below)) == []
+    assert len(notices(with_heavy(1, above))) == 1
 
 
 def test_a_column_with_large_values_that_hardly_differ_is_not_heavy():
-    assert notices(Table(X + np.array([1e6, 0, 0, 0]))) == []
+    assert notices(X + np.array([1e6, 0, 0, 0])) == []
 
 
 @pytest.mark.parametrize(
@@ -66,10 +65,4 @@ def test_a_column_with_large_values_that_hardly_differ_is_not_heavy():
 def test_what_has_no_shares_is_left_to_those_who_check_it(values):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert notices(Table(values)) == []
-
-
-def test_names_of_rows_that_were_left_out_are_said():
-    assert notices(Table(X, list("abcd"), names=np.arange(400).astype(str))) == [
-        "the first column has no name: it was taken for the names of the rows, and left out"
-    ]
+        assert notices(values) == []

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 
 from dre import DRE
 from dre.cli import main
+from dre.cli.wrong_use import WrongUseError
 from dre.sources import open_source
 
 X = load_digits().data[:90].astype(np.float32)
@@ -99,18 +100,33 @@ def test_info_says_what_a_model_is(dre: Run, capsys: pytest.CaptureFixture[str])
 
 
 WRONG = {
-    "a name that is nothing": (["fit", "digts", "-o", "m.safetensors"], 1, "Did you mean 'digits'?"),
-    "no model": (["fit", "x.npy", "-o", "m.pt"], 1, "such as m.safetensors"),
-    "a folder that is not there": (["fit", "x.npy", "-o", "no/m.safetensors"], 1, "folder that exists"),
-    "a model that is there": (["fit", "x.npy", "-o", "there.safetensors"], 1, "--force"),
-    "a map that is there": (["fit", "x.npy", "-o", "m.safetensors", "--embedding", "there.csv"], 1, "--force"),
-    "labels from nowhere": (["fit", "x.npy", "-o", "m.safetensors", "--labels", "species"], 1, "neither a column"),
-    "a schedule with a slip": (["fit", "x.npy", "-o", "m.safetensors", "--schedule", "x: gausian(5) -> kl * 2"], 1, "gaussian"),
-    "a recipe of another name": (["fit", "x.npy", "-o", "m.safetensors", "--recipe", "atuo"], 1, "auto"),
+    "a name that is nothing": (["fit", "digts", "-o", "m.safetensors"], 2, "Did you mean 'digits'?"),
+    "no model": (["fit", "x.npy", "-o", "m.pt"], 2, "such as m.safetensors"),
+    "a folder that is not there": (["fit", "x.npy", "-o", "no/m.safetensors"], 2, "no folder that can be written to"),
+    "a model that is there": (["fit", "x.npy", "-o", "there.safetensors"], 2, "--force"),
+    "a map that is there": (["fit", "x.npy", "-o", "m.safetensors", "--embedding", "there.csv"], 2, "--force"),
+    "labels from nowhere": (["fit", "x.npy", "-o", "m.safetensors", "--labels", "species"], 2, "neither a column"),
+    "a schedule with a slip": (["fit", "x.npy", "-o", "m.safetensors", "--schedule", "x: gausian(5) -> kl * 2"], 2, "gaussian"),
+    "a recipe of another name": (["fit", "x.npy", "-o", "m.safetensors", "--recipe", "atuo"], 2, "auto"),
+    "fewer recursions than none": (["fit", "x.npy", "-o", "m.safetensors", "--recursions", "-1"], 2, "--recursions"),
+    "a perplexity that is none": (["fit", "x.npy", "-o", "m.safetensors", "--perplexity", "0"], 2, "at least 1"),
+    "a device that is none": (["fit", "x.npy", "-o", "m.safetensors", "--device", "gpu"], 2, "device='gpu'"),
+    "two of a kind": (
+        ["fit", "x.npy", "-o", "m.safetensors", "--schedule", "x: gaussian(5) -> kl * 2", "--recursions", "1"],
+        2,
+        "both given",
+    ),
+    "data that are written over": (
+        ["fit", "x.npy", "-o", "m.safetensors", "--embedding", "x.npy", "--force"],
+        2,
+        "would be written over",
+    ),
+    "a file of another kind": (["fit", "there.csv", "-o", "m.safetensors"], 2, "there.csv"),
+    "rows that can't be learned from": (["fit", "nan.npy", "-o", "m.safetensors"], 1, "NaN"),
     "no output": (["fit", "x.npy"], 2, "--output"),
     "an option that there is none of": (["fit", "x.npy", "-o", "m.safetensors", "--preplexity", "3"], 2, "--perplexity"),
-    "no model to embed with": (["transform", "m.safetensors", "x.npy", "-o", "y.npy"], 1, "m.safetensors"),
-    "a model that is none": (["info", "x.npy"], 1, "x.npy"),
+    "no model to embed with": (["transform", "m.safetensors", "x.npy", "-o", "y.npy"], 2, "m.safetensors"),
+    "a model that is none": (["info", "x.npy"], 2, "x.npy"),
 }
 
 
@@ -120,6 +136,7 @@ def test_what_goes_wrong_is_said_in_two_lines_and_leaves_nothing(
 ) -> None:
     arguments, code, remedy = WRONG[case]
     made("npy")
+    np.save("nan.npy", np.full((30, 3), np.nan))
     for name in ("there.safetensors", "there.csv"):
         Path(name).write_text("mine")
     before = sorted(Path().iterdir())
@@ -127,13 +144,46 @@ def test_what_goes_wrong_is_said_in_two_lines_and_leaves_nothing(
     told = capsys.readouterr().err
     assert remedy in told
     assert "Traceback" not in told
-    if code == 1:
-        assert len(told.strip().splitlines()) <= 5
+    assert len(told.strip().splitlines()) <= 5
     assert sorted(Path().iterdir()) == before
+
+
+def test_a_stage_that_is_not_there_and_rows_of_another_shape_are_refused_before_a_file_is_begun(
+    dre: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dre("fit", made("npy"), "-o", "m.safetensors", *SHORT) == 0
+    np.save("other.npy", X[:, :5])
+    before = sorted(Path().iterdir())
+    assert dre("transform", "m.safetensors", "x.npy", "-o", "y.npy", "--stage", 2) == 2
+    assert "carried out 2 stage(s)" in capsys.readouterr().err
+    assert dre("transform", "m.safetensors", "other.npy", "-o", "y.npy") == 2
+    assert "5 features" in capsys.readouterr().err
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_column_that_was_no_feature_is_none_again(dre: Run) -> None:
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(X).assign(label=LABELS).to_csv("x.csv", index=False)
+    assert dre("fit", "x.csv", "-o", "m.safetensors", "--labels", "label", "--embedding", "y.npy", *SHORT) == 0
+    assert dre("transform", "m.safetensors", "x.csv", "-o", "z.npy", "--labels", "label") == 0
+    assert np.allclose(np.load("y.npy"), np.load("z.npy"), atol=1e-4 * np.ptp(np.load("y.npy")))
+
+
+def test_a_failure_that_nobody_foresaw_is_told_in_two_lines(
+    dre: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: object, **named: object) -> None:
+        raise RuntimeError("out of memory\nand much more")
+
+    monkeypatch.setattr(DRE, "fit", fails)
+    assert dre("fit", made("npy"), "-o", "m.safetensors", *SHORT) == 1
+    told = capsys.readouterr().err
+    assert told.splitlines()[0] == "dre: RuntimeError: out of memory"
+    assert "--debug" in told.splitlines()[1]
 
 
 def test_debug_shows_where_an_error_came_from(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRE_DEBUG", "")
     monkeypatch.setattr(sys, "argv", ["dre", "--debug", "info", "nothing.safetensors"])
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(WrongUseError, match="not there"):
         main()

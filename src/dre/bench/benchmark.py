@@ -9,7 +9,7 @@ from pathlib import Path
 from dre.bench.cells import Cells
 from dre.bench.jobs import Selection, jobs
 from dre.bench.loading import loaded
-from dre.bench.plan import ANYWHERE, Data
+from dre.bench.plan import ANYWHERE, Data, Job
 from dre.bench.plans import Plans
 from dre.bench.runner import Outcome, Setting, carry_out, pending, watched
 from dre.bench.unmatched import NO_PANEL, check_matches
@@ -39,6 +39,13 @@ class Benchmark:
             return cls(plans, Cells(folder / "results" / "cells", MADE / "maps"), folder / "report")
         return cls(plans, Cells(out / "cells", out / "maps"), out / "report", quick=rows is not None)
 
+    def wanted(self, selection: Selection, device: str = "auto") -> list[Job]:
+        """What is selected, done or not; a part of the selection that nothing matches is an error."""
+        chosen = _with_panels(selection, device)
+        found = jobs(self.plans, chosen)
+        check_matches(self.plans, chosen)
+        return found
+
     def run(
         self,
         selection: Selection,
@@ -50,9 +57,7 @@ class Benchmark:
         say: Callable[[str], None] = print,
     ) -> list[Outcome]:
         """Carry out what is not done yet; gives what failed."""
-        chosen = _with_panels(selection, device)
-        wanted = jobs(self.plans, chosen)
-        check_matches(self.plans, chosen)
+        wanted = self.wanted(selection, device)
         setting = Setting(self.plans, self.cells, folder, device, workers, stand_in=self.quick)
         left = pending(wanted, setting)
         say(f"{len(wanted)} cells, {len(wanted) - len(left)} of them done")

@@ -113,7 +113,7 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
     rows = check_array(X, "X")
     check_row_names(X=X, labels=labels)
     n = rows.shape[0]
-    _check_share(test_size, n)
+    check_split(test_size, n)
     if scipy.sparse.issparse(rows):
         check_memory(rows, "X", rows.dtype)
         rows = rows.toarray()
@@ -125,7 +125,8 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
     return Dataset(OURS, "your data", parts[0], parts[1], "")
 
 
-def _check_share(test_size: Any, n: int) -> None:
+def check_split(test_size: Any, n: int) -> None:
+    """Whether so many rows can be divided so."""
     if test_size is None or not 0 < number("test_size", test_size) < 1:
         raise ValueError(f"test_size={test_size!r}: expected the share of rows to hold out, between 0 and 1, such as 0.25")
     held_out = math.ceil(test_size * n)  # as scikit-learn rounds

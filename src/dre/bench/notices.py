@@ -1,4 +1,4 @@
-"""What one should know of a table before it is mapped: a column that was left out, and one that outweighs all others."""
+"""What one should know of rows before they are mapped: that one column outweighs all others."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ from typing import Any
 import numpy as np
 
 from dre.rows import chunks
-from dre.sources.text_table import Table
 
 Array = np.ndarray[Any, Any]
 MOST = 0.9  # of the variance: distances beyond are those of one column
 
 
-def notices(table: Table) -> list[str]:
-    """One line each; most tables have none."""
-    found = []
-    if table.named_rows:
-        found.append("the first column has no name: it was taken for the names of the rows, and left out")
-    if table.values.ndim == 2 and table.values.dtype.kind in "biuf":
-        share = _shares(table.values)
-        column = int(np.argmax(share))
-        if len(share) > 1 and share[column] > MOST:
-            name = repr(table.columns[column]) if table.columns else str(column + 1)
-            found.append(
-                f"column {name} holds {math.floor(100 * share[column])} % of the variance: the map will show little else; "
-                "leave it out or scale the columns"
-            )
-    return found
+def notices(rows: Any, columns: list[str] | None = None) -> list[str]:
+    """One line each; most rows have none, and those that are no array are not looked at."""
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        return []
+    share = _shares(rows)
+    column = int(np.argmax(share))
+    if len(share) < 2 or not share[column] > MOST:
+        return []
+    name = repr(columns[column]) if columns else str(column + 1)
+    return [
+        f"column {name} holds {math.floor(100 * share[column])} % of the variance: the map will show little else; "
+        "leave it out or scale the columns"
+    ]
 
 
 def _shares(X: Array) -> Array:

@@ -37,6 +37,7 @@ def app() -> typer.Typer:
     """All commands, in the order in which one needs them."""
     from dre.cli.bench import bench
     from dre.cli.compare import compare
+    from dre.cli.evaluate import evaluate
     from dre.cli.fit import fit
     from dre.cli.info import info
     from dre.cli.start import start
@@ -45,7 +46,7 @@ def app() -> typer.Typer:
     panels: dict[str, list[Callable[..., None]]] = {
         "From data to a map": [fit, transform, info],
         "Look at it": [],
-        "Judge it": [compare, bench],
+        "Judge it": [evaluate, compare, bench],
     }
     made = typer.Typer(
         help=HELP,
@@ -70,7 +71,7 @@ def main() -> None:
 
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _say
+            warnings.showwarning = _say  # type: ignore[assignment]
             app()()
     except Exception as problem:
         if os.environ.get(DEBUG):

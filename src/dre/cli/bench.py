@@ -8,38 +8,64 @@ from typing import Annotated
 
 import typer
 
+from dre.cli.data import Device
+from dre.cli.wrong_use import refusing
+
 QUICK_ROWS, QUICK_TEST_ROWS = 1_600, 400
 
 
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Tables, figures and claims, such as table-1, figures; all without.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", show_default=False, help="Tables, figures and claims, such as table-1, figures; all without."
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option(help="All of it on 2,000 rows and with few steps, to see that it works.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="All of it on 2,000 rows, with few steps: to see that it works.")
+    ] = False,
     data: Annotated[
-        Path | None, typer.Option(help="A folder with the data sets; else $DRE_DATA, the cache, a download.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="With the data sets; else $DRE_DATA, the cache, a download."),
     ] = None,
-    plans: Annotated[Path, typer.Option(help="The folder that says what is run.")] = Path("benchmarks"),
+    plans: Annotated[Path, typer.Option(metavar="FOLDER", help="That says what is run.")] = Path("benchmarks"),
     out: Annotated[
         Path | None,
-        typer.Option(help="Records, maps and report go here, and are measured anew; else to PLANS, quick: out/bench."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Records, maps and report go here, and are measured anew; else to that of the plans, quick: out/bench.",
+        ),
     ] = None,
-    only_data: Annotated[str, typer.Option(help="Only these data sets of the plans, between commas.")] = "",
-    only_methods: Annotated[str, typer.Option(help="Only these methods of the plans, between commas.")] = "",
+    only_data: Annotated[str, typer.Option(metavar="NAMES", help="Only these data sets of the plans, between commas.")] = "",
+    only_methods: Annotated[str, typer.Option(metavar="NAMES", help="Only these methods of the plans, between commas.")] = "",
     panels: Annotated[
-        str, typer.Option(help="Only the times of gpu or cpu, or none; by default all, and the times of this machine.")
+        str,
+        typer.Option(
+            metavar="NAMES", help="Only the times of gpu or cpu, or none; by default all, and the times of this machine."
+        ),
     ] = "",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda")] = "auto",
-    workers: Annotated[int, typer.Option(help="Jobs at a time; those whose times are compared run alone.")] = 1,
-    dry_run: Annotated[bool, typer.Option(help="Say what would be run.")] = False,
-    report_only: Annotated[bool, typer.Option(help="Write the report from the records that are there.")] = False,
+    device: Device = "auto",
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Jobs at a time; those whose times are compared run alone.")
+    ] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.")] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Write the report from the records that are there.")
+    ] = False,
 ) -> None:
-    """Measure the tables, figures and claims of the paper, cell by cell, and write a report.
+    """Measure the tables, figures and claims of the paper, and write a report.
 
     What is done already is not done again: stop it when you like, and call it again.
 
-    Examples: `dre bench --quick`, `dre bench table-1 --only-data mnist`, `dre bench claims --workers 4`,
-    `dre bench --report-only`
+    **Examples:**
+
+    - `dre bench --quick`
+
+    - `dre bench table-1 --only-data mnist`
+
+    - `dre bench claims --workers 4 --out mine`
+
+    - `dre bench --report-only`
     """
     from dre.bench.benchmark import Benchmark
     from dre.bench.jobs import Selection
@@ -50,7 +76,9 @@ def bench(
     if quick:
         os.environ.setdefault(OFFLINE, "1")  # what is not at hand is not fetched for a trial: the digits stand in
     chosen = Selection(tuple(names or ()), _split(only_data), _split(only_methods), _split(panels))
-    benchmark = Benchmark.at(plans, out=out, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None)
+    with refusing():
+        benchmark = Benchmark.at(plans, out=out, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None)
+        benchmark.wanted(chosen, device)
     folder = None if data is None else str(data)
     failed = []
     if not report_only:

@@ -8,68 +8,80 @@ from typing import Annotated
 import typer
 
 from dre.baselines import NAMES
+from dre.cli.completion import several_of
+from dre.cli.data import Data, Device, Force, Labels
+from dre.cli.wrong_use import WrongUseError, refusing
 
 
 def compare(
-    data: Annotated[
-        Path, typer.Argument(help="Rows: .npy, .npz, .csv or .tsv, with a header or without; arrays may be images (n, h, w).")
-    ],
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="One label per row, for scores and colours: .npy, .npz, .csv, .tsv, .json, or text with one a line."),
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="The column of a .csv or .tsv that holds the labels, by its name; it is no feature then.")
-    ] = None,
+    data: Data,
+    labels: Labels = None,
     methods: Annotated[
-        str, typer.Option(help=f"Between commas, of {', '.join(NAMES)}.", show_default="pca,umap,open-tsne,dre")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            autocompletion=several_of(NAMES),
+            help=f"Between commas, of {', '.join(NAMES)}.",
+            show_default="pca,umap,open-tsne,dre",
+        ),
     ] = "",
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The picture: .png, .pdf, .svg or another; the scores go beside it as .json.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The picture: .png, .pdf, .svg or another; the scores go beside it as .json.",
+        ),
     ] = Path("comparison.png"),
-    test_size: Annotated[float, typer.Option(help="The share of the rows that is held out, and scored.")] = 0.25,
-    seed: Annotated[int, typer.Option(help="Of the split and of all methods.")] = 0,
-    device: Annotated[str, typer.Option(help="Where networks are trained: auto, cpu, cuda.")] = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
+    test_size: Annotated[float, typer.Option(metavar="SHARE", help="Of the rows, that is held out and scored.")] = 0.25,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the split and of all methods.")] = 0,
+    device: Device = "auto",
+    force: Force = False,
 ) -> None:
-    """Which method makes the best map of your data? Fit several to the same rows, and see them on the same held-out ones.
+    """Which method makes the best map of your data? Fit several, side by side.
 
-    Prints a table of scores and seconds, and draws the maps side by side; that of dre also as it was before its recursion. A
-    method that fails, or is not installed, is named, and the others go on.
+    All learn from the same rows, and are scored on the same held-out ones. Prints a table of scores and seconds, and draws the
+    maps; that of dre also as it was before its recursion. A method that fails, or is not installed, is named, and the others
+    go on.
 
-    Examples:
+    **Examples:**
 
     - `dre compare cells.npy`
 
-    - `dre compare cells.csv --labels types.csv -o out/cells.pdf`
+    - `dre compare cells.csv --labels types.csv -o cells.pdf`
 
-    - `dre compare iris.csv --label-column species`
+    - `dre compare iris.csv --labels species`
 
-    - `dre compare digits.npz --labels digits.npz --methods pca,umap,dre,parametric-tsne`
+    - `dre compare digits --labels digit --methods pca,umap,dre,parametric-tsne`
 
-    - `dre compare cells.npy --labels types.txt --test-size 0.5 --seed 1 --force`
+    - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5 --seed 1`
     """
-    from dre.bench.compare import check_methods, usual_methods
+    from dre.bench.compare import check_methods, check_split, usual_methods
     from dre.bench.compare import compare as run
     from dre.bench.notices import notices
-    from dre.bench.own_data import read_labels, read_rows
     from dre.bench.record import provenance, write
+    from dre.cli.data import file_of, labelled, opened
     from dre.plot.look import pyplot
+    from dre.runtime import pick_device
+    from dre.sinks import check_writable, whole_file
 
-    if labels is not None and label_column is not None:
-        raise ValueError("labels come from a file or from a column: pass --labels or --label-column, and not both")
     pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed
-    names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or usual_methods())
-    _check_picture(output)
-    beside = output.with_suffix(".json")
-    _check_free([output, beside], [data, *([] if labels is None else [labels])], force)
-    table = read_rows(data, label_column)
-    known = table.labels if labels is None else read_labels(labels, len(table.values))
-    for notice in notices(table):
-        typer.echo(notice, err=True)
-    output.parent.mkdir(parents=True, exist_ok=True)  # what can't be made is said now, and not after the fits
+    with refusing():
+        names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or usual_methods())
+        _check_picture(output)
+        beside = output.with_suffix(".json")
+        read = [file_of(data), None if labels is None else file_of(labels)]
+        for path in (output, beside):
+            check_writable(path, [path.suffix.lower()], force=force, read=read)
+        pick_device(device)
+    source, known = labelled(opened(data), labels)
+    with refusing():
+        check_split(test_size, source.rows.shape[0])
+    for notice in notices(source.rows, source.columns):
+        typer.echo(f"dre: {notice}", err=True)
     found = run(
-        table.values,
+        source.rows,
         known,
         methods=names,
         test_size=test_size,
@@ -80,8 +92,9 @@ def compare(
     typer.echo(str(found))
     counts = {"rows": found.dataset.train.rows.shape[0], "test_rows": found.dataset.test.rows.shape[0]}
     told = {"seed": seed, "test_size": test_size, **counts, "results": found.rows(), "failed": found.failed}
+    with whole_file(output) as part:
+        found.picture().savefig(part, dpi=120)
     write(beside, {**provenance(), **told})
-    found.picture().savefig(output, dpi=120)
     typer.echo(f"\nThe maps are in {output}, the scores in {beside}.")
 
 
@@ -92,21 +105,11 @@ def _check_picture(path: Path) -> None:
     from matplotlib.figure import Figure
 
     if not path.suffix:
-        raise ValueError(f"--output {path}: expected a picture, such as {path.name or 'comparison'}.png")
+        raise WrongUseError(f"--output {path}: expected a picture, such as {path.name or 'comparison'}.png")
     try:
         trial = Figure()
         trial.text(0, 0, "a")
         trial.savefig(io.BytesIO(), format=path.suffix[1:].lower())
     except Exception as problem:
         reason = str(problem).partition("(")[0].strip()
-        raise ValueError(f"--output {path} can't be drawn: {reason}; use .png, .pdf or .svg") from problem
-
-
-def _check_free(written: list[Path], read: list[Path], force: bool) -> None:
-    for path in written:
-        if any(path.exists() and each.exists() and path.samefile(each) for each in read):
-            raise ValueError(f"{path} is read, and would be written over: choose another --output")
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder: choose another --output")
-        if path.exists() and not force:
-            raise ValueError(f"{path} is there already: pass --force to write over it, or another --output")
+        raise WrongUseError(f"--output {path} can't be drawn: {reason}; use .png, .pdf or .svg") from problem

@@ -7,25 +7,38 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dre.cli.completion import DEVICES, one_of, rows
+from dre.cli.wrong_use import WrongUseError, refusing
+
 if TYPE_CHECKING:
     from dre.sources import Source
 
 Data = Annotated[
     str,
     typer.Argument(
+        metavar="DATA",
+        autocompletion=rows,
+        show_default=False,
         help="Rows: .npy, .npz, .csv, .tsv (also .gz), .parquet, .h5, .h5ad, .zarr, a folder of images, or the name of a data "
-        "set; a part of a file behind a colon, cells.h5ad:obsm/X_pca."
+        "set; a part of a file behind a colon, cells.h5ad:obsm/X_pca.",
     ),
 ]
-Device = Annotated[str, typer.Option(help="Where the network computes: auto, cpu, cuda, cuda:1.")]
+Labels = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN|FILE", help="One label per row: a column of DATA, which is no feature then, or a file."),
+]
+Device = Annotated[
+    str, typer.Option(metavar="NAME", autocompletion=one_of(DEVICES), help="Where to compute: auto, cpu, cuda, cuda:1.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]
 
 
 def opened(data: str) -> Source:
     """DATA, with what a user should know of it said on the way."""
-    from dre.sources import open_source
+    from dre.sources import SourceError, open_source
 
-    source = open_source(data)
+    with refusing(SourceError):
+        source = open_source(data)
     for line in source.told:
         typer.echo(f"dre: {line}", err=True)
     return source
@@ -44,16 +57,24 @@ def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
     if labels is None:
         return source, None
     if labels in source.metadata:
-        return source, source.metadata[labels]
+        return source, _all_there(labels, source.metadata[labels])
     if source.columns is not None and labels in source.columns:
         return _without(source, source.columns.index(labels))
     if Path(labels).expanduser().exists():
-        from dre.bench.own_data import read_labels
+        from dre.sources.labels import read_labels
 
-        return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
+        with refusing():
+            return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
     known = [*source.metadata, *(source.columns or [])]
     shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
-    raise ValueError(f"--labels {labels}: neither a column of DATA nor a file; columns: {shown}")
+    raise WrongUseError(f"--labels {labels}: neither a column of DATA nor a file that is there; columns: {shown}")
+
+
+def _all_there(name: str, labels: Any) -> Any:
+    empty = labels == ""
+    if empty.any():
+        raise WrongUseError(f"--labels {name}: that of row {int(empty.argmax())} is empty; give it a name, or drop that row")
+    return labels
 
 
 def _without(source: Source, column: int) -> tuple[Source, Any]:
@@ -63,8 +84,11 @@ def _without(source: Source, column: int) -> tuple[Source, Any]:
 
     from dre.rows import is_rows, whole
 
-    rows = whole(source.rows) if is_rows(source.rows) else source.rows
-    kept = [i for i in range(rows.shape[1]) if i != column]
+    held = whole(source.rows) if is_rows(source.rows) else source.rows
+    kept = [i for i in range(held.shape[1]) if i != column]
     assert source.columns is not None
     columns = [source.columns[i] for i in kept]
-    return replace(source, rows=rows[:, kept], columns=columns), np.asarray(rows[:, column])
+    labels = np.asarray(held[:, column])
+    are_whole = bool((labels == np.floor(labels)).all())  # 3 and not 3.0: a class, and no measurement
+    others = np.ascontiguousarray(held[:, kept])  # as they would lie in memory, had the column not been there
+    return replace(source, rows=others, columns=columns), labels.astype(np.int64) if are_whole else labels

@@ -3,57 +3,70 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dre.cli.data import Data, Device, Force
+from dre.cli.completion import RECIPES, one_of
+from dre.cli.data import Data, Device, Force, Labels
+from dre.cli.wrong_use import refusing
 
 
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The model, a .safetensors file.")],
-    recipe: Annotated[str, typer.Option(help="auto, fast, paper, paper-tsne, paper-umap, deep-tsne, deep-umap.")] = "auto",
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The model, a .safetensors file.")],
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME", autocompletion=one_of(RECIPES), help=f"{', '.join(RECIPES)}.")
+    ] = "auto",
     schedule: Annotated[
-        str | None, typer.Option(help="The stages themselves: 'x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15'.")
+        str | None,
+        typer.Option(metavar="TEXT", help="The stages themselves: 'x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15'."),
     ] = None,
-    perplexity: Annotated[float | None, typer.Option(help="Of every Gaussian affinity.")] = None,
+    perplexity: Annotated[float | None, typer.Option(metavar="P", help="Of every Gaussian affinity.")] = None,
     recursions: Annotated[
-        int | None, typer.Option(help="How often neighbourhoods are computed again from the network's hidden layers.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="How often neighbourhoods are computed again from the network's hidden layers."),
     ] = None,
-    components: Annotated[int, typer.Option(help="Dimensions of the map.")] = 2,
-    labels: Annotated[
-        str | None, typer.Option(help="For the summary alone: a column of DATA, or a file with one label per row.")
-    ] = None,
+    components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the map.")] = 2,
+    labels: Labels = None,
     embedding: Annotated[
-        Path | None, typer.Option(help="Also write the places of the rows: .npy, .csv, .parquet, or .h5ad for cells.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the places of the rows: .npy, .csv, .parquet, or .h5ad for cells."),
     ] = None,
     device: Device = "auto",
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same map on the same CPU.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="The same seed gives the same map on the same CPU.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Learn a map of your data, and keep the network that draws it.
 
-    Ends with a summary: what was learned, how long each stage took, and how far the map can be trusted.
+    Ends with a summary: what was learned, how long each stage took, and how far the map can be trusted; with labels, which the
+    network does not learn from, also how often neighbours share them. Ctrl-C ends the fit early and keeps what was learned;
+    a second one stops at once and keeps nothing.
 
-    Examples:
+    **Examples:**
 
     - `dre fit cells.csv -o cells.safetensors`
 
-    - `dre fit cells.h5ad:obsm/X_pca -o cells.safetensors --labels cell_type --embedding mapped.h5ad`
+    - `dre fit cells.h5ad:obsm/X_pca -o cells.safetensors --labels cell_type`
 
     - `dre fit photos/ -o photos.safetensors --embedding places.csv`
 
     - `dre fit mnist -o mnist.safetensors --recipe fast --seed 0`
+
+    - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
     from dre.cli.data import file_of, labelled, opened
+    from dre.cli.map import MODEL
     from dre.cli.summary import summary
     from dre.estimator import DRE
     from dre.sinks import Embedding, check_writable, open_sink
 
-    _check_model(output, force)
-    if embedding is not None:
-        check_writable(embedding, force=force)
+    with refusing():
+        check_writable(output, [MODEL], force=force, read=[file_of(data)])
+        if embedding is not None:
+            check_writable(embedding, force=force, read=[output, *_lost(embedding, data)])
     source, known = labelled(opened(data), labels)
     model = DRE(
         recipe,
@@ -63,7 +76,10 @@ def fit(
         recursions=recursions,
         device=device,
         random_state=seed,
-    ).fit(source.rows)
+    )
+    with refusing():
+        _check_plan(model, tuple(source.rows.shape))
+    model.fit(source.rows)
     model.save(output)
     if embedding is not None:
         about = Embedding(len(model.embedding_), components, names=source.names, source=file_of(data))
@@ -73,13 +89,22 @@ def fit(
     typer.echo(f"\nThe model is in {output}" + (f", the places of the rows in {embedding}." if embedding is not None else "."))
 
 
-def _check_model(path: Path, force: bool) -> None:
-    """What can't be written is said now, and not after the fit."""
-    import os
+def _lost(embedding: Path, data: str) -> list[Path | None]:
+    """What writing the places would lose: DATA, but for an .h5ad, to which they are added."""
+    from dre.cli.data import file_of
+    from dre.cli.map import CELLS
 
-    if path.suffix.lower() != ".safetensors":
-        raise ValueError(f"--output {path}: a model is a .safetensors file, such as {path.with_suffix('.safetensors').name}")
-    if path.exists() and not force:
-        raise ValueError(f"{path} is there already: pass --force to write over it, or another --output")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path} can't be written: choose a file in a folder that exists and can be written to")
+    return [] if embedding.suffix.lower() == CELLS else [file_of(data)]
+
+
+def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
+    """What no recipe can be made of is said now, and not after the rows were read."""
+    from dre.layout import model_shape
+    from dre.recipe import Facts
+    from dre.resolve import Overrides, resolve
+    from dre.runtime import pick_device
+    from dre.schedule import Schedule
+
+    stages = None if model.schedule is None else Schedule.parse(model.schedule)
+    facts = Facts(shape[0], model_shape(shape[1:]), pick_device(model.device).type)
+    resolve(model.recipe, facts, Overrides(schedule=stages, perplexity=model.perplexity, recursions=model.recursions))

@@ -8,15 +8,23 @@ from typing import Annotated
 import typer
 
 
-def info(model: Annotated[Path, typer.Argument(help="A model that `dre fit` or `DRE.save` wrote.")]) -> None:
+def info(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", show_default=False, help="A model that `dre fit` or `DRE.save` wrote.")
+    ],
+) -> None:
     """Say what a model embeds, and how it learned to.
 
-    Example: `dre info cells.safetensors`
+    **Examples:**
+
+    - `dre info cells.safetensors`
     """
     from dre.archive import load_map
+    from dre.cli.map import reading_model
     from dre.cli.summary import stages
 
-    fitted, about = load_map(model)
+    with reading_model(model):
+        fitted, about = load_map(model)
     shape = " × ".join(map(str, fitted.shape))
     numbers = sum(p.numel() for p in fitted.encoder.parameters())
     typer.echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")

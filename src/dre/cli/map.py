@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
+from dre.cli.completion import rows
 from dre.cli.data import opened
-from dre.sources.source import Source, SourceError, listed
+from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
     from dre.estimator import DRE
+    from dre.sources import Source
 
-Array = np.ndarray[Any, Any]
+Array = Any  # of numpy, which is not imported before it is needed: Tab is to be quick
 MODEL = ".safetensors"
 COMPONENT = "dre"  # dre1, dre2, …: what columns of places are called
 CELLS, KEY = ".h5ad", "obsm/X_dre"  # where an .h5ad has its places
 
 Map = Annotated[
     str,
-    typer.Argument(help="A model that `dre fit` wrote, or places as `dre transform` writes them."),
+    typer.Argument(
+        metavar="MAP", show_default=False, help="A model that `dre fit` wrote, or places as `dre transform` writes them."
+    ),
 ]
 DataOfMap = Annotated[
     str | None,
-    typer.Argument(help="The rows that were mapped, as `dre fit` takes them; a model needs them, places do without."),
+    typer.Argument(
+        metavar="DATA",
+        autocompletion=rows,
+        show_default=False,
+        help="The rows that were mapped, as `dre fit` takes them; a model needs them, places do without.",
+    ),
 ]
 
 
@@ -50,20 +60,34 @@ def is_model(said: str) -> bool:
     return said.lower().endswith(MODEL)
 
 
-def load_model(said: str, device: str = "auto") -> DRE:
+@contextmanager
+def reading_model(said: str | Path) -> Iterator[None]:
+    """A file that is no model, or not there, was named wrongly."""
+    if not Path(said).is_file():
+        raise WrongUseError(f"{said} is not there, or no file: pass a model that `dre fit` wrote")
+    with refusing():
+        yield
+
+
+def load_model(said: str | Path, device: str = "auto") -> DRE:
     from dre.estimator import DRE
 
-    return DRE.load(said, device=None if device == "auto" else device)
+    with reading_model(said):
+        return DRE.load(said, device=None if device == "auto" else device)
 
 
 def open_map(map_: str, data: str | None = None, *, device: str = "auto", every_stage: bool = False) -> OpenedMap:
     """MAP with DATA. Of a model only the last stage, unless every one is wanted."""
-    source = opened(data) if data is not None else None
-    if is_model(map_):
-        if source is None:
-            raise ValueError(f"{map_} is a model, which maps rows: name them too, as in {map_} rows.csv")
-        return _of_model(load_model(map_, device), source, every_stage)
-    return _of_file(map_, source)
+    return map_of(map_, None if data is None else opened(data), device=device, every_stage=every_stage)
+
+
+def map_of(map_: str, source: Source | None, *, device: str = "auto", every_stage: bool = False) -> OpenedMap:
+    """The same with rows that were opened already."""
+    if not is_model(map_):
+        return _of_file(map_, source)
+    if source is None:
+        raise WrongUseError(f"{map_} is a model, which maps rows: name them too, as in {map_} rows.csv")
+    return _of_model(load_model(map_, device), source, every_stage)
 
 
 def _of_model(model: DRE, source: Source, every_stage: bool) -> OpenedMap:
@@ -81,26 +105,29 @@ def _of_file(said: str, source: Source | None) -> OpenedMap:
         return OpenedMap([places], [said], beside.metadata, beside.names)
     n = source.rows.shape[0]
     if n != len(places):
-        raise ValueError(f"{said} has {len(places):,} places and DATA {n:,} rows: pass the rows that were mapped")
+        raise WrongUseError(f"{said} has {len(places):,} places and DATA {n:,} rows: pass the rows that were mapped")
     names = beside.names if source.names is None else source.names
     return OpenedMap([places], [said], {**beside.metadata, **source.metadata}, names, source.rows)
 
 
 def _places(said: str) -> tuple[Array, Source]:
     """The columns dre1, dre2, … of a table, or all of a file that has but a few; what else a table has is told of the rows."""
+    import numpy as np
+
     from dre.rows import is_rows, whole
+    from dre.sources.source import Source, listed
 
     found = opened(f"{said}:{KEY}" if Path(said).suffix.lower() == CELLS else said)
-    rows = np.asarray(whole(found.rows) if is_rows(found.rows) else found.rows)
+    held = np.asarray(whole(found.rows) if is_rows(found.rows) else found.rows)
     columns = found.columns or []
     ours = [i for i, name in enumerate(columns) if name.lower().startswith(COMPONENT) and name[len(COMPONENT) :].isdigit()]
     if not ours:
-        if rows.ndim != 2 or not 2 <= rows.shape[1] <= 3:
-            shape = " × ".join(f"{size:,}" for size in rows.shape)
-            raise SourceError(
+        if held.ndim != 2 or not 2 <= held.shape[1] <= 3:
+            shape = " × ".join(f"{size:,}" for size in held.shape)
+            raise WrongUseError(
                 f"{said} holds {shape} values, not places in two dimensions: pass what `dre transform` wrote, or a table with "
                 f"the columns {COMPONENT}1 and {COMPONENT}2" + (f"; it has {listed(columns)}" if columns else "")
             )
-        return rows.astype(np.float32), found
-    others = {name: rows[:, i] for i, name in enumerate(columns) if i not in ours}
-    return rows[:, ours].astype(np.float32), Source(rows, names=found.names, metadata={**others, **found.metadata})
+        return held.astype(np.float32), found
+    others = {name: held[:, i] for i, name in enumerate(columns) if i not in ours}
+    return held[:, ours].astype(np.float32), Source(held, names=found.names, metadata={**others, **found.metadata})

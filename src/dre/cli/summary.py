@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dre.cli.sample import spread, taken
+
 if TYPE_CHECKING:
     from dre.estimator import DRE
     from dre.schedule import Schedule
@@ -34,21 +36,11 @@ def stages(history: list[dict[str, Any]], schedule: Schedule) -> list[str]:
 def _trust(model: DRE, rows: Any, labels: Any) -> list[str]:
     from dre.metrics import continuity, nearest_neighbor, trustworthiness
 
-    some = np.unique(np.linspace(0, rows.shape[0] - 1, min(SCORED, rows.shape[0])).astype(int))
-    x, y = _taken(rows, some), model.embedding_[some]
+    some = spread(rows.shape[0], SCORED)
     if len(some) < 20:
         return ["Too few rows to say how far the map can be trusted."]
+    x, y = taken(rows, some), model.embedding_[some]
     told = [f"trustworthiness {trustworthiness(x, y):.3f}  continuity {continuity(x, y):.3f}"]
     if labels is not None:
         told.append(f"1-NN {nearest_neighbor(y, np.asarray(labels)[some]):.3f} (each row's nearest other has its label)")
     return [*told, f"of {len(some):,} of the rows that were fitted; new rows score lower"]
-
-
-def _taken(rows: Any, some: np.ndarray[Any, Any]) -> Any:
-    import torch
-
-    from dre.rows import is_rows
-
-    taken = rows.take(torch.from_numpy(some)).cpu().numpy() if is_rows(rows) else rows[some]
-    dense = np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken, dtype=np.float64)
-    return dense.reshape(len(dense), -1)

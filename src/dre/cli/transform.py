@@ -8,23 +8,34 @@ from typing import Annotated, Any
 import typer
 
 from dre.cli.data import Data, Device, Force
+from dre.cli.wrong_use import refusing
 
 PIECE = 2**16  # rows at a time
 
 
 def transform(
-    model: Annotated[Path, typer.Argument(help="A model that `dre fit` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A model that `dre fit` wrote.")],
     data: Data,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The places: .npy, .csv, .parquet; for cells of an .h5ad a copy of it.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The places: .npy, .csv, .parquet; for cells of an .h5ad a copy of it."
+        ),
     ],
-    stage: Annotated[int | None, typer.Option(help="The map as it was after this stage, counted from 0.")] = None,
+    stage: Annotated[
+        int | None, typer.Option(metavar="N", help="The map as it was after this stage, counted from 0; the last without.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A column of DATA that is no feature, as it was none in `dre fit`.")
+    ] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Embed rows by a forward pass. They are read, embedded and written piece by piece: memory does not grow with them.
+    """Place new rows on a fitted map, by a forward pass.
 
-    Examples:
+    They are read, embedded and written piece by piece: memory does not grow with their number.
+
+    **Examples:**
 
     - `dre transform cells.safetensors new.csv -o places.csv`
 
@@ -32,15 +43,19 @@ def transform(
 
     - `dre transform mnist.safetensors mnist:test -o before.npy --stage 0`
     """
-    from dre.cli.data import file_of, opened
-    from dre.estimator import DRE
+    from dre.cli.data import file_of, labelled, opened
+    from dre.cli.map import CELLS, load_model
     from dre.sinks import Embedding, check_writable, open_sink
 
-    check_writable(output, force=force)
-    fitted = DRE.load(model, device=None if device == "auto" else device)
-    source = opened(data)
+    with refusing():
+        lost = [] if output.suffix.lower() == CELLS else [file_of(data)]  # places are added to cells
+        check_writable(output, force=force, read=[model, *lost])
+    fitted = load_model(model, device)
+    source, _ = labelled(opened(data), labels)
     n = source.rows.shape[0]
     about = Embedding(n, fitted.n_components, names=source.names, source=file_of(data))
+    with refusing():
+        fitted.transform(_stretch(source.rows, 0, 1), stage=stage)  # rows of another shape, a stage that is not there
     with open_sink(output, about, force=force) as sink, _bar(n) as bar:
         for start in range(0, n, PIECE):
             places = fitted.transform(_stretch(source.rows, start, min(n, start + PIECE)), stage=stage)

@@ -17,5 +17,7 @@ def refusing(*kinds: type[Exception]) -> Iterator[None]:
         yield
     except WrongUseError:
         raise
-    except kinds or (ValueError, TypeError) as problem:
+    except Exception as problem:
+        if not isinstance(problem, kinds or (ValueError, TypeError)):
+            raise
         raise WrongUseError(str(problem)) from problem

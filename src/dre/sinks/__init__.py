@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import pkgutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from dre.sinks.sink import Embedding, Format, Sink
+from dre.sinks.whole import whole_file
+from dre.sinks.writable import check_writable
+from dre.sources.suffixes import formats_in
 
-__all__ = ["Embedding", "Format", "Sink", "check_writable", "formats", "open_sink"]
+__all__ = ["Embedding", "Format", "Sink", "check_writable", "formats", "open_sink", "whole_file"]
 
 
 @contextmanager
 def open_sink(path: str | Path, embedding: Embedding, *, force: bool = False) -> Iterator[Sink]:
     """What writes places to a file as they come; its name says the format.
 
+    >>> import tempfile
     >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open_sink(Path(folder, "map.csv"), Embedding(2, 2)) as sink:
@@ -29,37 +29,12 @@ def open_sink(path: str | Path, embedding: Embedding, *, force: bool = False) ->
 
     Nothing is there under that name before all is written, and what was there stays if that fails.
     """
-    format_ = check_writable(path, force=force)
-    path = Path(path)
-    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent)) / path.name  # the same disk: moving it is one act
-    try:
-        with format_.open(part, embedding) as sink:
-            yield sink
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-        part.parent.rmdir()
-
-
-def check_writable(path: str | Path, *, force: bool = False) -> Format:
-    """Whether such a file can be written there, which is worth knowing before a long fit; what writes it."""
-    path = Path(path)
-    known = formats()
-    suffix = max((each for each in known if path.name.lower().endswith(each)), key=len, default=None)
-    if suffix is None:
-        raise ValueError(f"{path}: expected a name that ends in {', '.join(known)}")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: choose another name")
-    if path.exists() and not force:
-        raise ValueError(f"{path} is there already: pass --force to write over it, or another name")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path.parent} is no folder that can be written to: make it, or choose another")
-    return known[suffix]
+    format_ = formats()[check_writable(path, force=force)]
+    with whole_file(path) as part, format_.open(part, embedding) as sink:
+        yield sink
 
 
 @cache
 def formats() -> dict[str, Format]:
-    """All of them by their suffixes: those that the files of this folder have as ``FORMAT``."""
-    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    known = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
-    return {suffix: format_ for format_ in known for suffix in format_.suffixes}
+    """All of them by their suffixes."""
+    return formats_in(__name__)

@@ -37,10 +37,11 @@ class Embedding:
     components: int
     names: Array | None = None  # (rows,), where the rows have names
     source: Path | None = None  # the file that the rows come from
+    titles: tuple[str, ...] | None = None  # of the columns, where they are no places but something else that rows have
 
     @property
     def columns(self) -> list[str]:
-        return [f"dre{i}" for i in range(1, self.components + 1)]
+        return list(self.titles or (f"dre{i}" for i in range(1, self.components + 1)))
 
 
 @dataclass(frozen=True)

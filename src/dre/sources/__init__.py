@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import os
-import pkgutil
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from dre.datasets.files import Folder
 from dre.sources.data_set import open_data_set
 from dre.sources.images import FORMAT as IMAGES
 from dre.sources.source import Format, Source, SourceError
+from dre.sources.suffixes import formats_in, suffix_of
 
 __all__ = ["Format", "Source", "SourceError", "formats", "open_source"]
 
@@ -44,10 +43,8 @@ def open_source(data: str | Path, *, part: str | None = None, folder: Folder = N
 
 @cache
 def formats() -> dict[str, Format]:
-    """All of them by their suffixes: those that the files of this folder have as ``FORMAT``."""
-    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    known = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
-    return {suffix: format_ for format_ in known for suffix in format_.suffixes}
+    """All of them by their suffixes."""
+    return formats_in(__name__)
 
 
 def _divided(data: str, part: str | None) -> tuple[str, str | None]:
@@ -60,8 +57,7 @@ def _divided(data: str, part: str | None) -> tuple[str, str | None]:
 
 
 def _suffix(name: str) -> str | None:
-    """The longest that is known: .csv.gz before .gz."""
-    return max((suffix for suffix in formats() if name.lower().endswith(suffix)), key=len, default=None)
+    return suffix_of(name, formats())
 
 
 def _format(path: Path) -> Format:

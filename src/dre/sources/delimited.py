@@ -10,7 +10,7 @@ from dre.sources.text_table import read_table
 
 def open_delimited(path: Path, part: str | None = None) -> Source:
     try:
-        table = read_table(path, keep_texts=True)
+        table = read_table(path)
     except ValueError as problem:
         raise SourceError(str(problem)) from problem
     told = []

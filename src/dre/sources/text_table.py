@@ -1,9 +1,8 @@
-"""A table in a text file: what stands between its columns, its header, its numbers, its texts and its labels."""
+"""A table in a text file: what stands between its columns, its header, its numbers and its texts."""
 
 from __future__ import annotations
 
 import csv
-import difflib
 import gzip
 import math
 import re
@@ -17,7 +16,7 @@ from typing import TextIO
 
 import numpy as np
 
-from dre.sources.source import Array, listed
+from dre.sources.source import Array
 from dre.sources.texts import texts
 
 KINDS = (".csv", ".tsv")
@@ -34,9 +33,8 @@ class Table:
 
     values: Array  # (n, d), or images (n, h, w)
     columns: list[str] | None = None  # the names of the d columns, where there is a header
-    labels: Array | None = None  # (n,)
     names: Array | None = None  # (n,), those of the rows, where there is a column of them
-    texts: dict[str, Array] = field(default_factory=dict)  # (n,) each: columns that hold no numbers, where these may be
+    texts: dict[str, Array] = field(default_factory=dict)  # (n,) each: columns that hold no numbers
 
     @property
     def named_rows(self) -> bool:
@@ -86,28 +84,20 @@ def _opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def read_table(path: Path, label_column: str | None = None, *, keep_texts: bool = False) -> Table:
-    """All columns as numbers, but for the names of the rows and the labels.
-
-    With ``keep_texts`` also but for columns that hold texts and no number at all, which else are an error.
-    """
+def read_table(path: Path) -> Table:
+    """All columns as numbers, but for the names of the rows and for columns that hold texts and no number at all."""
     lines = ((line, values) for line, values in cells(path) if values)
     head = next(lines, None)
     if head is None:
         raise ValueError(f"{path} is empty")
-    width, names = len(head[1]), head[1] if label_column in head[1] or _is_header(head[1]) else None
-    labelled = None if label_column is None else _place_of_labels(path, names, label_column)
+    width, names = len(head[1]), head[1] if _is_header(head[1]) else None
     first = head if names is None else next(lines, None)
     if first is None:
         raise ValueError(f"{path} has a header, and no rows")
-    beside: dict[int, list[str]] = {0: []} if names is not None and names_rows(names) else {}
-    if labelled is not None:
-        beside[labelled] = []
-    textual = [i for i in _no_numbers(first[1][:width]) if i not in beside] if keep_texts else []
-    beside |= {i: [] for i in textual}
+    named = names is not None and names_rows(names)
+    textual = [i for i in _no_numbers(first[1][:width]) if i > 0 or not named]
+    beside: dict[int, list[str]] = {i: [] for i in ([0] if named else []) + textual}
     kept = [i for i in range(width) if i not in beside]
-    if not kept and not textual:
-        raise ValueError(f"{path} has no column beside {label_column!r}: expected columns of numbers too")
     numbers, seen = array("d"), dict[str, str]()  # a text that is repeated is held once
     for line, values in chain([first], lines):
         if len(values) != width:
@@ -117,8 +107,6 @@ def read_table(path: Path, label_column: str | None = None, *, keep_texts: bool 
             wrong = next(i for i in kept if _finite([values[i]]) is None)
             raise ValueError(_not_a_number(path, line, wrong, values[wrong], names))
         numbers.extend(found)
-        if labelled is not None and not values[labelled]:
-            raise ValueError(f"{path}, line {line}: the label is empty; give it a name, or drop that row")
         for i, column in beside.items():
             column.append(seen.setdefault(values[i], values[i]))
     for i in textual:
@@ -129,8 +117,7 @@ def read_table(path: Path, label_column: str | None = None, *, keep_texts: bool 
     return Table(
         np.frombuffer(numbers).reshape(-1, len(kept)),
         columns=None if names is None else [names[i] for i in kept],
-        labels=None if labelled is None else typed(beside[labelled]),
-        names=texts(beside[0]) if names is not None and names_rows(names) else None,
+        names=texts(beside[0]) if named else None,
         texts=_by_name(path, names, {i: beside[i] for i in textual}),
     )
 
@@ -140,9 +127,14 @@ def _no_numbers(values: list[str]) -> list[int]:
 
 
 def _are_texts(values: list[str]) -> bool:
-    """Whether no value is a number, and not all are missing."""
+    """Whether no value is a number, and not all are missing, or numbers in a way of writing that is not ours."""
     distinct = set(values)
-    return all(_finite([value]) is None for value in distinct) and any(value.lower() not in MISSING for value in distinct)
+    there = [value for value in distinct if value.lower() not in MISSING]
+    return all(_finite([value]) is None for value in distinct) and not all(map(_is_mistaken, there))
+
+
+def _is_mistaken(value: str) -> bool:
+    return _is_like_a_number(value) or (_is_complex(value) and any(map(str.isdigit, value)))
 
 
 def _by_name(path: Path, names: list[str] | None, columns: dict[int, list[str]]) -> dict[str, Array]:
@@ -155,25 +147,11 @@ def _by_name(path: Path, names: list[str] | None, columns: dict[int, list[str]])
     return found
 
 
-def _place_of_labels(path: Path, names: list[str] | None, wanted: str) -> int:
-    if names is None:
-        raise ValueError(f"{path} has no header, and no column {wanted!r}: begin it with a line of the names of its columns")
-    known = [name for name in names if name]
-    if wanted not in known:
-        close = difflib.get_close_matches(wanted, known, n=1)
-        raise ValueError(
-            f"{path} has no column {wanted!r}; its columns: {listed(known)}."
-            + (f" Did you mean {close[0]!r}?" if close else "")
-        )
-    if known.count(wanted) > 1:
-        raise ValueError(f"{path} has {known.count(wanted)} columns {wanted!r}: rename all but one")
-    return names.index(wanted)
-
-
 def _is_header(values: list[str]) -> bool:
     """Whether none of them is a number, and not all are values that are missing; or they count the columns, as pandas does."""
     names = values[1:] if names_rows(values) else values
-    if len(names) >= COUNTED_FROM and names == [str(i) for i in range(len(names))]:
+    numbers = [name for name in names if _finite([name]) is not None]
+    if len(numbers) >= COUNTED_FROM and numbers == [str(i) for i in range(len(numbers))]:  # others may stand between them
         return True
     return all(_finite([name]) is None for name in names) and any(name.lower() not in MISSING for name in names)
 
@@ -196,18 +174,17 @@ def _not_a_number(path: Path, line: int, place: int, value: str, names: list[str
     where, column = f"{path}, line {line}, column {place + 1}", f" ({name!r})" if name else ""
     if value.lower() in MISSING:
         return f"{where}{column} is missing ({value!r}): drop that row, or fill it in with sklearn.impute.SimpleImputer"
-    return f"{where}{column} is not a number: {value!r}; {_remedy(value, name)}"
+    return f"{where}{column} is not a number: {value!r}; {_remedy(value)}"
 
 
-def _remedy(value: str, name: str) -> str:
+def _remedy(value: str) -> str:
     if ";" in value or "\t" in value:
         return "separate the columns by the same character in all lines"
     if NUMBER.fullmatch(value.replace(",", ".", 1)):
         return "write decimals with a point"
     if _is_complex(value):
         return "give the real and imaginary part of complex numbers a column each"
-    labels = f"; if these are labels, pass --label-column {name!r}" if name else ""
-    return f"leave that column out, or encode it as numbers{labels}"
+    return "leave that column out, or encode it as numbers"
 
 
 def _is_complex(value: str) -> bool:

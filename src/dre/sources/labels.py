@@ -1,4 +1,4 @@
-"""Rows and labels of one's own, read from files: .npy, .npz, .csv and .tsv, and labels also from .json and text."""
+"""Labels in a file of their own: .npy, .npz, .csv, .tsv, .json, or text with one a line."""
 
 from __future__ import annotations
 
@@ -9,29 +9,9 @@ from typing import Any
 import numpy as np
 
 from dre.sources.npz import stored
-from dre.sources.text_table import KINDS, NUMBER, Table, cells, names_rows, read_table, typed
+from dre.sources.text_table import KINDS, NUMBER, cells, names_rows, typed
 
 Array = np.ndarray[Any, Any]
-
-
-def read_rows(path: Path, label_column: str | None = None) -> Table:
-    """The rows in a file: an array (n, d), or images (n, h, w) in .npy and .npz.
-
-    Of a .npz it is the first array that has columns. A .csv may have commas, semicolons or tabs between its columns, and a
-    header; where the first column has no name in it, that column is the names of the rows, and left out, as is that of the
-    labels. A cell that is not a number is an error that says where it is.
-    """
-    kind = _kind(path)
-    if kind in KINDS:
-        return read_table(path, label_column)
-    if kind not in (".npy", ".npz"):
-        raise ValueError(f"{path}: expected .npy, .npz, .csv or .tsv; save the rows with numpy.save")
-    if label_column is not None:
-        raise ValueError(f"--label-column {label_column}: the columns of {path} have no names; pass a file with --labels")
-    found = stored(path, lambda held: held.ndim > 1)
-    if found.ndim < 2:
-        raise ValueError(f"{path} holds an array of the shape {found.shape}: expected rows with columns, (n, d)")
-    return Table(found)
 
 
 def read_labels(path: Path, count: int) -> Array:
