@@ -7,12 +7,14 @@ from scipy import sparse
 
 from dre.datasets import load
 from dre.datasets.dataset import Part
+from dre.datasets.fashion_mnist import GARMENTS
 from dre.datasets.files import Folder
 from dre.notation import unknown
 from dre.rows import is_rows
-from dre.sources.source import Source, SourceError
+from dre.sources.source import Array, Source, SourceError
 
 PARTS = ("train", "test", "all")
+WORDS = {"garment": GARMENTS}  # for labels that are numbers, what they stand for
 
 
 def open_data_set(name: str, part: str | None = None, folder: Folder = None) -> Source:
@@ -23,7 +25,7 @@ def open_data_set(name: str, part: str | None = None, folder: Folder = None) -> 
     if part == "all":
         return _both(name, data.train, data.test)
     chosen = data.test if part == "test" else data.train
-    return Source(chosen.rows, metadata=dict(chosen.levels))
+    return Source(chosen.rows, metadata=_in_words(chosen.levels))
 
 
 def _both(name: str, train: Part, test: Part) -> Source:
@@ -32,4 +34,8 @@ def _both(name: str, train: Part, test: Part) -> Source:
     stack = sparse.vstack if sparse.issparse(train.rows) else np.concatenate
     metadata = {level: np.concatenate([values, test.levels[level]]) for level, values in train.levels.items()}
     split = np.repeat(["train", "test"], [len(train.labels), len(test.labels)])
-    return Source(stack([train.rows, test.rows]), metadata={**metadata, "part": split})
+    return Source(stack([train.rows, test.rows]), metadata={**_in_words(metadata), "part": split})
+
+
+def _in_words(levels: dict[str, Array]) -> dict[str, Array]:
+    return {level: np.array(WORDS[level])[values] if level in WORDS else values for level, values in levels.items()}

@@ -1,0 +1,98 @@
+"""``dre explore``: a map as one page that opens in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dre.cli.data import Device, Force
+from dre.cli.map import DataOfMap, Map
+from dre.cli.wrong_use import refusing
+
+
+def explore(
+    map_: Map,
+    data: DataOfMap = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The page, an .html file.", show_default="MAP with .html")
+    ] = None,
+    colour: Annotated[str | None, typer.Option(help="The column by which points are coloured at first.")] = None,
+    trust: Annotated[
+        bool, typer.Option(help="A column that shows where the map lies: how far each point's neighbours can be trusted.")
+    ] = True,
+    thumbnails: Annotated[bool, typer.Option(help="The images of the rows, where they are images.")] = True,
+    images: Annotated[str | None, typer.Option(help="Rows are images of this size: 28x28, or 32x32x3.")] = None,
+    title: Annotated[str | None, typer.Option(help="What stands above it.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    atlas: Annotated[bool, typer.Option("--atlas", help="Open the map in Embedding Atlas: for millions of points.")] = False,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """One page of HTML to look into a map: it needs no network, and can be passed on.
+
+    Move, zoom, point at a row to see it, colour by any column, search, draw a loop around points and export them. Of a model, a
+    slider goes through its stages: how the recursion moved the points, and what it gave.
+
+    Examples:
+
+    - `dre explore cells.safetensors cells.h5ad:obsm/X_pca`
+
+    - `dre explore fashion.safetensors fashion-mnist:all -o fashion.html --open`
+
+    - `dre explore places.csv cells.csv --colour type`
+
+    - `dre explore digits.safetensors digits --images 8x8`
+
+    - `dre explore places.parquet --atlas`
+    """
+    from dre.cli.map import open_map
+    from dre.explore import explorer, write_page
+    from dre.sinks.writable import check_writable
+
+    if atlas:
+        _atlas(map_, data, device)
+        return
+    target = output if output is not None else Path(map_.split(":")[0]).with_suffix(".html")
+    with refusing():
+        check_writable(target, [".html"], force=force)
+        shape = _size(images)
+    opened = open_map(map_, data, device=device, every_stage=True)
+    shown = explorer(
+        list(zip(opened.titles, opened.stages, strict=True)),
+        title=title or Path(map_).stem,
+        rows=opened.rows,
+        metadata=opened.metadata,
+        names=opened.names,
+        colour=colour,
+        trust=trust,
+        images=thumbnails and (shape or True),
+    )
+    write_page(target, shown)
+    typer.echo(f"{target}, {target.stat().st_size / 1e6:.1f} MB: open it in a browser.")
+    if show:
+        typer.launch(str(target))
+
+
+def _size(said: str | None) -> tuple[int, ...] | None:
+    if said is None:
+        return None
+    parts = said.lower().replace("×", "x").split("x")
+    if len(parts) not in (2, 3) or not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise ValueError(f"--images {said}: expected HEIGHTxWIDTH, such as 28x28, or HEIGHTxWIDTHx3")
+    return tuple(map(int, parts))
+
+
+def _atlas(map_: str, data: str | None, device: str) -> None:
+    import tempfile
+
+    from dre.cli.map import open_map
+    from dre.explore.atlas import atlas_command, show, write_table
+
+    command = atlas_command()
+    opened = open_map(map_, data, device=device)
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "map.parquet")
+        write_table(table, opened.places, opened.metadata, opened.names)
+        show(command, table)

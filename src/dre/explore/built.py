@@ -1,0 +1,91 @@
+"""From places and rows to all that a page shows: columns, scores of every stage, trust in every point, images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dre.explore.columns import COLOURED, Column, column, scale
+from dre.explore.page import Explorer, Stage
+from dre.explore.scores import scores, some_of
+from dre.explore.thumbnails import Shaped, images_of, thumbnails
+from dre.explore.trust import trust_of_points
+from dre.plot.look import TROUBLE
+
+Array = np.ndarray[Any, Any]
+FEWEST = 20  # rows of which scores say something
+PICTURED = 100_000  # rows up to which their images are put into a page
+HELD = 1_000_000  # points up to which a page can be opened with ease
+TRUST = "trust"
+
+
+def explorer(
+    stages: Sequence[tuple[str, Array]],
+    *,
+    title: str,
+    rows: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+    names: Any = None,
+    colour: str | None = None,
+    trust: bool = True,
+    images: bool | tuple[int, ...] = True,
+) -> Explorer:
+    """What `write_page` writes, of maps of the same rows: each with its title, the last one is the map that is seen first.
+
+    ``rows`` are what was mapped: without them there are no scores of trust and no images. ``metadata`` has a value for
+    every row by the names of columns. ``images=(28, 28)`` says that rows are images of this size, where their shape does not.
+    """
+    n = len(stages[-1][1])
+    if n > HELD:
+        raise ValueError(f"{n:,} points are too many for a page, which holds {HELD:,}: pass --atlas, or map some of them")
+    columns = [column(name, values) for name, values in (metadata or {}).items()]
+    colour = _first(colour, columns, trust and rows is not None)
+    enough, some = n >= FEWEST, some_of(n)
+    scored = dense(rows, some) if rows is not None and enough else None
+    classes = next(((each.name, each.values[some]) for each in columns if each.names and len(each.names) > 1), None)
+    made = [Stage(told, places[:, :2], scores(scored, places[some], classes) if enough else {}) for told, places in stages]
+    notes = [f"Scores of {len(some):,} of the points."] if any(stage.scores for stage in made) else []
+    if trust and rows is not None and enough:
+        columns.append(_trust(rows, stages[-1][1]))
+        notes.append(f"{TRUST}: how far a point's neighbours in the last stage are its neighbours in the data; 1 if all are.")
+    pictured = _images(rows, images) if rows is not None and images is not False else None
+    if pictured is not None and n > PICTURED:
+        notes.append(f"The images of more than {PICTURED:,} points would make the page too large to open.")
+        pictured = None
+    said = None if names is None else np.asarray(names).astype(str).tolist()
+    return Explorer(title, made, columns, said, thumbnails(pictured) if pictured is not None else None, colour, notes)
+
+
+def _first(colour: str | None, columns: list[Column], trusted: bool) -> str | None:
+    """The column that was asked for, or one with classes, or any."""
+    names = [*(each.name for each in columns), *([TRUST] if trusted else [])]
+    if colour is not None and colour not in names:
+        raise ValueError(f"--colour {colour}: no such column; there are {', '.join(names) or 'none'}")
+    usable = [each.name for each in columns if each.names and 1 < len(each.names) <= COLOURED]
+    return colour or next(iter([*usable, *names]), None)
+
+
+def _trust(rows: Any, places: Array) -> Column:
+    values = trust_of_points(dense(rows), places)
+    return scale(TRUST, values, list(reversed(TROUBLE)), low=min(float(np.quantile(values, 0.02)), 0.999), high=1.0)
+
+
+def _images(rows: Any, wanted: bool | tuple[int, ...]) -> Shaped | None:
+    return images_of(rows, wanted if isinstance(wanted, tuple) else None)
+
+
+def dense(rows: Any, some: Array | None = None) -> Array:
+    """Rows as vectors of float32: all of them, or those of these numbers."""
+    import torch
+
+    from dre.rows import is_rows, whole
+
+    taken: Any
+    if is_rows(rows):
+        taken = whole(rows) if some is None else rows.take(torch.from_numpy(some)).cpu().numpy()
+    else:
+        taken = rows if some is None else rows[some]
+    found = np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken, dtype=np.float32)
+    return found.reshape(len(found), -1)

@@ -1,0 +1,131 @@
+"""``dre explore``: pages of models and of places, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dre import DRE
+
+X = load_digits().data[:90].astype(np.float32)
+LABELS = load_digits().target[:90]
+Run = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "digits.safetensors"
+    schedule = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
+    DRE(schedule=schedule, random_state=0, device="cpu", verbose=False).fit(X).save(path)
+    return path
+
+
+@pytest.fixture
+def table(dre: Run) -> str:
+    """As a file in the folder in which the command runs."""
+    lines = [",".join([*(f"p{i}" for i in range(64)), "digit"])]
+    lines += [",".join([*(f"{value:g}" for value in row), f"d{label}"]) for row, label in zip(X, LABELS, strict=True)]
+    Path("digits.csv").write_text("\n".join(lines) + "\n")
+    return "digits.csv"
+
+
+def about(path: str) -> dict:
+    found = re.search(r'id="about">(.*)</script>', Path(path).read_text(encoding="utf-8"))
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_a_model_and_its_data_give_every_stage_with_its_scores(dre: Run, model: Path, table: str) -> None:
+    assert dre("explore", model, table, "-o", "map.html", "--images", "8x8", "--device", "cpu") == 0
+    told = about("map.html")
+    assert [stage["title"].split(":")[0] for stage in told["stages"]] == ["stage 0", "stage 1"]
+    assert [name for name, _ in told["stages"][0]["scores"]] == ["trustworthiness", "continuity", "1-NN, digit"]
+    assert [column["name"] for column in told["columns"]] == ["digit", "trust"]
+    assert told["colour"] == "digit"
+    assert told["thumbnails"]["height"] == 8
+    assert told["n"] == 90
+
+
+def test_places_alone_are_enough(dre: Run) -> None:
+    Path("places.csv").write_text("dre1,dre2,type\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(30)))
+    assert dre("explore", "places.csv") == 0
+    told = about("places.html")
+    assert [column["name"] for column in told["columns"]] == ["type"]
+    assert [name for name, _ in told["stages"][0]["scores"]] == ["1-NN, type"]
+
+
+def test_places_with_their_data_have_trust(dre: Run, model: Path, table: str) -> None:
+    assert dre("transform", model, table, "-o", "places.npy") == 0
+    assert dre("explore", "places.npy", table, "-o", "p.html", "--colour", "trust") == 0
+    assert about("p.html")["colour"] == "trust"
+    assert dre("explore", "places.npy", table, "-o", "q.html", "--no-trust") == 0
+    assert [column["name"] for column in about("q.html")["columns"]] == ["digit"]
+
+
+def test_nothing_is_written_over_unless_forced(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("places.npy", np.zeros((30, 2)))
+    Path("places.html").write_text("mine")
+    assert dre("explore", "places.npy") == 2
+    assert "--force" in capsys.readouterr().err
+    assert Path("places.html").read_text() == "mine"
+    assert dre("explore", "places.npy", "--force") == 0
+    assert Path("places.html").read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["places.npy", "-o", "map.png"], ".html"),
+        (["places.npy", "--images", "8by8"], "HEIGHTxWIDTH"),
+        (["places.npy", "--colour", "age"], "no such column"),
+        (["wide.npy"], "not places in two dimensions"),
+        (["places.npy", "digits"], "30 places and DATA 1,347 rows"),
+    ],
+)
+def test_wrong_use_is_told_with_its_remedy(
+    dre: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    np.save("places.npy", np.zeros((30, 2)))
+    np.save("wide.npy", np.zeros((30, 9)))
+    assert dre("explore", *arguments) in (1, 2)
+    told = capsys.readouterr().err
+    assert says in told
+    assert len(told.strip().splitlines()) <= 2
+    assert not list(Path().glob("*.html"))
+
+
+def test_a_model_needs_its_data(dre: Run, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dre("explore", model) in (1, 2)
+    assert "name them too" in capsys.readouterr().err
+
+
+def test_an_atlas_that_is_not_installed_is_told_of(
+    dre: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    np.save("places.npy", np.zeros((30, 2)))
+    assert dre("explore", "places.npy", "--atlas") == 1
+    assert "pip install embedding-atlas" in capsys.readouterr().err
+
+
+def test_an_atlas_is_handed_places_and_columns(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a command of its name that says what it was given: the real one is too heavy to install here."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet
+    Path("bin").mkdir()
+    script = Path("bin/embedding-atlas")
+    read = "import sys; from pyarrow import parquet; t = parquet.read_table(sys.argv[1]); "
+    script.write_text(f"#!{sys.executable}\n{read}open('told', 'w').write(repr((t.column_names, t.num_rows, sys.argv[2:])))\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{Path('bin').resolve()}{os.pathsep}{os.environ['PATH']}")
+    Path("places.csv").write_text("dre1,dre2,type\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(30)))
+    assert dre("explore", "places.csv", "--atlas") == 0
+    assert Path("told").read_text() == repr((["dre1", "dre2", "type"], 30, ["--x", "dre1", "--y", "dre2"]))

@@ -1,0 +1,148 @@
+"""What goes into a page, and how it is packed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from known_page import HOSTILE, known
+
+from dre.explore import Explorer, Stage, explorer, write_page
+from dre.explore.aligned import aligned
+from dre.explore.columns import COLOURED, column
+from dre.explore.page import page
+from dre.explore.thumbnails import images_of, thumbnails
+from dre.explore.trust import trust_of_points
+from dre.metrics import trustworthiness
+
+
+def carried(text: str, name: str) -> bytes:
+    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', text)
+    assert found is not None
+    return gzip.decompress(base64.b64decode(found[1]))
+
+
+def test_places_are_carried_to_a_65535th_of_the_map() -> None:
+    places = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    steps = np.frombuffer(carried(page(Explorer("t", [Stage("s", places)])), "places-0"), "<u2").reshape(2, -1).T
+    side = float(np.ptp(places, axis=0).max())
+    centred = places - (places.max(0) + places.min(0)) / 2
+    assert (steps / 65535 - 0.5) * side == pytest.approx(centred, abs=side / 65535)
+
+
+def test_stages_are_turned_and_sized_as_a_whole_and_nothing_else() -> None:
+    rng = np.random.default_rng(0)
+    last = rng.normal(size=(50, 2))
+    turn = np.array([[0.0, 1.0], [1.0, 0.0]])  # a mirror too
+    noise = rng.normal(size=(50, 2)) * 0.1
+    first = 3.0 * (last + noise) @ turn + 7
+    back, kept = aligned([first, last])
+    assert kept == pytest.approx(last - last.mean(0))
+    apart = lambda places: np.linalg.norm(places[:, None] - places[None], axis=2)  # noqa: E731
+    ratio = apart(back)[np.triu_indices(50, 1)] / apart(first)[np.triu_indices(50, 1)]
+    assert ratio == pytest.approx(ratio[0])
+    assert back == pytest.approx(last - last.mean(0), abs=0.4)
+
+
+def test_nothing_of_a_label_is_html_and_the_policy_names_the_script() -> None:
+    given = known()
+    text = page(explorer(given.pop("stages"), title=HOSTILE, **given))
+    assert "<img" not in text
+    assert text.count("<script>") == 1
+    script = text[text.index("<script>") + 8 : text.rindex("</script>")]
+    told = re.search(r"script-src 'sha256-([^']+)'", text)
+    assert told is not None
+    assert told[1] == base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    about = json.loads(re.search(r'id="about">(.*)</script>', text)[1])  # type: ignore[index]
+    assert about["title"] == HOSTILE
+    assert HOSTILE in json.loads(carried(text, "classes-0"))
+
+
+@pytest.mark.parametrize(
+    ("values", "is_scale", "names"),
+    [
+        (np.array(["b", "a", "b"]), False, ["a", "b"]),
+        (np.array([10, 2, 10]), False, ["2", "10"]),
+        (np.array([True, False]), False, ["False", "True"]),
+        (np.array(["", "x"], dtype=object), False, ["–", "x"]),
+        (np.arange(100), True, None),
+        (np.array([0.5, np.nan, 1.0]), True, None),
+    ],
+)
+def test_what_is_a_class_and_what_a_scale(values: np.ndarray, is_scale: bool, names: list[str] | None) -> None:
+    made = column("c", values)
+    assert (made.is_scale, made.names) == (is_scale, names)
+
+
+def test_of_many_classes_the_largest_have_colours() -> None:
+    values = np.array([f"c{i}" for i in range(400)] + ["large"] * 5 + ["larger"] * 9)
+    made = column("c", values)
+    assert made.names is not None
+    assert made.names[:2] == ["larger", "large"]
+    assert made.colours is not None
+    assert len(set(made.colours)) == COLOURED
+    assert np.array(made.names)[made.values].tolist() == values.tolist()
+
+
+def test_trust_of_many_points_is_near_to_that_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3000, 6)).astype(np.float32)
+    places = rows[:, :2].copy()
+    places[:300] = rng.permutation(places[:300])  # these lie
+    exact = trustworthiness(rows, places, per_point=True)
+    assert trust_of_points(rows, places) == pytest.approx(exact, abs=1e-6)
+    monkeypatch.setattr("dre.explore.trust.WHOLE", 100)
+    monkeypatch.setattr("dre.explore.trust.OTHERS", 1000)
+    coarse = trust_of_points(rows, places)
+    assert coarse.shape == (3000,)
+    assert np.corrcoef(coarse, exact)[0, 1] > 0.5
+    assert coarse[:300].mean() < coarse[300:].mean() - 0.1
+
+
+def test_images_of_every_layout_are_seen_as_such() -> None:
+    for shape in ((4, 5, 6), (4, 5, 6, 3), (4, 3, 5, 6), (4, 1, 5, 6)):
+        found = images_of(np.zeros(shape, np.uint8))
+        assert found is not None
+        assert found.stretch(0, 2).shape[:3] == (2, 5, 6)
+    assert images_of(np.zeros((4, 30))) is None
+    flat = images_of(np.arange(120.0).reshape(4, 30), (5, 6))
+    assert flat is not None
+    assert flat.stretch(1, 2).shape == (1, 5, 6)
+    with pytest.raises(ValueError, match="no images of 7 × 7"):
+        images_of(np.zeros((4, 30)), (7, 7))
+
+
+def test_large_images_are_made_small_and_share_sheets() -> None:
+    images = images_of(np.full((1100, 96, 48, 3), 128, np.uint8))
+    assert images is not None
+    made = thumbnails(images)
+    assert (made.width, made.height, len(made.sheets)) == (24, 48, 2)
+    assert all(sheet.startswith("data:image/webp;base64,") for sheet in made.sheets)
+
+
+@pytest.mark.parametrize(
+    ("stage", "says"),
+    [(np.zeros((5, 3)), "shape"), (np.full((5, 2), np.nan), "finite")],
+)
+def test_what_can_not_be_shown_is_refused(stage: np.ndarray, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Explorer("t", [Stage("s", stage)])
+
+
+def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.explore.page.page", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_page(tmp_path / "p.html", Explorer("t", [Stage("s", np.zeros((5, 2)))]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_point_and_points_in_one_place_can_be_shown(tmp_path: Path) -> None:
+    for n in (1, 3):
+        write_page(tmp_path / f"{n}.html", explorer([("s", np.zeros((n, 2), np.float32))], title="t"))
+        assert (tmp_path / f"{n}.html").stat().st_size > 10_000
