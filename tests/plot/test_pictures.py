@@ -86,7 +86,9 @@ def test_too_many_classes_are_not_named() -> None:
 def test_numbers_with_many_values_get_a_scale_of_colours() -> None:
     axis = plot.scatter(Y, X[:, 5])
     assert len(axis.figure.axes) == 2
-    assert np.array_equal(axis.collections[0].get_array(), X[:, 5])
+    (dots,) = axis.collections
+    drawn = {tuple(place): value for place, value in zip(np.round(dots.get_offsets(), 9), dots.get_array(), strict=True)}
+    assert drawn == {tuple(np.round(place, 9)): value for place, value in zip(Y, X[:, 5], strict=True)}
 
 
 def test_a_map_with_a_hole_is_refused() -> None:

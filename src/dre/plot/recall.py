@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.look import FAINT, class_colours, one_axis, plain
+from dre.plot.look import Style, class_colours, one_axis, plain, style_of
 
 
-def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None) -> Any:
+def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None, style: str | Style = "light") -> Any:
     """Draw what ``neighbor_recall(X, Y)`` gave, or several by name, {"PCA": …, "DRE": …}. Gives the axes.
 
     With ``n``, the number of rows, also what a random map would have.
@@ -18,7 +18,8 @@ def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None
     >>> axes = recall({"a map": [0.5, 0.4, 0.3]}, n=1000)
     """
     named = curves if isinstance(curves, Mapping) else {"": curves}
-    axis = one_axis(ax)
+    look = style_of(style)
+    axis = one_axis(ax, style=look)
     longest = 0
     for (name, curve), colour in zip(named.items(), class_colours(max(1, len(named))), strict=False):
         values = np.asarray(curve)
@@ -29,11 +30,11 @@ def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None
         _name(axis, name, len(values), values[-1], colour)
     if n is not None:
         k = np.arange(1, longest + 1)
-        axis.plot(k, k / (n - 1), color=FAINT, linewidth=1, linestyle="--")
-        _name(axis, "at random", longest, longest / (n - 1), FAINT)
+        axis.plot(k, k / (n - 1), color=look.faint, linewidth=1, linestyle="--")
+        _name(axis, "at random", longest, longest / (n - 1), look.faint)
     axis.set_xscale("log")
     axis.set_ylim(bottom=0)
-    plain(axis, title or "neighbours that the map kept", "number of neighbours k", "recall of the k nearest")
+    plain(axis, title or "neighbours that the map kept", "number of neighbours k", "recall of the k nearest", look)
     axis.set_xticks([k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= longest], minor=False)
     axis.set_xticks([], minor=True)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -1,4 +1,4 @@
-"""A map: one dot per row, coloured by its class."""
+"""A map: one dot per row, coloured by its class or by a value; with names, or with the images that were mapped."""
 
 from __future__ import annotations
 
@@ -7,39 +7,60 @@ from typing import Any
 import numpy as np
 
 from dre.inputs import check_array
-from dre.metrics.labels import named_codes
-from dre.plot.look import FAINT, INK, PAPER, bare, class_colours, one_axis, size_of
+from dre.notation import unknown
+from dre.plot.colouring import DISTINCT, Classes, Scale, colouring
+from dre.plot.dots import draw_dots
+from dre.plot.look import Style, bare, one_axis, scale_colours, settle, style_of
+from dre.plot.names import list_names, write_names
+from dre.plot.palette import MOST
+from dre.plot.shaded import bar
+from dre.plot.thumbnails import draw_images
 
-NAMED_UP_TO = 30  # classes whose names are written into the map
+NAMED_UP_TO = DISTINCT  # classes whose names are written into the map
+NAMES = ("auto", "labels", "legend", "none")
 
 
-def scatter(Y: Any, labels: Any = None, *, title: str = "", ax: Any = None) -> Any:
+def scatter(
+    Y: Any,
+    labels: Any = None,
+    *,
+    title: str = "",
+    ax: Any = None,
+    style: str | Style = "light",
+    names: str = "auto",
+    images: Any = None,
+    size: float = 5.2,
+) -> Any:
     """Draw a map Y (n, 2); with labels in colours, each name at the heart of its class. Gives the axes.
 
-    Labels that are numbers with many different values, such as the expression of a gene, get a scale of colours.
+    Labels that are numbers with many different values, such as the expression of a gene, get a scale of colours; rows without
+    a label are grey. Up to 100,000 rows are dots; more are counted in pixels, which needs datashader.
 
     >>> import numpy as np
     >>> axes = scatter(np.random.default_rng(0).normal(size=(20, 2)), ["a", "b"] * 10)
-    >>> [text.get_text() for text in axes.texts]
+    >>> sorted(text.get_text() for text in axes.texts)
     ['a', 'b']
+
+    ``style`` is "light" or "dark". ``names``: "labels" in the map, of those classes that have room; a "legend" beside it, for
+    up to 150; "none"; "auto" writes labels, or where some have no room a legend, unless the axes are ``ax``. ``images``
+    (n, h, w), (n, h, w, c) or (n, c, h, w), one per row, are drawn where they lie, as many as fit without covering each other.
+    ``size`` is the side of the map in inches, where there is no ``ax``.
     """
-    places = flat(Y)
-    axis = one_axis(ax, 5.2, 5.2)
-    dots = {"s": size_of(len(places)), "linewidths": 0, "rasterized": len(places) > 5000}
-    if labels is None:
-        axis.scatter(*places.T, color=FAINT, **dots)
-    elif _is_a_scale(labels):
-        values = np.asarray(labels, dtype=float)
-        shown = axis.scatter(*places.T, c=values, cmap="viridis", **dots)
-        axis.figure.colorbar(shown, ax=axis, shrink=0.6, pad=0.02).outline.set_visible(False)
-    else:
-        names, codes = named_codes(labels, len(places))
-        colours = class_colours(len(names))
-        shuffled = np.random.default_rng(0).permutation(len(places))  # so that no class hides the others
-        axis.scatter(*places[shuffled].T, c=[colours[code] for code in codes[shuffled]], alpha=0.8, **dots)
-        if len(names) <= NAMED_UP_TO:
-            _write(axis, places, names, codes, colours)
-    bare(axis, title)
+    if names not in NAMES:
+        raise ValueError(unknown("names", str(names), list(NAMES)))
+    places, look = flat(Y), style_of(style)
+    coloured = colouring(labels, len(places))
+    axis = one_axis(ax, size, size, style=look)
+    axis.update_datalim(places)
+    bare(axis, title, look, margin=0.04 if images is None else 0.07)
+    if isinstance(coloured, Scale):
+        _scale_beside(axis, coloured, look)
+    settle(axis)
+    draw_dots(axis, places, coloured, look)
+    if images is not None:
+        draw_images(axis, places, images, coloured, look)
+    if isinstance(coloured, Classes):
+        _name(axis, places, coloured, look, names, own=ax is None, hidden=images is not None)
     return axis
 
 
@@ -51,23 +72,20 @@ def flat(Y: Any) -> np.ndarray[Any, Any]:
     return places
 
 
-def _is_a_scale(labels: Any) -> bool:
-    values = np.asarray(labels)
-    return values.dtype.kind == "f" and len(np.unique(values)) > NAMED_UP_TO
+def _name(axis: Any, places: Any, classes: Classes, style: Style, names: str, *, own: bool, hidden: bool) -> None:
+    """``hidden``: there are images in the map, which names would cover; they have frames in the colours of the legend."""
+    choose, count = names == "auto", len(classes.names)
+    wanted = names == "labels" or (choose and count <= NAMED_UP_TO and not hidden)
+    texts = write_names(axis, places, classes, style) if wanted else []
+    if names == "legend" or (choose and own and len(texts) < count <= MOST):
+        for text in texts:
+            text.remove()
+        list_names(axis, classes, style, widen=own)
 
 
-def _write(axis: Any, places: Any, names: Any, codes: Any, colours: list[Any]) -> None:
-    from matplotlib.patheffects import withStroke
+def _scale_beside(axis: Any, scale: Scale, style: Style) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
 
-    outline = [withStroke(linewidth=3, foreground=PAPER)]
-    for code, name in enumerate(names):
-        x, y = _heart(places[codes == code])
-        colour = [0.75 * part for part in colours[code][:3]] if len(names) > 1 else INK
-        axis.text(x, y, str(name), ha="center", va="center", weight="bold", fontsize=11, color=colour, path_effects=outline)
-
-
-def _heart(places: Any, sample: int = 500) -> Any:
-    """The point of a class that has the others of it nearest: a mean may lie where there is none of it."""
-    some = places[:: max(1, len(places) // sample)]
-    apart = np.sqrt(((some[:, None] - some[None]) ** 2).sum(2))
-    return some[np.median(apart, axis=1).argmin()]
+    shown = ScalarMappable(Normalize(scale.least, scale.most), scale_colours(style))
+    bar(shown, axis, "", beyond=scale.beyond, style=style)

@@ -8,12 +8,12 @@ import numpy as np
 
 from dre.metrics.recall import neighbor_agreement
 from dre.metrics.stability import laid_over, procrustes_distance
-from dre.plot.look import bare, panels
+from dre.plot.look import Style, bare, panels, style_of
 from dre.plot.scatter import flat
-from dre.plot.shaded import key_of, shaded
+from dre.plot.shaded import bar, shaded
 
 
-def stability(A: Any, B: Any, *, k: int = 15) -> Any:
+def stability(A: Any, B: Any, *, k: int = 15, style: str | Style = "light") -> Any:
     """Draw two maps side by side, the second turned to lie over the first, coloured by how far a point moved. Gives the figure.
 
     >>> import numpy as np
@@ -24,10 +24,11 @@ def stability(A: Any, B: Any, *, k: int = 15) -> Any:
     distance, agreement = procrustes_distance(A, B), neighbor_agreement(A, B, k=k)
     spread = np.sqrt(((first - first.mean(0)) ** 2).sum(1).mean())
     moved = np.sqrt(((first - second) ** 2).sum(1)) / spread
-    figure, axes = panels(2, 5.6, 5.4)
+    look = style_of(style)
+    figure, axes = panels(2, 5.6, 5.4, style=look)
     titles = ("first map\n", f"second, laid over it\nProcrustes distance {distance:.3f}, neighbours in common {agreement:.3f}")
     for axis, places, title in zip(axes, (first, second), titles, strict=True):
-        dots = shaded(axis, places, moved, best=0.0, worst=max(0.05, float(np.quantile(moved, 0.98))))
-        bare(axis, title)
-    key_of(dots, axes, "moved, in spreads of the map", beyond="max")
+        dots = shaded(axis, places, moved, best=0.0, worst=max(0.05, float(np.quantile(moved, 0.98))), style=look)
+        bare(axis, title, look)
+    bar(dots, axes, "moved, in spreads of the map", beyond="max", style=look)
     return figure
