@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ FEWEST = 20  # rows of which scores say something
 PICTURED = 100_000  # rows up to which their images are put into a page
 HELD = 1_000_000  # points up to which a page can be opened with ease
 TRUST = "trust"
+GLOWING = ["#ff5a52", "#f9894b", "#c79a63", "#5c5f68", "#3a3e48"]  # on a dark ground: what lies is bright, the rest recedes
 
 
 def explorer(
@@ -69,7 +71,9 @@ def _first(colour: str | None, columns: list[Column], trusted: bool) -> str | No
 
 def _trust(rows: Any, places: Array) -> Column:
     values = trust_of_points(dense(rows), places)
-    return scale(TRUST, values, list(reversed(TROUBLE)), low=min(float(np.quantile(values, 0.02)), 0.999), high=1.0)
+    low = min(float(np.quantile(values, 0.02)), 0.999)
+    made = scale(TRUST, values, list(reversed(TROUBLE)), low=low, high=1.0)
+    return replace(made, dark=GLOWING, low_on_top=True)
 
 
 def _images(rows: Any, wanted: bool | tuple[int, ...]) -> Shaped | None:

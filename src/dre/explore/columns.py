@@ -28,6 +28,8 @@ class Column:
     colours: list[str] | None = None  # of the first classes, or from the low end of a scale to its high end
     low: float = 0.0
     high: float = 1.0
+    dark: list[str] | None = None  # the colours on a dark ground, where they are others
+    low_on_top: bool = False  # whether points with low values are drawn over the others
 
     @property
     def is_scale(self) -> bool:
@@ -35,8 +37,9 @@ class Column:
 
     def about(self) -> dict[str, Any]:
         """What a page needs beside the values."""
-        ends = {"low": self.low, "high": self.high} if self.is_scale else {}
-        return {"name": self.name, "type": self.values.dtype.name, "scale": self.is_scale, "colours": self.colours, **ends}
+        ends = {"low": self.low, "high": self.high, "lowOnTop": self.low_on_top} if self.is_scale else {}
+        colours = {"colours": self.colours, "dark": self.dark or self.colours}
+        return {"name": self.name, "type": self.values.dtype.name, "scale": self.is_scale, **colours, **ends}
 
 
 def column(name: str, values: Any) -> Column:

@@ -22,6 +22,9 @@ function ramp(stops) {
   });
 }
 
+const isDark = () => document.documentElement.classList.contains("dark");
+const coloursOf = (column) => (isDark() ? column.dark : column.colours);
+
 function classColours(column) {
   return column.names.map((_, code) => (code < column.colours.length ? bgr(column.colours[code]) : GREY));
 }
@@ -29,10 +32,19 @@ function classColours(column) {
 function colourBy(column) {
   colouredBy = column;
   picked = null;
+  order = shuffled;
+  if (column && column.lowOnTop) order = shuffled.slice().sort((a, b) => column.values[b] - column.values[a]);
+  tintAll();
+  showLegend();
+  standOut();
+}
+
+function tintAll() {
+  const column = colouredBy;
   if (!column) {
     tint.fill(bgr("#2f6fb3"));
   } else if (column.scale) {
-    const table = ramp(column.colours), step = 255 / (column.high - column.low);
+    const table = ramp(coloursOf(column)), step = 255 / (column.high - column.low);
     for (let i = 0; i < n; i++) {
       const at = (column.values[i] - column.low) * step;
       tint[i] = Number.isNaN(at) ? GREY : table[Math.max(0, Math.min(255, Math.round(at)))];
@@ -41,8 +53,6 @@ function colourBy(column) {
     const table = classColours(column);
     for (let i = 0; i < n; i++) tint[i] = table[column.values[i]];
   }
-  showLegend();
-  standOut();
 }
 
 function showLegend() {
@@ -53,7 +63,7 @@ function showLegend() {
   if (column.scale) {
     const bar = document.createElement("div"), ends = document.createElement("div");
     bar.className = "ramp";
-    bar.style.background = `linear-gradient(to right, ${column.colours.join(", ")})`;
+    bar.style.background = `linear-gradient(to right, ${coloursOf(column).join(", ")})`;
     ends.className = "ends";
     for (const end of [column.low, column.high]) {
       const told = document.createElement("span");

@@ -5,17 +5,18 @@ const now = { x: null, y: null }; // places as they are drawn
 const tint = new Uint32Array(n); // 0xBBGGRR
 let lit = null; // which points stand out, where some do
 // An order without order: no class hides the others.
-const order = (() => {
-  const shuffled = Uint32Array.from({ length: n }, (_, i) => i);
+const shuffled = (() => {
+  const numbers = Uint32Array.from({ length: n }, (_, i) => i);
   let seed = 12345;
   for (let i = n - 1; i > 0; i--) {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-    const j = seed % (i + 1), held = shuffled[i];
-    shuffled[i] = shuffled[j];
-    shuffled[j] = held;
+    const j = seed % (i + 1), held = numbers[i];
+    numbers[i] = numbers[j];
+    numbers[j] = held;
   }
-  return shuffled;
+  return numbers;
 })();
+let order = shuffled;
 
 function resize() {
   const box = canvas.parentElement.getBoundingClientRect();

@@ -21,6 +21,10 @@ function setTheme(dark) {
   const style = getComputedStyle(document.documentElement);
   ground = (0xff000000 | bgr(style.getPropertyValue("--paper").trim())) >>> 0;
   faint = bgr(style.getPropertyValue("--faint").trim());
+  if (colouredBy && colouredBy.scale) {
+    tintAll();
+    showLegend();
+  }
   redraw();
 }
 
