@@ -18,7 +18,7 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", show_default=False, help="Tables, figures and claims, such as table-1, figures; all without."
+            metavar="NAME", show_default=False, help="Tables, figures and claims, such as table-1, figures; all without."
         ),
     ] = None,
     quick: Annotated[
@@ -53,9 +53,9 @@ def bench(
         bool, typer.Option("--report-only", help="Write the report from the records that are there.")
     ] = False,
 ) -> None:
-    """Measure the tables, figures and claims of the paper, and write a report.
+    """Measure the tables, figures and claims of the paper again.
 
-    What is done already is not done again: stop it when you like, and call it again.
+    Writes a report on them. What is done already is not done again: stop it when you like, and call it again.
 
     **Examples:**
 

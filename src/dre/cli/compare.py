@@ -39,7 +39,7 @@ def compare(
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Which method makes the best map of your data? Fit several, side by side.
+    """Fit several methods to your data, and see them side by side.
 
     All learn from the same rows, and are scored on the same held-out ones. Prints a table of scores and seconds, and draws the
     maps; that of dre also as it was before its recursion. A method that fails, or is not installed, is named, and the others
@@ -55,7 +55,7 @@ def compare(
 
     - `dre compare digits --labels digit --methods pca,umap,dre,parametric-tsne`
 
-    - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5 --seed 1`
+    - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5`
     """
     from dre.bench.compare import check_methods, check_split, usual_methods
     from dre.bench.compare import compare as run

@@ -11,7 +11,7 @@ from dre.train import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBega
 # A line that is not overwritten in place, as in a log file, is drawn rarely.
 SECONDS_BETWEEN = {True: 0.1, False: 10.0}
 WORTH_SAYING = 10_000  # rows from which the neighbours take seconds
-FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+FORMAT = "{desc} |{bar}| {elapsed}<{remaining}{postfix}"  # no percentage: there is the epoch, and a line has 80 columns
 
 
 def someone_watches() -> bool:

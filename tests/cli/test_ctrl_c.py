@@ -1,0 +1,136 @@
+"""Ctrl-C, pressed in a real process: what was learned is kept or nothing is, and no file is left half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dre import DRE
+
+X = load_digits().data.astype(np.float32)
+LONG = ["--schedule", "x: gaussian(5) -> kl * 100000", "--seed", "0", "--device", "cpu"]
+
+# Says on stdout when it is in the middle of it, so that the test need not guess.
+IN_FIT = """
+from dre.train import Tick
+def tell(event, seen=[]):
+    seen.append(isinstance(event, Tick))
+    if sum(seen) == 30 and seen[-1]:
+        print("now", flush=True)
+import dre.estimator
+shown = dre.estimator.DRE._shown
+dre.estimator.DRE._shown = lambda self: [*shown(self), tell]
+"""
+IN_A_LONG_STEP = IN_FIT.replace("flush=True)", "flush=True); time.sleep(60)")
+BEFORE_THE_FIRST_STEP = """
+import time
+import dre.scaling
+def of(X, device):
+    print("now", flush=True)
+    time.sleep(60)
+dre.scaling.Scaling.of = of
+"""
+IN_TRANSFORM = """
+import dre.cli.transform, dre.estimator, time
+sys.modules["dre.cli.transform"].PIECE = 100
+transform = dre.estimator.DRE.transform
+def slowly(self, X, stage=None, seen=[]):
+    seen.append(1)
+    if len(seen) == 5:
+        print("now", flush=True)
+    if len(seen) >= 5:
+        time.sleep(60)
+    return transform(self, X, stage=stage)
+dre.estimator.DRE.transform = slowly
+"""
+IN_SAVE = """
+import time, dre.archive
+save = dre.archive.save_file
+def half(tensors, path, header):
+    save(tensors, path, header)
+    print("now", flush=True)
+    time.sleep(60)
+dre.archive.save_file = half
+"""
+
+
+def pressed(folder: Path, prepared: str, *arguments: str, times: int = 1) -> subprocess.CompletedProcess[str]:
+    """The command, with Ctrl-C once it said "now"."""
+    program = f"import sys, time\n{prepared}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("DRE_DEBUG", None)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "now\n", process.communicate()
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5 if times > 1 else 0)  # two at once would be one
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    return subprocess.CompletedProcess([], process.returncode, out, err)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_fit_ends_early_and_keeps_what_was_learned(folder: Path) -> None:
+    done = pressed(folder, IN_FIT, "fit", "x.npy", "-o", "m.safetensors", "--embedding", "y.npy", *LONG)
+    assert done.returncode == 0
+    assert "dre: fit was interrupted in stage 0 of 1 (x), epoch " in done.stderr
+    assert "The model is in m.safetensors" in done.stdout
+    assert files(folder) == ["m.safetensors", "x.npy", "y.npy"]
+    again = DRE.load(folder / "m.safetensors").transform(X)
+    places = np.load(folder / "y.npy")
+    assert np.allclose(again, places, atol=1e-4 * np.ptp(places))
+
+
+@pytest.mark.parametrize("before", [None, b"as it was"])
+@pytest.mark.parametrize(("prepared", "times"), [(BEFORE_THE_FIRST_STEP, 1), (IN_A_LONG_STEP, 2)], ids=["too early", "twice"])
+def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, prepared: str, times: int, before: bytes | None) -> None:
+    if before is not None:
+        (folder / "m.safetensors").write_bytes(before)
+    there = files(folder)
+    done = pressed(folder, prepared, "fit", "x.npy", "-o", "m.safetensors", "--force", *LONG, times=times)
+    assert done.returncode == 130
+    assert "stopped by Ctrl-C" in done.stderr
+    assert files(folder) == there
+    if before is not None:
+        assert (folder / "m.safetensors").read_bytes() == before
+
+
+def test_a_model_is_saved_whole_or_not_at_all(folder: Path) -> None:
+    short = ["--schedule", "x: gaussian(5) -> kl * 1", "--device", "cpu"]
+    done = pressed(folder, IN_SAVE, "fit", "x.npy", "-o", "m.safetensors", *short)
+    assert done.returncode == 130
+    assert files(folder) == ["x.npy"]
+
+
+@pytest.mark.parametrize("out", ["y.npy", "y.csv", "y.tsv.gz", "y.parquet"])
+def test_places_are_written_whole_or_not_at_all(folder: Path, out: str) -> None:
+    DRE(schedule="x: gaussian(5) -> kl * 1", random_state=0, device="cpu").fit(X).save(folder / "m.safetensors")
+    done = pressed(folder, IN_TRANSFORM, "transform", "m.safetensors", "x.npy", "-o", out)
+    assert done.returncode == 130
+    assert "stopped by Ctrl-C" in done.stderr
+    assert files(folder) == ["m.safetensors", "x.npy"]
