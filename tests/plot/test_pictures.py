@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -18,13 +16,6 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 6)) + 4 * RNG.integers(3, size=120)[:, None]
 Y = X[:, :2]
 LABELS = np.array(["mouse", "fly", "yeast"])[(X.sum(1) > 24).astype(int) + (X.sum(1) > 48)]
-
-
-@pytest.fixture(autouse=True)
-def without_a_screen() -> Iterator[None]:
-    mpl.use("Agg")
-    yield
-    plt.close("all")
 
 
 def test_where_it_lies_shows_every_point_once_in_each_panel_and_the_worst_last() -> None:

@@ -37,15 +37,18 @@ def app() -> typer.Typer:
     """All commands, in the order in which one needs them."""
     from dre.cli.bench import bench
     from dre.cli.compare import compare
+    from dre.cli.demo import demo
     from dre.cli.evaluate import evaluate
+    from dre.cli.explore import explore
     from dre.cli.fit import fit
     from dre.cli.info import info
+    from dre.cli.plot import plot
     from dre.cli.start import start
     from dre.cli.transform import transform
 
     panels: dict[str, list[Callable[..., None]]] = {
-        "From data to a map": [fit, transform, info],
-        "Look at it": [],
+        "From data to a map": [demo, fit, transform, info],
+        "Look at it": [explore, plot],
         "Judge it": [evaluate, compare, bench],
     }
     made = typer.Typer(

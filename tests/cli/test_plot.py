@@ -1,0 +1,200 @@
+"""Every kind of picture from a model or from places, coloured as asked, whole or not there; wrong use is said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+
+Run = Callable[..., int]
+BEGINS = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+X = load_digits().images[:90].astype(np.float32)
+LABELS = load_digits().target[:90]
+SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from dre import DRE
+
+    path = tmp_path_factory.mktemp("model") / "m.safetensors"
+    DRE(schedule=SCHEDULE, random_state=0, device="cpu").fit(X.reshape(90, 64)).save(path)
+    return path
+
+
+@pytest.fixture
+def here(dre: Run, model: Path) -> Run:
+    """The command, in a folder with a model, its rows in several forms, and places with columns beside them."""
+    Path("m.safetensors").write_bytes(model.read_bytes())
+    np.save("x.npy", X.reshape(90, 64))
+    np.save("images.npy", X)
+    np.save("y.npy", np.random.default_rng(0).normal(size=(90, 2)).astype(np.float32))
+    lines = [f"{i},{i % 7},{i / 7:.3f},{'' if i % 5 == 0 else 'ab'[i % 2]},row{i}" for i in range(90)]
+    Path("places.csv").write_text("\n".join(["dre1,dre2,depth,type,name", *lines]))
+    head = ",".join([*(f"p{i}" for i in range(64)), "digit"])
+    rows = [",".join([*map(str, row), str(y)]) for row, y in zip(X.reshape(90, 64).tolist(), LABELS, strict=True)]
+    Path("x.csv").write_text("\n".join([head, *rows]))
+    Path("labels.txt").write_text("\n".join(f"digit {y}" for y in LABELS))
+    return dre
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The figures that were written."""
+    kept: list[Any] = []
+    real = Figure.savefig
+
+    def spied(self: Any, *given: Any, **named: Any) -> None:
+        kept.append(self)
+        real(self, *given, **named)
+
+    monkeypatch.setattr(Figure, "savefig", spied)
+    return kept
+
+
+@pytest.mark.parametrize("suffix", list(BEGINS))
+@pytest.mark.parametrize("kind", ["map", "stages", "shepard", "lies", "history"])
+def test_every_kind_in_every_format(here: Run, kind: str, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here("plot", "m.safetensors", "x.npy", "--kind", kind, "-o", f"a{suffix}") == 0
+    assert Path(f"a{suffix}").read_bytes().startswith(BEGINS[suffix])
+    assert f"a{suffix}" in capsys.readouterr().out
+
+
+def test_the_picture_is_called_as_the_map_and_by_its_kind(here: Run) -> None:
+    assert here("plot", "places.csv") == 0
+    assert here("plot", "m.safetensors", "--kind", "history") == 0
+    assert Path("places.png").exists()
+    assert Path("m-history.png").exists()
+
+
+def names(figure: Any) -> set[str]:
+    return {text.get_text() for legend in figure.legends for text in legend.get_texts()}
+
+
+def test_colours_are_a_column_of_the_places_a_file_or_none(here: Run, drawn: list[Any]) -> None:
+    assert here("plot", "places.csv", "--colour", "type", "--names", "legend", "-o", "a.png") == 0
+    assert names(drawn[-1]) == {"a", "b", "no label"}
+    assert here("plot", "places.csv", "--colour", "depth", "-o", "b.png") == 0
+    assert len(drawn[-1].axes) == 2, "a scale has a bar"
+    assert here("plot", "y.npy", "--colour", "labels.txt", "--names", "legend", "-o", "c.png") == 0
+    assert names(drawn[-1]) == {f"digit {i}" for i in range(10)}
+    assert here("plot", "places.csv", "--colour", "none", "--names", "legend", "-o", "d.png") == 0
+    assert len(drawn[-1].axes) == 1
+    assert not names(drawn[-1])
+
+
+def test_without_a_word_on_colours_it_is_the_first_column_that_tells_rows_apart(
+    here: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{i},{i % 7},row{i},same,{'ab'[i % 2]}" for i in range(90)]
+    Path("z.csv").write_text("\n".join(["dre1,dre2,id,all,type", *lines]))
+    assert here("plot", "z.csv", "-o", "a.png") == 0
+    assert "coloured by type" in capsys.readouterr().out
+
+
+def test_a_column_that_was_no_feature_is_none_in_the_picture_either(here: Run, drawn: list[Any]) -> None:
+    assert here("plot", "m.safetensors", "x.csv", "--colour", "digit", "--names", "legend", "-o", "a.png") == 0
+    assert names(drawn[-1]) == {str(i) for i in range(10)}
+
+
+def test_a_column_that_is_a_feature_stays_one(here: Run, drawn: list[Any]) -> None:
+    Path("f.csv").write_text("\n".join(line.rpartition(",")[0] for line in Path("x.csv").read_text().splitlines()))
+    assert here("plot", "m.safetensors", "f.csv", "--colour", "p20", "-o", "a.png") == 0
+    assert here("plot", "m.safetensors", "x.npy", "--colour", "none", "-o", "b.png") == 0
+    a, b = (np.sort(np.concatenate([dots.get_offsets() for dots in each.axes[0].collections]), axis=0) for each in drawn)
+    assert np.allclose(a, b, atol=1e-4)
+
+
+def test_the_options_reach_the_picture(here: Run, drawn: list[Any]) -> None:
+    assert (
+        here("plot", "y.npy", "images.npy", "--thumbnails", "--style", "dark", "--title", "t", "--size", 4, "-o", "a.png") == 0
+    )
+    axis = drawn[-1].axes[0]
+    assert axis.images
+    assert axis.get_title() == "t"
+    assert drawn[-1].get_figwidth() == 4
+    assert sum(drawn[-1].get_facecolor()[:3]) < 0.5
+
+
+def test_stages_are_panels_with_scores(here: Run, drawn: list[Any]) -> None:
+    assert here("plot", "m.safetensors", "x.npy", "--kind", "stages", "--colour", "labels.txt") == 0
+    assert [axis.get_title() for axis in drawn[-1].axes] == ["stage 0 · x", "stage 1 · h1"]
+    assert all("1-NN" in axis.get_xlabel() and "trustworthiness" in axis.get_xlabel() for axis in drawn[-1].axes)
+
+
+def test_what_speaks_of_some_of_the_rows_says_so(here: Run, drawn: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.plot.sample.some_of", lambda n: np.arange(50))
+    assert here("plot", "y.npy", "x.npy", "--kind", "lies", "-o", "a.png") == 0
+    assert drawn[-1].get_supxlabel() == "of 50 of 90 rows"
+    assert here("plot", "y.npy", "x.npy", "--kind", "shepard", "-o", "b.png") == 0
+    assert "of 50 of 90 rows" in drawn[-1].axes[0].get_title()
+
+
+WRONG = {
+    "a kind that there is none of": (["m.safetensors", "x.npy", "--kind", "foo"], "--kind"),
+    "a style that there is none of": (["y.npy", "--style", "grey"], "--style"),
+    "names of another kind": (["y.npy", "--names", "some"], "--names"),
+    "no map": ([], "MAP"),
+    "a map that is not there": (["no.npy"], "no.npy"),
+    "a model without rows": (["m.safetensors"], "m.safetensors rows.csv"),
+    "stages of places": (["y.npy", "--kind", "stages"], "dre fit"),
+    "history of places": (["y.npy", "--kind", "history"], "dre fit"),
+    "lies without rows": (["y.npy", "--kind", "lies"], "behind MAP"),
+    "other rows": (["y.npy", "short.npy", "--kind", "lies"], "rows that were mapped"),
+    "a colour from nowhere": (["places.csv", "--colour", "species"], "columns: depth, type, name"),
+    "labels of other rows": (["y.npy", "--colour", "short.txt"], "one label for each row"),
+    "thumbnails of vectors": (["y.npy", "x.npy", "--thumbnails"], "needs images"),
+    "thumbnails of nothing": (["y.npy", "--thumbnails"], "behind MAP"),
+    "another format": (["y.npy", "-o", "a.bmp"], ".png, .svg, .pdf"),
+    "a folder that is not there": (["y.npy", "-o", "no/a.png"], "make it"),
+    "a picture that is there": (["y.npy", "-o", "there.png"], "--force"),
+    "a size that is none": (["y.npy", "--size", "0"], "--size"),
+}
+
+
+@pytest.mark.parametrize("case", list(WRONG))
+def test_wrong_use_ends_with_2_and_leaves_nothing(here: Run, capsys: pytest.CaptureFixture[str], case: str) -> None:
+    arguments, remedy = WRONG[case]
+    np.save("short.npy", X[:7].reshape(7, 64))
+    Path("short.txt").write_text("a\nb")
+    Path("there.png").write_text("mine")
+    before = sorted(Path().iterdir())
+    assert here("plot", *arguments) == 2
+    told = capsys.readouterr()
+    assert remedy in told.err + told.out
+    assert "Traceback" not in told.err
+    assert sorted(Path().iterdir()) == before
+    assert Path("there.png").read_text() == "mine"
+
+
+def test_force_writes_over_a_picture(here: Run) -> None:
+    Path("there.png").write_text("mine")
+    assert here("plot", "y.npy", "-o", "there.png", "--force") == 0
+    assert Path("there.png").read_bytes().startswith(BEGINS[".png"])
+
+
+def test_stopping_leaves_no_part_of_a_picture(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(self: object, part: Path, **named: object) -> None:
+        Path(part).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Figure, "savefig", stopped)
+    before = sorted(Path().iterdir())
+    assert here("plot", "y.npy", "-o", "a.png") == 130
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_map_of_three_dimensions_fails_with_a_remedy(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("three.npy", np.zeros((9, 3)))
+    assert here("plot", "three.npy", "-o", "a.png") != 0
+    assert "pass two of its columns" in capsys.readouterr().err
+
+
+def test_the_help_has_examples(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here("plot", "--help") == 0
+    assert capsys.readouterr().out.count("dre plot ") >= 5
