@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dre.sinks import Embedding, check_writable, formats, open_sink
+from dre.sinks import Embedding, check_writable, formats, open_sink, whole_file
 from dre.sources import open_source
 
 PLACES = np.random.default_rng(0).normal(size=(23, 3)).astype(np.float32)
@@ -97,3 +98,37 @@ def test_what_can_not_be_written_is_said_before_anything_is_computed(tmp_path: P
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(ValueError, match=message):
         check_writable(tmp_path / name)
+
+
+def test_a_name_says_what_is_written_and_other_names_are_refused_with_one_that_would_do(tmp_path: Path) -> None:
+    assert check_writable(tmp_path / "map.TSV.gz") == ".tsv.gz"
+    assert check_writable(tmp_path / "m.safetensors", [".safetensors"]) == ".safetensors"
+    with pytest.raises(ValueError, match=r"ends in \.safetensors, such as m\.safetensors"):
+        check_writable(tmp_path / "m.pt", [".safetensors"])
+
+
+def test_what_is_read_is_not_written_over_even_when_forced(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("mine")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "x.csv")
+    assert check_writable(tmp_path / "x.csv", force=True, read=[None, tmp_path / "y.csv"]) == ".csv"
+    for name in ("x.csv", "link.csv"):
+        with pytest.raises(ValueError, match="is read, and would be written over"):
+            check_writable(tmp_path / name, force=True, read=[tmp_path / "x.csv"])
+
+
+def test_columns_may_have_titles_of_their_own(tmp_path: Path) -> None:
+    written(tmp_path / "scores.csv", Embedding(23, 3, titles=("a", "b", "c")))
+    assert open_source(tmp_path / "scores.csv").columns == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("end", [None, KeyboardInterrupt, ValueError])
+def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path, end: type[BaseException] | None) -> None:
+    path = tmp_path / "scores.json"
+    path.write_text("as it was")
+    with nullcontext() if end is None else pytest.raises(end), whole_file(path) as part:
+        part.write_text("new")
+        assert path.read_text() == "as it was"
+        if end is not None:
+            raise end
+    assert path.read_text() == ("new" if end is None else "as it was")
+    assert list(tmp_path.iterdir()) == [path]

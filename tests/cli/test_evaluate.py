@@ -1,0 +1,178 @@
+"""Scores from the command line are those of `dre.metrics`, of places and of models, of all rows and of some."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dre import DRE
+from dre.cli.sample import spread
+from dre.cli.scores import WORDS, table
+from dre.metrics import evaluate
+from dre.metrics.evaluation import MEASURES
+from dre.sources import open_source
+
+X = load_digits().data[:300].astype(np.float32)
+LABELS = load_digits().target[:300]
+PLACES = np.ascontiguousarray(X[:, 20:22] + np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32))
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def data(dre: Run) -> None:
+    """The same rows as an array and as a table, with labels, and places of them."""
+    np.save("x.npy", X)
+    np.save("y.npy", PLACES)
+    Path("labels.txt").write_text("\n".join(map(str, LABELS)))
+    head = ",".join(["", *(f"p{i}" for i in range(64)), "digit", "kind"])
+    lines = [",".join([f"row {i}", *map(str, X[i].tolist()), str(LABELS[i]), f"d{LABELS[i]}"]) for i in range(300)]
+    Path("x.csv").write_text("\n".join([head, *lines]))
+
+
+def shown(told: str) -> dict[str, list[float]]:
+    """The values of each measure in the printed table."""
+    return {
+        name: [float(value) for value in re.findall(r"-?\d\.\d{4}", line)]
+        for line in told.splitlines()
+        for name in [line.partition(" ")[0]]
+        if name in WORDS
+    }
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("protocol", ["standard", "paper"])
+@pytest.mark.parametrize(("said", "labels"), [("x.npy", "labels.txt"), ("x.csv", "digit"), ("x.csv", "kind"), ("x.npy", None)])
+def test_scores_are_those_of_the_metrics(
+    dre: Run, capsys: pytest.CaptureFixture[str], said: str, labels: str | None, protocol: str
+) -> None:
+    # of two columns that could be labels, the other is a feature
+    rows = np.column_stack([X, LABELS]) if (said, labels) == ("x.csv", "kind") else X
+    options = [] if labels is None else ["--labels", labels]
+    assert dre("evaluate", said, "y.npy", *options, "--protocol", protocol, "-k", 5) == 0
+    expected = evaluate(rows, PLACES, None if labels is None else LABELS, k=5, protocol=protocol)
+    found = shown(capsys.readouterr().out)
+    assert found.keys() == expected.keys()
+    for name, (value,) in found.items():
+        assert value == pytest.approx(expected[name], abs=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+def test_of_a_model_every_stage_is_scored(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    model = DRE(schedule="x: gaussian(5) -> kl * 3; h1: gaussian(5) -> kl * 2", random_state=0, device="cpu").fit(X)
+    model.save("m.safetensors")
+    assert dre("evaluate", "x.npy", "m.safetensors", "--labels", "labels.txt", "-o", "s.json", "--device", "cpu") == 0
+    told = capsys.readouterr().out
+    assert re.search(r"stage 0 +stage 1 +best", told)
+    written = json.loads(Path("s.json").read_text())
+    assert (written["rows"], written["of"]) == (300, 300)
+    for stage in (0, 1):
+        expected = evaluate(X, model.transform(X, stage=stage), LABELS)
+        assert written["maps"][stage]["scores"] == pytest.approx(dict(expected), abs=1e-4)
+        assert shown(told)["continuity"][stage] == pytest.approx(expected["continuity"], abs=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("is_model", [False, True], ids=["places", "model"])
+def test_some_rows_are_from_end_to_end_with_their_places_and_labels(
+    dre: Run, capsys: pytest.CaptureFixture[str], is_model: bool
+) -> None:
+    ids = spread(300, 100)
+    assert (len(ids), ids[0], ids[-1]) == (100, 0, 299)
+    assert np.ptp(np.diff(ids)) <= 1
+    model = DRE(schedule="x: gaussian(5) -> kl * 3", random_state=0, device="cpu").fit(X)
+    model.save("m.safetensors")
+    places = model.transform(X) if is_model else PLACES
+    said = "m.safetensors" if is_model else "y.npy"
+    assert dre("evaluate", "x.npy", said, "--labels", "labels.txt", "--sample", "100", "-o", "s.json") == 0
+    assert "100 rows (of 300, from end to end)" in capsys.readouterr().out
+    expected = evaluate(X[ids], places[ids], LABELS[ids])
+    assert json.loads(Path("s.json").read_text())["maps"][-1]["scores"] == pytest.approx(dict(expected), abs=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("out", ["p.csv", "p.tsv.gz", "p.parquet", "p.npy"])
+def test_every_point_has_its_own_values(dre: Run, out: str) -> None:
+    expected = evaluate(X, PLACES).per_point
+    assert dre("evaluate", "x.npy", "y.npy", "--sample", "all", "--per-point", out) == 0
+    found = open_source(out)
+    rows = found.rows if isinstance(found.rows, np.ndarray) else found.rows.read(0, 300).numpy()
+    assert rows == pytest.approx(np.stack([expected["trustworthiness"], expected["continuity"]], axis=1), abs=1e-6)
+    if out != "p.npy":
+        assert found.columns == ["trustworthiness", "continuity"]
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(("said", "names"), [("x.npy", "{}"), ("x.csv", "row {}")])
+def test_points_of_a_sample_say_which_rows_they_are(dre: Run, said: str, names: str) -> None:
+    assert dre("evaluate", said, "y.npy", "--sample", "50", "--per-point", "p.csv") == 0
+    found = open_source("p.csv")
+    assert found.names is not None
+    assert found.names.tolist() == [names.format(i) for i in spread(300, 50)]
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["x.npy", "nowhere.npy"], "not there"),
+        (["x.npy", "x.npy"], "not places in two dimensions"),
+        (["short.npy", "y.npy"], "pass the rows that were mapped"),
+        (["x.npy", "y.npy", "--protocol", "textbook"], "standard, paper"),
+        (["x.npy", "y.npy", "--sample", "some"], "or all"),
+        (["x.npy", "y.npy", "--sample", "0"], "or all"),
+        (["x.npy", "y.npy", "--sample", "10"], "below half the rows"),
+        (["x.npy", "y.npy", "-k", "150"], "below half the rows"),
+        (["x.npy", "y.npy", "--labels", "species"], "neither a column"),
+        (["x.npy", "y.npy", "-o", "scores.txt"], "such as scores.json"),
+        (["x.npy", "y.npy", "-o", "there.json"], "--force"),
+        (["x.npy", "y.npy", "--per-point", "there.csv"], "--force"),
+        (["x.npy", "y.npy", "--per-point", "x.npy", "--force"], "would be written over"),
+        (["x.npy", "y.npy", "--per-point", "p.h5ad"], "such as p."),
+        (["x.npy", "y.npy", "--sample", "50", "--per-point", "p.npy"], "--sample all"),
+        (["x.npy", "none.safetensors"], "dre fit"),
+        (["x.npy", "wrong.safetensors"], "not a model"),
+    ],
+)
+def test_what_can_not_be_scored_is_refused(
+    dre: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], remedy: str
+) -> None:
+    np.save("short.npy", X[:200])
+    for name in ("there.json", "there.csv", "wrong.safetensors"):
+        Path(name).write_text("mine")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    assert dre("evaluate", *arguments) == 2
+    told = capsys.readouterr().err
+    assert remedy in told
+    assert len(told.splitlines()) <= 3
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+@pytest.mark.usefixtures("data")
+def test_scores_that_are_there_are_written_over_when_forced(dre: Run) -> None:
+    Path("s.json").write_text("mine")
+    assert dre("evaluate", "x.npy", "y.npy", "-o", "s.json", "--force") == 0
+    assert json.loads(Path("s.json").read_text())["rows"] == 300
+
+
+def test_every_measure_of_one_number_has_its_words() -> None:
+    assert set(WORDS) == {measure.name for measure in MEASURES} - {"neighborhood_hit_by_level"}
+
+
+@pytest.mark.parametrize("maps", [1, 2, 5])
+def test_the_table_keeps_to_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch, maps: int) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = table({f"stage {i}": dict.fromkeys(WORDS, 0.5) for i in range(maps)})
+    assert max(map(len, told.splitlines())) <= 80
+    for _, words in WORDS.values():
+        assert words in told
+    assert ("\n    " in told) == (maps == 5)
+
+
+def test_what_has_no_value_is_a_dash() -> None:
+    assert "–" in table({"value": {"silhouette": float("nan")}})

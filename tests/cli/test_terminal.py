@@ -1,0 +1,62 @@
+"""What a fit shows on its way: a bar in a terminal, and nothing but plain lines in a log."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+PROGRAM = [sys.executable, "-c", "import sys; sys.argv[0] = 'dre'; from dre.cli import main; main()"]
+FIT = ["fit", "x.npy", "-o", "m.safetensors", "--device", "cpu", "--schedule"]
+LONG = "x: gaussian(5) -> kl * 400; h1: gaussian(5) -> kl * 400"  # some seconds each, so that there is a bar
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", load_digits().data.astype(np.float32))
+    return tmp_path
+
+
+def in_a_terminal(folder: Path, columns: int, arguments: list[str]) -> str:
+    pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    process = subprocess.Popen([*PROGRAM, *arguments], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while some := os.read(ours, 2**16):
+            shown += some
+    except OSError:  # how Linux says that the other end was closed
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    return shown.decode()
+
+
+def test_a_terminal_of_80_columns_shows_stage_loss_speed_and_time_left_in_a_line(folder: Path) -> None:
+    shown = in_a_terminal(folder, 80, [*FIT, LONG])
+    before, _, summary = shown.partition("1,797 × 64 values")
+    bars = [line for line in re.split(r"[\r\n]+", before) if "loss" in line]
+    assert bars
+    whole = r"stage [01] \((x|h1)\), [12]/2 \|.+\| \d\d:\d\d<\d\d:\d\d, epoch \d+/400, loss [\d.]+, [\d,]+ rows/s *"
+    for line in bars:
+        assert re.fullmatch(whole, line), line
+        assert len(line) <= 80
+    assert {line[:7] for line in bars} == {"stage 0", "stage 1"}
+    assert "\n" not in before.strip("\r\n")  # it is drawn in place, and gone when the summary comes
+    assert "The model is in m.safetensors." in summary
+
+
+def test_a_log_has_plain_lines_alone(folder: Path) -> None:
+    done = subprocess.run([*PROGRAM, *FIT, LONG], cwd=folder, capture_output=True, check=True)
+    assert done.stderr == b""
+    assert not set(done.stdout) & set(b"\r\x1b\x08")
+    assert done.stdout.decode().splitlines()[0] == "1,797 × 64 values to 2 components by mlp(256)"
