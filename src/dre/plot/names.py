@@ -38,7 +38,7 @@ def write_names(axis: Any, places: Array, classes: Classes, style: Style) -> lis
         x, y = heart(places[rows[code]])
         colour = _readable(colours[code], style) if len(rows) > 1 else style.ink
         text = axis.text(x, y, fill(classes.names[code], IN_A_LINE), color=colour, path_effects=outline, **how)
-        place = _room(axis, text, taken, TRIED if len(rows[code]) >= FEW else TRIED[1:])
+        place = _room(axis, text, taken, over=len(rows[code]) >= FEW)
         if place is None:
             text.remove()
             continue
@@ -81,20 +81,24 @@ def heart(places: Array, sample: int = 300) -> Array:
     return found
 
 
-def _room(axis: Any, text: Any, taken: Array, tried: list[tuple[float, float]]) -> tuple[Array, Any] | None:
-    """A box (left, bottom, right, top) in pixels that is free and inside, and the place for it: None for where the text is."""
+def _room(axis: Any, text: Any, taken: Array, *, over: bool) -> tuple[Array, Any] | None:
+    """A box (left, bottom, right, top) in pixels that is free and inside, and the place for it: None for where the text is.
+
+    It may lie over the heart, or must not.
+    """
     frame = axis.get_window_extent()
     box = text.get_window_extent()
     margin = APART * axis.figure.dpi / 72
     middle = np.array([(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2])
     half = np.array([box.width, box.height]) / 2 + margin / 2
     line = box.height / (text.get_text().count("\n") + 1)
-    for offset in tried:
+    for offset in TRIED:
         centre = middle + np.array(offset) * line
         left, bottom, right, top = spot = np.concatenate([centre - half, centre + half])
         inside = left >= frame.x0 and bottom >= frame.y0 and right <= frame.x1 and top <= frame.y1
         free = (left >= taken[:, 2]) | (right <= taken[:, 0]) | (bottom >= taken[:, 3]) | (top <= taken[:, 1])
-        if inside and free.all():
+        clear = over or (np.abs(centre - middle) > half + margin).any()
+        if inside and clear and free.all():
             moved = np.array(axis.transData.transform(text.get_position())) + np.array(offset) * line
             return spot, None if offset == (0.0, 0.0) else axis.transData.inverted().transform(moved)
     return None
