@@ -71,6 +71,8 @@ def test_nothing_of_a_label_is_html_and_the_policy_names_the_script() -> None:
         (np.array([10, 2, 10]), False, ["2", "10"]),
         (np.array([True, False]), False, ["False", "True"]),
         (np.array(["", "x"], dtype=object), False, ["–", "x"]),
+        (np.array(["b", None, 3], dtype=object), False, ["–", "3", "b"]),
+        (np.array(["2026-01-02", "2026-01-01"], dtype="M8[D]"), False, ["2026-01-01", "2026-01-02"]),
         (np.arange(100), True, None),
         (np.array([0.5, np.nan, 1.0]), True, None),
     ],

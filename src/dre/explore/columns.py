@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dre.plot.palette import hexes
-from dre.sources.texts import texts
+from dre.sources.texts import plain, texts
 
 Array = np.ndarray[Any, Any]
 COLOURED = 150  # classes that have a colour of their own; of more, the largest
@@ -50,7 +50,7 @@ def column(name: str, values: Any) -> Column:
     >>> column("age", np.linspace(20, 60, 100)).is_scale
     True
     """
-    known = np.asarray(values)
+    known = plain(values)
     if known.dtype.kind == "f" or (known.dtype.kind in "iu" and len(np.unique(known)) > FEW):
         return scale(name, known)
     return _classes(name, known)

@@ -1,0 +1,97 @@
+"""How large the explorer's page is, and how quick in a browser: all 70,000 images of Fashion-MNIST, in software rendering.
+
+    python benchmarks/explorer.py --data FOLDER
+    python benchmarks/explorer.py --data FOLDER --model fashion.safetensors --keep PAGE.html
+
+FOLDER holds the four files of Fashion-MNIST as published. Needs Chromium on the path and playwright. Without a model one is
+fitted first, with two recursions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from dre import DRE
+from dre.explore import Explorer, explorer, write_page
+from dre.sources import Source, open_source
+from record import record
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+WINDOW = {"width": 1280, "height": 800}
+# Each move of a drag, to the end of the frame that shows it.
+PAN = """async () => {
+    const canvas = document.getElementById("points"), took = [];
+    const say = (kind, x, y) => canvas.dispatchEvent(
+        new PointerEvent(kind, { clientX: x, clientY: y, pointerId: 1, button: 0, buttons: 1, bubbles: true }));
+    canvas.setPointerCapture = () => {};
+    say("pointerdown", 400, 400);
+    for (let i = 1; i <= 60; i++) {
+        const began = performance.now();
+        say("pointermove", 400 + 4 * i, 400 + 2 * i);
+        await new Promise((shown) => requestAnimationFrame(() => setTimeout(shown, 0)));
+        took.push(performance.now() - began);
+    }
+    say("pointerup", 640, 520);
+    return took;
+}"""
+# From one stage to the next, to the end of the movement.
+SLIDE = """async () => {
+    const took = [], last = Number(document.getElementById("slider").max);
+    for (let i = 0; i < 10; i++) {
+        const began = performance.now();
+        await explorer.goToStage(i % 2 ? last : last - 1);
+        await new Promise((shown) => requestAnimationFrame(() => setTimeout(shown, 0)));
+        took.push(performance.now() - began);
+    }
+    return took;
+}"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--keep", type=Path, help="also keep the page with images")
+    arguments = parser.parse_args()
+    source = open_source("fashion-mnist:all", folder=arguments.data)
+    model = DRE.load(arguments.model) if arguments.model else DRE(recursions=2, random_state=0).fit(source.rows)
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, images in (("with images", True), ("without images", False)):
+            path = Path(folder, "page.html")
+            write_page(path, shown(model, source, images=images))
+            results[name] = {"points": len(source.rows), "megabytes": round(path.stat().st_size / 1e6, 2), **opened(path)}
+            print(name, results[name], flush=True)
+            if images and arguments.keep:
+                shutil.copyfile(path, arguments.keep)
+    record("explorer", results, stages=len(model.stages_), window=WINDOW)
+
+
+def shown(model: DRE, source: Source, *, images: bool) -> Explorer:
+    stages = [(f"stage {i}: {stage}", model.transform(source.rows, stage=i)) for i, stage in enumerate(model.schedule_)]
+    return explorer(stages, title="Fashion-MNIST", rows=source.rows, metadata=source.metadata, images=images)
+
+
+def opened(path: Path) -> dict[str, float]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
+        began = time.perf_counter()
+        page.goto(path.as_uri())
+        page.wait_for_function("document.getElementById('points')?.dataset.frames > 0", timeout=60_000)
+        seconds = time.perf_counter() - began
+        pan, slide = (median(page.evaluate(script)) for script in (PAN, SLIDE))
+        browser.close()
+    return {"open_seconds": round(seconds, 2), "pan_frame_ms": round(pan, 1), "stage_step_ms": round(slide, 1)}
+
+
+if __name__ == "__main__":
+    main()
