@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,15 +60,20 @@ def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
     if labels in source.metadata:
         return source, _all_there(labels, source.metadata[labels])
     if source.columns is not None and labels in source.columns:
-        return _without(source, source.columns.index(labels))
+        from dre.cli.without import apart
+
+        column = source.columns.index(labels)
+        rest, known = apart(source.rows, column)
+        return replace(source, rows=rest, columns=source.columns[:column] + source.columns[column + 1 :]), known
     if Path(labels).expanduser().exists():
         from dre.sources.labels import read_labels
 
         with refusing():
             return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
-    known = [*source.metadata, *(source.columns or [])]
-    shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
-    raise WrongUseError(f"--labels {labels}: neither a column of DATA nor a file that is there; columns: {shown}")
+    from dre.sources.source import listed
+
+    columns = listed([*source.metadata, *(source.columns or [])])
+    raise WrongUseError(f"--labels {labels}: neither a column of DATA nor a file that is there; columns: {columns}")
 
 
 def _all_there(name: str, labels: Any) -> Any:
@@ -75,20 +81,3 @@ def _all_there(name: str, labels: Any) -> Any:
     if empty.any():
         raise WrongUseError(f"--labels {name}: that of row {int(empty.argmax())} is empty; give it a name, or drop that row")
     return labels
-
-
-def _without(source: Source, column: int) -> tuple[Source, Any]:
-    from dataclasses import replace
-
-    import numpy as np
-
-    from dre.rows import is_rows, whole
-
-    held = whole(source.rows) if is_rows(source.rows) else source.rows
-    kept = [i for i in range(held.shape[1]) if i != column]
-    assert source.columns is not None
-    columns = [source.columns[i] for i in kept]
-    labels = np.asarray(held[:, column])
-    are_whole = bool((labels == np.floor(labels)).all())  # 3 and not 3.0: a class, and no measurement
-    others = np.ascontiguousarray(held[:, kept])  # as they would lie in memory, had the column not been there
-    return replace(source, rows=others, columns=columns), labels.astype(np.int64) if are_whole else labels
