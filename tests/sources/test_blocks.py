@@ -1,4 +1,4 @@
-"""Blocks of rows: each is read once while there is room, and what is kept is never more than that."""
+"""Blocks of rows: each is read twice at most while there is room, and what is gone through once is not kept."""
 
 import numpy as np
 import pytest
@@ -37,10 +37,17 @@ def test_a_block_is_read_once_and_only_where_it_is_needed(blocks, loaded):
     assert loaded == [5, 11]
 
 
-def test_with_room_all_are_kept(loaded, blocks):
-    for _ in range(3):
+def test_with_room_all_are_kept_from_the_second_time_on(loaded, blocks):
+    for _ in range(4):
         blocks[0:20]
+    assert loaded == 2 * [0, 4, 5, 11]
+
+
+def test_what_is_gone_through_once_is_read_once_and_not_kept(loaded, blocks):
+    for start in range(0, 20, 3):
+        blocks[start : start + 3]
     assert loaded == [0, 4, 5, 11]
+    assert not blocks._kept
 
 
 def test_without_room_only_the_latest_is_at_hand(monkeypatch, loaded):

@@ -1,8 +1,8 @@
 """An array in a file that is only read in blocks of rows; those that memory has room for are kept.
 
-A batch takes rows from all over a file, and most formats must decode a whole block for one row of it. Blocks are kept from the
-first one on until there is no more room, and none gives way to another: of a file that is gone through again and again, such
-a part is always there, where the latest would always be the wrong ones.
+A batch takes rows from all over a file, and most formats must decode a whole block for one row of it. Blocks that are read a
+second time are kept until there is no more room, and none gives way to another: of a file that is gone through again and again,
+such a part is always there, where the latest would always be the wrong ones. Of one that is gone through once, none is kept.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Blocks:
         available = available_bytes()
         self._room = UNKNOWN if available is None else available // SHARE
         self._kept: dict[int, Any] = {}
+        self._seen: set[int] = set()
         self._latest: tuple[int, Any] = (-1, None)  # what follows is often in the same block
 
     @classmethod
@@ -64,7 +65,8 @@ class Blocks:
             content = self._load(int(self._edges[i]), int(self._edges[i + 1]))
             self._latest = (i, content)
             size = content.data.nbytes + content.indices.nbytes if scipy.sparse.issparse(content) else content.nbytes
-            if size <= self._room:
+            if i in self._seen and size <= self._room:
                 self._room -= size
                 self._kept[i] = content
+            self._seen.add(i)
         return self._latest[1]
