@@ -1,10 +1,10 @@
 """How large the explorer's page is, and how quick in a browser: all 70,000 images of Fashion-MNIST, in software rendering.
 
     python benchmarks/explorer.py --data FOLDER
-    python benchmarks/explorer.py --data FOLDER --model fashion.safetensors --keep PAGE.html
+    python benchmarks/explorer.py --data FOLDER --draw docs          also the pictures of the README
 
-FOLDER holds the four files of Fashion-MNIST as published. Needs Chromium on the path and playwright. Without a model one is
-fitted first, with two recursions.
+FOLDER holds the four files of Fashion-MNIST as published. Needs Chromium on the path and playwright. The map is fitted
+first, with two recursions.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import argparse
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,11 +58,10 @@ SLIDE = """async () => {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path)
-    parser.add_argument("--keep", type=Path, help="also keep the page with images")
+    parser.add_argument("--draw", type=Path, metavar="FOLDER", help="where the pictures go")
     arguments = parser.parse_args()
     source = open_source("fashion-mnist:all", folder=arguments.data)
-    model = DRE.load(arguments.model) if arguments.model else DRE(recursions=2, random_state=0).fit(source.rows)
+    model = DRE(recursions=2, random_state=0, verbose=True).fit(source.rows)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, images in (("with images", True), ("without images", False)):
@@ -68,8 +69,8 @@ def main() -> None:
             write_page(path, shown(model, source, images=images))
             results[name] = {"points": len(source.rows), "megabytes": round(path.stat().st_size / 1e6, 2), **opened(path)}
             print(name, results[name], flush=True)
-            if images and arguments.keep:
-                shutil.copyfile(path, arguments.keep)
+            if images and arguments.draw:
+                draw(path, arguments.draw)
     record("explorer", results, stages=len(model.stages_), window=WINDOW)
 
 
@@ -79,18 +80,37 @@ def shown(model: DRE, source: Source, *, images: bool) -> Explorer:
 
 
 def opened(path: Path) -> dict[str, float]:
+    with looking() as page:
+        began = time.perf_counter()
+        page.goto(path.as_uri())
+        page.wait_for_selector("#points[data-frames]", timeout=60_000)  # it has been drawn
+        seconds = time.perf_counter() - began
+        pan, slide = (median(page.evaluate(script)) for script in (PAN, SLIDE))
+    return {"open_seconds": round(seconds, 2), "pan_frame_ms": round(pan, 1), "stage_step_ms": round(slide, 1)}
+
+
+@contextmanager
+def looking() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
-        began = time.perf_counter()
-        page.goto(path.as_uri())
-        page.wait_for_function("document.getElementById('points')?.dataset.frames > 0", timeout=60_000)
-        seconds = time.perf_counter() - began
-        pan, slide = (median(page.evaluate(script)) for script in (PAN, SLIDE))
+        yield browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
         browser.close()
-    return {"open_seconds": round(seconds, 2), "pan_frame_ms": round(pan, 1), "stage_step_ms": round(slide, 1)}
+
+
+def draw(path: Path, folder: Path) -> None:
+    """A row that is pointed at, and where the map lies."""
+    with looking() as page:
+        page.goto(path.as_uri())
+        page.wait_for_selector("#points[data-frames]")
+        page.mouse.move(*page.evaluate("explorer.screen(0)"))
+        page.screenshot(path=folder / "explorer.png")
+        page.mouse.move(5, 790)
+        page.locator("#theme").click()
+        page.locator("#colour").select_option(label="trust")
+        page.wait_for_timeout(500)
+        page.screenshot(path=folder / "explorer-lies.png")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ CORE = {
 CORE_NEEDS = {"numpy", "torch", "sklearn", "scipy"}  # scipy comes with scikit-learn
 SHELL_NEEDS = CORE_NEEDS | {"safetensors", "tqdm", "typer"}
 # only inside the function that needs them
-EXTRAS = {"PIL", "datashader", "faiss", "h5py", "jinja2", "matplotlib", "openTSNE", "pandas", "pooch", "pyarrow", "umap", "zarr"}
+EXTRAS = {"PIL", "datashader", "faiss", "h5py", "jinja2", "matplotlib", "openTSNE", "pandas", "pooch"}
+EXTRAS |= {"pyarrow", "umap", "zarr"}
 
 
 def part(path: Path) -> str:

@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse
 import torch
 
+from dre.cli.columns import Chosen, features
 from dre.cli.data import labelled
-from dre.cli.without import Without
 from dre.cli.wrong_use import WrongUseError
 from dre.rows import HostRows, is_rows, whole
+from dre.sample import taken
 from dre.sources import Source
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
@@ -32,7 +33,7 @@ def test_a_column_of_labels_is_taken_out_of_rows_of_any_kind(monkeypatch, kind, 
 
 
 def test_rows_that_are_read_piece_by_piece_stay_so():
-    rows = Without(HostRows(np.insert(X, 1, LABELS, axis=1)), 1)
+    rows = Chosen(HostRows(np.insert(X, 1, LABELS, axis=1)), [0, *range(2, X.shape[1] + 1)])
     assert rows.shape == X.shape
     np.testing.assert_array_equal(rows.read(3, 9), X[3:9])
     np.testing.assert_array_equal(rows.take(torch.tensor([7, 2])), X[[7, 2]])
@@ -52,3 +53,35 @@ def test_what_stands_beside_the_rows_comes_before_a_column_and_a_file():
     found, labels = labelled(Source(X, list("abcd"), metadata={"a": LABELS}), "a")
     assert found.rows is X
     assert labels is LABELS
+
+
+class Known:
+    """As much of a fitted model as is asked for its columns."""
+
+    n_features_in_ = 4
+
+    def __init__(self, names=None):
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, HostRows])
+def test_a_model_finds_its_columns_by_their_names_and_the_others_are_told_of_the_rows(kind):
+    rows = np.column_stack([LABELS, X[:, ::-1], 0.5 * LABELS])
+    found = features(Known(list("abcd")), Source(kind(rows), ["label", "d", "c", "b", "a", "half"]))
+    assert found.columns == list("abcd")
+    np.testing.assert_array_equal(taken(found.rows), X)
+    assert found.metadata["label"].tolist() == LABELS.tolist()
+    assert found.metadata["half"].tolist() == (0.5 * LABELS).tolist()
+
+
+def test_a_column_that_is_missing_is_named():
+    with pytest.raises(WrongUseError, match="without c"):
+        features(Known(list("abcd")), Source(X, ["a", "b", "d", "e"]))
+
+
+def test_without_names_a_colour_is_left_out_where_that_leaves_as_many_as_the_model_takes():
+    wide = Source(np.column_stack([X, LABELS]), [*"abcd", "label"])
+    assert features(Known(), wide, "label").columns == list("abcd")
+    assert features(Known(), wide) is wide
+    assert features(Known(), Source(X, list("abcd")), "a").columns == list("abcd")

@@ -12,10 +12,10 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dre import DRE
-from dre.cli.sample import spread
 from dre.cli.scores import WORDS, table
 from dre.metrics import evaluate
 from dre.metrics.evaluation import MEASURES
+from dre.sample import spread
 from dre.sources import open_source
 
 X = load_digits().data[:300].astype(np.float32)

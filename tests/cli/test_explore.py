@@ -85,7 +85,7 @@ def test_nothing_is_written_over_unless_forced(dre: Run, capsys: pytest.CaptureF
     [
         (["places.npy", "-o", "map.png"], ".html"),
         (["places.npy", "--images", "8by8"], "HEIGHTxWIDTH"),
-        (["places.npy", "--colour", "age"], "no such column"),
+        (["places.npy", "--colour", "age"], "neither a column"),
         (["wide.npy"], "not places in two dimensions"),
         (["places.npy", "digits"], "30 places and DATA 1,347 rows"),
     ],
@@ -129,3 +129,23 @@ def test_an_atlas_is_handed_places_and_columns(dre: Run, monkeypatch: pytest.Mon
     Path("places.csv").write_text("dre1,dre2,type\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(30)))
     assert dre("explore", "places.csv", "--atlas") == 0
     assert Path("told").read_text() == repr((["dre1", "dre2", "type"], 30, ["--x", "dre1", "--y", "dre2"]))
+
+
+def test_the_features_of_a_narrow_table_can_colour_the_points(dre: Run) -> None:
+    table = np.column_stack([X[:, 20:24], LABELS])
+    np.savetxt("t.csv", table, delimiter=",", header="a,b,c,d,digit", comments="", fmt="%g")
+    short = ["--schedule", "x: gaussian(5) -> kl * 1", "--seed", "0", "--device", "cpu"]
+    assert dre("fit", "t.csv", "-o", "m.safetensors", "--labels", "digit", *short) == 0
+    assert dre("explore", "m.safetensors", "t.csv") == 0
+    told = about("m.html")
+    assert [column["name"] for column in told["columns"]] == ["digit", "a", "b", "c", "d", "trust"]
+    assert told["colour"] == "digit"
+    assert dre("explore", "m.safetensors", "t.csv", "--colour", "b", "--force") == 0
+    assert about("m.html")["colour"] == "b"
+
+
+def test_labels_from_a_file_colour_the_points(dre: Run) -> None:
+    np.save("y.npy", np.random.default_rng(0).normal(size=(30, 2)))
+    Path("kinds.txt").write_text("a\nb\n" * 15)
+    assert dre("explore", "y.npy", "--colour", "kinds.txt") == 0
+    assert about("y.html")["colour"] == "kinds.txt"

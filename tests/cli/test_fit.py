@@ -165,7 +165,7 @@ def test_a_column_that_was_no_feature_is_none_again(dre: Run) -> None:
     pandas = pytest.importorskip("pandas")
     pandas.DataFrame(X).assign(label=LABELS).to_csv("x.csv", index=False)
     assert dre("fit", "x.csv", "-o", "m.safetensors", "--labels", "label", "--embedding", "y.npy", *SHORT) == 0
-    assert dre("transform", "m.safetensors", "x.csv", "-o", "z.npy", "--labels", "label") == 0
+    assert dre("transform", "m.safetensors", "x.csv", "-o", "z.npy") == 0
     assert np.allclose(np.load("y.npy"), np.load("z.npy"), atol=1e-4 * np.ptp(np.load("y.npy")))
 
 

@@ -128,7 +128,7 @@ def test_stages_are_panels_with_scores(here: Run, drawn: list[Any]) -> None:
 
 
 def test_what_speaks_of_some_of_the_rows_says_so(here: Run, drawn: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dre.plot.sample.some_of", lambda n: np.arange(50))
+    monkeypatch.setattr("dre.plot.sample.MOST", 50)
     assert here("plot", "y.npy", "x.npy", "--kind", "lies", "-o", "a.png") == 0
     assert drawn[-1].get_supxlabel() == "of 50 of 90 rows"
     assert here("plot", "y.npy", "x.npy", "--kind", "shepard", "-o", "b.png") == 0

@@ -174,7 +174,7 @@ def test_drag_moves_and_the_wheel_zooms_where_the_pointer_is(seen: Seen) -> None
     other = seen.screen(1)
     seen.page.mouse.move(x, y)
     seen.page.mouse.wheel(0, -400)
-    seen.page.wait_for_function(f"Math.abs(explorer.screen(1)[0] - {other[0]}) > 5")
+    seen.settled()
     assert seen.screen(0) == pytest.approx((x, y), abs=1.5)  # a pointer stands on a whole pixel
     assert np.linalg.norm(np.subtract(seen.screen(1), seen.screen(0))) > np.linalg.norm(np.subtract(other, (x, y)))
 

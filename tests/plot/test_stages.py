@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 
 from dre import metrics, plot
 from dre.plot.stages import turned
+from dre.sample import spread
 
 RNG = np.random.default_rng(0)
 Y = RNG.normal(size=(60, 2)) * [3, 1]
@@ -48,10 +49,11 @@ def test_a_panel_for_each_stage_with_its_title_and_its_scores() -> None:
 
 
 def test_what_is_scored_by_some_of_the_rows_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["dre.plot.stages"], "some_of", lambda n: np.arange(40))
+    monkeypatch.setattr(sys.modules["dre.plot.stages"], "MOST", 40)
     figure = plot.stages([Y], LABELS)
     assert figure.get_supxlabel() == "scores of 40 of 60 rows"
-    assert f"1-NN {metrics.nearest_neighbor(Y[:40], LABELS[:40]):.3f}" in figure.axes[0].get_xlabel()
+    some = spread(60, 40)
+    assert f"1-NN {metrics.nearest_neighbor(Y[some], LABELS[some]):.3f}" in figure.axes[0].get_xlabel()
 
 
 def test_without_labels_and_rows_nothing_is_scored() -> None:

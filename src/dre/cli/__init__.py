@@ -75,6 +75,7 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say  # type: ignore[assignment]
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # commands compare names themselves
             app()()
     except Exception as problem:
         if os.environ.get(DEBUG):

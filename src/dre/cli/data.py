@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,11 +59,9 @@ def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
     if labels in source.metadata:
         return source, _all_there(labels, source.metadata[labels])
     if source.columns is not None and labels in source.columns:
-        from dre.cli.without import apart
+        from dre.cli.columns import apart
 
-        column = source.columns.index(labels)
-        rest, known = apart(source.rows, column)
-        return replace(source, rows=rest, columns=source.columns[:column] + source.columns[column + 1 :]), known
+        return apart(source, labels)
     if Path(labels).expanduser().exists():
         from dre.sources.labels import read_labels
 

@@ -73,9 +73,9 @@ def evaluate(
     """
     from dre.cli.data import labelled, opened
     from dre.cli.map import is_model, map_of
-    from dre.cli.sample import spread, taken
     from dre.cli.scores import table
     from dre.metrics import evaluate as score
+    from dre.sample import spread, taken
 
     _check(protocol, output, per_point, force=force, read=[data, embedding])
     most = _rows(sample)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dre.cli.data import Device, Force
 from dre.cli.map import DataOfMap, Map
 from dre.cli.wrong_use import refusing
+
+if TYPE_CHECKING:
+    from dre.cli.map import OpenedMap
+
+NARROW = 20  # features up to which each can colour the points
 
 
 def explore(
@@ -18,7 +23,10 @@ def explore(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The page, an .html file.", show_default="MAP with .html")
     ] = None,
-    colour: Annotated[str | None, typer.Option(help="The column by which points are coloured at first.")] = None,
+    colour: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN|FILE", help="What colours points at first: a column, or a file with one value per row."),
+    ] = None,
     trust: Annotated[
         bool, typer.Option(help="A column that shows where the map lies: how far each point's neighbours can be trusted.")
     ] = True,
@@ -47,8 +55,11 @@ def explore(
 
     - `dre explore places.parquet --atlas`
     """
-    from dre.cli.map import open_map
+    from dre.cli.colour import check_colour, colour_of
+    from dre.cli.data import opened
+    from dre.cli.map import is_model, map_of
     from dre.explore import explorer, write_page
+    from dre.explore.built import TRUST
     from dre.sinks.writable import check_writable
 
     if atlas:
@@ -58,21 +69,39 @@ def explore(
     with refusing():
         check_writable(target, [".html"], force=force)
         shape = _size(images)
-    opened = open_map(map_, data, device=device, every_stage=True)
-    shown = explorer(
-        list(zip(opened.titles, opened.stages, strict=True)),
-        title=title or Path(map_).stem,
-        rows=opened.rows,
-        metadata=opened.metadata,
-        names=opened.names,
-        colour=colour,
-        trust=trust,
-        images=thumbnails and (shape or True),
-    )
+    own = None if colour == TRUST else colour
+    source = None if data is None else opened(data)
+    if is_model(map_) and source is not None and own is not None:
+        check_colour(own, source)
+    found = map_of(map_, source, device=device, every_stage=True, colour=own)
+    columns = columns_of(found)
+    if own is not None:
+        own, values = colour_of(own, found)
+        columns[own] = values
+    with refusing():
+        shown = explorer(
+            list(zip(found.titles, found.stages, strict=True)),
+            title=title or Path(map_).stem,
+            rows=found.rows,
+            metadata=columns,
+            names=found.names,
+            colour=own or colour,
+            trust=trust,
+            images=thumbnails and (shape or True),
+        )
     write_page(target, shown)
     typer.echo(f"{target}, {target.stat().st_size / 1e6:.1f} MB: open it in a browser.")
     if show:
         typer.launch(str(target))
+
+
+def columns_of(found: OpenedMap) -> dict[str, Any]:
+    """What is told of the rows, and of a narrow table its features too."""
+    from dre.cli.columns import column
+
+    names = found.columns or []
+    shown = names if len(names) <= NARROW else []
+    return {**found.metadata, **{name: column(found.rows, i) for i, name in enumerate(shown)}}
 
 
 def _size(said: str | None) -> tuple[int, ...] | None:
@@ -91,8 +120,8 @@ def _atlas(map_: str, data: str | None, device: str) -> None:
     from dre.explore.atlas import atlas_command, show, write_table
 
     command = atlas_command()
-    opened = open_map(map_, data, device=device)
+    found = open_map(map_, data, device=device)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "map.parquet")
-        write_table(table, opened.places, opened.metadata, opened.names)
+        write_table(table, found.places, found.metadata, found.names)
         show(command, table)

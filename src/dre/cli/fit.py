@@ -57,6 +57,7 @@ def fit(
 
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
+    from dre.cli.columns import remember
     from dre.cli.data import file_of, labelled, opened
     from dre.cli.map import MODEL
     from dre.cli.summary import summary
@@ -80,6 +81,7 @@ def fit(
     with refusing():
         _check_plan(model, tuple(source.rows.shape))
     model.fit(source.rows)
+    remember(model, source)
     model.save(output)
     if embedding is not None:
         about = Embedding(len(model.embedding_), components, names=source.names, source=file_of(data))

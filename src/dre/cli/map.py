@@ -49,6 +49,7 @@ class OpenedMap:
     metadata: dict[str, Array] = field(default_factory=dict)  # (n,) each
     names: Array | None = None  # (n,), those of the rows
     rows: Any = None  # what was mapped, where DATA was given
+    columns: list[str] | None = None  # the names of its columns, where it has any
     model: DRE | None = None  # where MAP is one
 
     @property
@@ -76,18 +77,25 @@ def load_model(said: str | Path, device: str = "auto") -> DRE:
         return DRE.load(said, device=None if device == "auto" else device)
 
 
-def open_map(map_: str, data: str | None = None, *, device: str = "auto", every_stage: bool = False) -> OpenedMap:
-    """MAP with DATA. Of a model only the last stage, unless every one is wanted."""
-    return map_of(map_, None if data is None else opened(data), device=device, every_stage=every_stage)
+def open_map(
+    map_: str, data: str | None = None, *, device: str = "auto", every_stage: bool = False, colour: str | None = None
+) -> OpenedMap:
+    """MAP with DATA. Of a model only the last stage, unless all are wanted; ``colour`` may be a column beside its features."""
+    return map_of(map_, None if data is None else opened(data), device=device, every_stage=every_stage, colour=colour)
 
 
-def map_of(map_: str, source: Source | None, *, device: str = "auto", every_stage: bool = False) -> OpenedMap:
+def map_of(
+    map_: str, source: Source | None, *, device: str = "auto", every_stage: bool = False, colour: str | None = None
+) -> OpenedMap:
     """The same with rows that were opened already."""
     if not is_model(map_):
         return _of_file(map_, source)
     if source is None:
         raise WrongUseError(f"{map_} is a model, which maps rows: name them too, as in {map_} rows.csv")
-    return _of_model(load_model(map_, device), source, every_stage)
+    from dre.cli.columns import features
+
+    model = load_model(map_, device)
+    return _of_model(model, features(model, source, colour), every_stage)
 
 
 def _of_model(model: DRE, source: Source, every_stage: bool) -> OpenedMap:
@@ -96,7 +104,7 @@ def _of_model(model: DRE, source: Source, every_stage: bool) -> OpenedMap:
     chosen = chosen if every_stage else chosen[-1:]
     stages = [model.transform(source.rows, stage=None if i == last else i) for i in chosen]
     titles = [f"stage {i}: {model.schedule_[i]}" for i in chosen]
-    return OpenedMap(stages, titles, dict(source.metadata), source.names, source.rows, model)
+    return OpenedMap(stages, titles, dict(source.metadata), source.names, source.rows, source.columns, model)
 
 
 def _of_file(said: str, source: Source | None) -> OpenedMap:
@@ -107,7 +115,7 @@ def _of_file(said: str, source: Source | None) -> OpenedMap:
     if n != len(places):
         raise WrongUseError(f"{said} has {len(places):,} places and DATA {n:,} rows: pass the rows that were mapped")
     names = beside.names if source.names is None else source.names
-    return OpenedMap([places], [said], {**beside.metadata, **source.metadata}, names, source.rows)
+    return OpenedMap([places], [said], {**beside.metadata, **source.metadata}, names, source.rows, source.columns)
 
 
 def _places(said: str) -> tuple[Array, Source]:

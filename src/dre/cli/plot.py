@@ -139,19 +139,17 @@ def _of_rows(
     map_: str, source: Source | None, kind: Kind, colour: str | None, thumbnails: bool, look: _Look
 ) -> tuple[Any, str]:
     """The figure, and what it shows."""
-    from dre.cli.map import is_model, load_model, map_of
+    from dre.cli.colour import check_colour
+    from dre.cli.map import is_model, map_of
 
     if thumbnails and source is not None and len(source.rows.shape) < 3:
         raise WrongUseError(f"--thumbnails needs images, and DATA has rows of {source.rows.shape[1]:,} values")
-    feature = None
-    if source is not None and source.columns is not None and colour in source.columns and colour not in source.metadata:
-        wide = load_model(map_, look.device).n_features_in_ if is_model(map_) else len(source.columns)
-        source, feature = _column(source, colour, kept=wide == len(source.columns))
-    if is_model(map_) and source is not None and feature is None and colour is not None:
-        _labels(colour, source.metadata, source.rows.shape[0])  # a wrong name is said before rows are embedded
-    found = map_of(map_, source, device=look.device, every_stage=kind is Kind.stages)
+    wanted = None if colour == NO_COLOUR else colour
+    if is_model(map_) and source is not None and wanted is not None:
+        check_colour(wanted, source)
+    found = map_of(map_, source, device=look.device, every_stage=kind is Kind.stages, colour=wanted)
     n = len(found.places)
-    by, labels = (str(colour), feature) if feature is not None else _labels(colour, found.metadata, n)
+    by, labels = _labels(colour, found)
     told = f"{n:,} rows" + (f", coloured by {by}" if by and kind in (Kind.map, Kind.stages) else "")
     return _drawn(kind, found, labels, thumbnails, look), told
 
@@ -173,9 +171,10 @@ def _drawn(kind: Kind, found: OpenedMap, labels: Any, thumbnails: bool, look: _L
 def _shepard(found: OpenedMap, look: _Look) -> Any:
     from dre.metrics import shepard_diagram
     from dre.plot import shepard
-    from dre.plot.sample import some_of, taken, told
+    from dre.plot.sample import MOST, told
+    from dre.sample import spread, taken
 
-    ids = some_of(len(found.places))
+    ids = spread(len(found.places), MOST)
     diagram = shepard_diagram(taken(found.rows, ids), found.places[ids], device=look.device)
     title = "\n".join(line for line in (look.title or "Shepard diagram", told(len(ids), len(found.places))) if line)
     return _sized(shepard(diagram, title=title, style=look.style).figure, look.size)
@@ -185,9 +184,10 @@ def _lies(found: OpenedMap, look: _Look) -> Any:
     from dre.metrics import continuity, trustworthiness
     from dre.plot import where_it_lies
     from dre.plot.look import style_of
-    from dre.plot.sample import some_of, taken, told
+    from dre.plot.sample import MOST, told
+    from dre.sample import spread, taken
 
-    ids = some_of(len(found.places))
+    ids = spread(len(found.places), MOST)
     rows, places = taken(found.rows, ids), found.places[ids]
     measures = {"trustworthiness": trustworthiness, "continuity": continuity}
     per_point = {name: measure(rows, places, per_point=True, device=look.device) for name, measure in measures.items()}
@@ -210,30 +210,15 @@ def _sized(figure: Any, width: float | None) -> Any:
     return figure
 
 
-def _column(source: Source, name: str | None, *, kept: bool) -> tuple[Source, Any]:
-    """The rows and one column of them; it was no feature where the model takes one less."""
-    from dre.cli.data import labelled
-
-    without, values = labelled(source, name)
-    return (source if kept else without), values
-
-
-def _labels(colour: str | None, metadata: dict[str, Any], n: int) -> tuple[str, Any]:
-    """What colours the map, and its name: a column, a file, or without either the first column that tells rows apart."""
-    if colour == NO_COLOUR and NO_COLOUR not in metadata:
+def _labels(colour: str | None, found: OpenedMap) -> tuple[str, Any]:
+    """What colours the map, and its name: what was said, or without that the first column that tells rows apart."""
+    if colour == NO_COLOUR and NO_COLOUR not in found.metadata:
         return "", None
     if colour is None:
-        return next(((name, values) for name, values in metadata.items() if _tells_apart(values)), ("", None))
-    if colour in metadata:
-        return colour, metadata[colour]
-    if Path(colour).expanduser().exists():
-        from dre.sources.labels import read_labels
+        return next(((name, values) for name, values in found.metadata.items() if _tells_apart(values)), ("", None))
+    from dre.cli.colour import colour_of
 
-        with refusing():
-            return Path(colour).name, read_labels(Path(colour).expanduser(), n)
-    from dre.sources.source import listed
-
-    raise WrongUseError(f"--colour {colour}: neither a column nor a file that is there; columns: {listed(list(metadata))}")
+    return colour_of(colour, found)
 
 
 def _tells_apart(values: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre.cli.sample import spread, taken
+from dre.sample import spread, taken
 
 if TYPE_CHECKING:
     from dre.estimator import DRE

@@ -25,15 +25,13 @@ def transform(
     stage: Annotated[
         int | None, typer.Option(metavar="N", help="The map as it was after this stage, counted from 0; the last without.")
     ] = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="A column of DATA that is no feature, as it was none in `dre fit`.")
-    ] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
     """Place new rows on a fitted map, by a forward pass.
 
-    They are read, embedded and written piece by piece: memory does not grow with their number.
+    They are read, embedded and written piece by piece: memory does not grow with their number. Columns of a table are found by
+    the names that they had in the fit; others are left out.
 
     **Examples:**
 
@@ -43,7 +41,8 @@ def transform(
 
     - `dre transform mnist.safetensors mnist:test -o before.npy --stage 0`
     """
-    from dre.cli.data import file_of, labelled, opened
+    from dre.cli.columns import features
+    from dre.cli.data import file_of, opened
     from dre.cli.map import CELLS, load_model
     from dre.sinks import Embedding, check_writable, open_sink
 
@@ -51,7 +50,7 @@ def transform(
         lost = [] if output.suffix.lower() == CELLS else [file_of(data)]  # places are added to cells
         check_writable(output, force=force, read=[model, *lost])
     fitted = load_model(model, device)
-    source, _ = labelled(opened(data), labels)
+    source = features(fitted, opened(data))
     n = source.rows.shape[0]
     about = Embedding(n, fitted.n_components, names=source.names, source=file_of(data))
     with refusing():

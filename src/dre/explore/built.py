@@ -10,10 +10,11 @@ import numpy as np
 
 from dre.explore.columns import COLOURED, Column, column, scale
 from dre.explore.page import Explorer, Stage
-from dre.explore.scores import scores, some_of
+from dre.explore.scores import SCORED, scores
 from dre.explore.thumbnails import Shaped, images_of, thumbnails
 from dre.explore.trust import trust_of_points
 from dre.plot.look import TROUBLE
+from dre.sample import spread, vectors
 
 Array = np.ndarray[Any, Any]
 FEWEST = 20  # rows of which scores say something
@@ -44,8 +45,8 @@ def explorer(
         raise ValueError(f"{n:,} points are too many for a page, which holds {HELD:,}: pass --atlas, or map some of them")
     columns = [column(name, values) for name, values in (metadata or {}).items()]
     colour = _first(colour, columns, trust and rows is not None)
-    enough, some = n >= FEWEST, some_of(n)
-    scored = dense(rows, some) if rows is not None and enough else None
+    enough, some = n >= FEWEST, spread(n, SCORED)
+    scored = vectors(rows, some) if rows is not None and enough else None
     classes = next(((each.name, each.values[some]) for each in columns if each.names and len(each.names) > 1), None)
     made = [Stage(told, places[:, :2], scores(scored, places[some], classes) if enough else {}) for told, places in stages]
     notes = [f"Scores of {len(some):,} of the points."] if any(stage.scores for stage in made) else []
@@ -70,7 +71,7 @@ def _first(colour: str | None, columns: list[Column], trusted: bool) -> str | No
 
 
 def _trust(rows: Any, places: Array) -> Column:
-    values = trust_of_points(dense(rows), places)
+    values = trust_of_points(vectors(rows), places)
     low = min(float(np.quantile(values, 0.02)), 0.999)
     made = scale(TRUST, values, list(reversed(TROUBLE)), low=low, high=1.0)
     return replace(made, dark=GLOWING, low_on_top=True)
@@ -78,18 +79,3 @@ def _trust(rows: Any, places: Array) -> Column:
 
 def _images(rows: Any, wanted: bool | tuple[int, ...]) -> Shaped | None:
     return images_of(rows, wanted if isinstance(wanted, tuple) else None)
-
-
-def dense(rows: Any, some: Array | None = None) -> Array:
-    """Rows as vectors of float32: all of them, or those of these numbers."""
-    import torch
-
-    from dre.rows import is_rows, whole
-
-    taken: Any
-    if is_rows(rows):
-        taken = whole(rows) if some is None else rows.take(torch.from_numpy(some)).cpu().numpy()
-    else:
-        taken = rows if some is None else rows[some]
-    found = np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken, dtype=np.float32)
-    return found.reshape(len(found), -1)

@@ -10,10 +10,6 @@ Array = np.ndarray[Any, Any]
 SCORED = 3000  # rows at most, from end to end
 
 
-def some_of(n: int) -> Array:
-    return np.unique(np.linspace(0, n - 1, min(SCORED, n)).astype(np.int64))
-
-
 def scores(rows: Array | None, places: Array, classes: tuple[str, Array] | None) -> dict[str, float]:
     """Of a few thousand rows and their places: trust in the map where there are rows, 1-NN where there are classes."""
     from dre.metrics import continuity, nearest_neighbor, trustworthiness

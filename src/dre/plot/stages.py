@@ -9,8 +9,9 @@ import numpy as np
 
 from dre.plot.colouring import Classes, colouring
 from dre.plot.look import Style, panels, style_of
-from dre.plot.sample import some_of, taken, told
+from dre.plot.sample import MOST, told
 from dre.plot.scatter import flat, scatter
+from dre.sample import spread, taken
 
 Array = np.ndarray[Any, Any]
 IN_A_LINE = 5  # panels
@@ -74,7 +75,7 @@ class _Scored:
 
     def __init__(self, X: Any, labels: Any, n: int) -> None:
         coloured = colouring(labels, n)
-        self._ids = some_of(n)
+        self._ids = spread(n, MOST)
         codes = coloured.codes[self._ids] if isinstance(coloured, Classes) else None
         self._codes = codes if codes is not None and codes.min() >= 0 and len(np.unique(codes)) < len(codes) else None
         self._rows = None if X is None else taken(X, self._ids)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dre.plot.colouring import Classes, Scale
 from dre.plot.look import Style, class_colours, lay_image, scale_colours
-from dre.plot.sample import taken
+from dre.sample import taken
 
 Array = np.ndarray[Any, Any]
 SIDE = 1 / 26  # of an image, in the shorter side of the map
