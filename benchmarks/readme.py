@@ -174,7 +174,21 @@ def paper() -> str:
     return table(head, rows) + "\n`dre bench`, the means of Table 1 of its report; the hit counts as the paper does.\n"
 
 
+def explorer() -> str:
+    """The page of Fashion-MNIST: how large, and how quick."""
+    result = load("explorer")
+    rows = [
+        [f"{found['points']:,} points {name}", f"{found['megabytes']:.1f}", f"{found['open_seconds']:.1f}",
+         f"{found['pan_frame_ms']:.0f}", f"{found['stage_step_ms']:.0f}"]
+        for name, found in result["results"].items()
+    ]  # fmt: skip
+    head = ["page", "MB", "open, s", "a frame of a drag, ms", "from stage to stage, ms"]
+    told = f"`{result['command']}`, Chromium in software rendering, {machine(result)}"
+    return table(head, rows) + f"\n{told}; most of a step between stages is the movement itself.\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "explorer": explorer,
     "stages": stages,
     **{f"tuning-{i}": partial(tuning, i) for i in range(1, 9)},
     "infimnist": infimnist,
