@@ -9,7 +9,7 @@ demo: $(READY)
 	$(BIN)/python examples/map_digits.py
 
 test: $(READY) lint
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow

@@ -83,5 +83,6 @@ def test_a_column_that_is_missing_is_named():
 def test_without_names_a_colour_is_left_out_where_that_leaves_as_many_as_the_model_takes():
     wide = Source(np.column_stack([X, LABELS]), [*"abcd", "label"])
     assert features(Known(), wide, "label").columns == list("abcd")
-    assert features(Known(), wide) is wide
+    with pytest.raises(WrongUseError, match="rows of 5 values"):
+        features(Known(), wide)
     assert features(Known(), Source(X, list("abcd")), "a").columns == list("abcd")

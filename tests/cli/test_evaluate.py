@@ -176,3 +176,21 @@ def test_the_table_keeps_to_the_width_of_the_terminal(monkeypatch: pytest.Monkey
 
 def test_what_has_no_value_is_a_dash() -> None:
     assert "–" in table({"value": {"silhouette": float("nan")}})
+
+
+def test_of_a_model_the_rows_are_what_it_was_fitted_to(dre: Run) -> None:
+    """A column that was none of its features does not count."""
+    table = np.column_stack([X[:, 20:26], 1000 * np.arange(len(X))])
+    np.savetxt("t.csv", table, delimiter=",", header="a,b,c,d,e,f,time", comments="", fmt="%g")
+    np.savetxt("u.csv", table[:, :6], delimiter=",", header="a,b,c,d,e,f", comments="", fmt="%g")
+    short = ["--schedule", "x: gaussian(5) -> kl * 2", "--seed", "0", "--device", "cpu"]
+    assert dre("fit", "t.csv", "-o", "m.safetensors", "--labels", "time", *short) == 0
+    for name in ("t", "u"):
+        assert dre("evaluate", f"{name}.csv", "m.safetensors", "-o", f"{name}.json", "--device", "cpu") == 0
+    wide, narrow = (json.loads(Path(f"{name}.json").read_text()) for name in ("t", "u"))
+    assert wide == narrow
+
+
+def test_a_model_in_the_place_of_data_is_told_of(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dre("evaluate", "m.safetensors", "x.npy") == 2
+    assert "DATA comes first" in capsys.readouterr().err

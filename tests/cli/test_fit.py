@@ -157,7 +157,7 @@ def test_a_stage_that_is_not_there_and_rows_of_another_shape_are_refused_before_
     assert dre("transform", "m.safetensors", "x.npy", "-o", "y.npy", "--stage", 2) == 2
     assert "carried out 2 stage(s)" in capsys.readouterr().err
     assert dre("transform", "m.safetensors", "other.npy", "-o", "y.npy") == 2
-    assert "5 features" in capsys.readouterr().err
+    assert "rows of 5 values" in capsys.readouterr().err
     assert sorted(Path().iterdir()) == before
 
 

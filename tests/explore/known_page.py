@@ -23,7 +23,11 @@ def known() -> dict[str, Any]:
     return {
         "stages": [("before", first.astype(np.float32)), ("after", last.astype(np.float32))],
         "rows": images,
-        "metadata": {"kind": np.array(["plain", HOSTILE, "other"])[codes], "size": np.linspace(0, 1, N)},
+        "metadata": {
+            "kind": np.array(["plain", HOSTILE, "other"])[codes],
+            "size": np.linspace(0, 1, N),
+            "number": 20_260_000 - np.arange(N),
+        },
         "names": np.array([f"item {i}" for i in range(N - 1)] + [HOSTILE]),
     }
 

@@ -39,7 +39,7 @@ def test_a_table_is_read_with_all_that_is_in_it(tmp_path, name, index):
     assert found.columns == list("abc")
     assert {key: values.tolist() for key, values in found.metadata.items()} == {"kind": KINDS}
     assert (None if found.names is None else found.names.tolist()) == (table.index.tolist() if index else None)
-    assert found.told[-1] == "no numbers, and so no features: 'kind'"
+    assert found.told[-1] == "columns of texts are no features: 'kind'"
 
 
 def test_a_text_may_be_missing_even_the_first(write):

@@ -31,7 +31,7 @@ def test_numbers_are_rows_and_all_else_is_beside_them(tmp_path, table, group):
     assert found.metadata["kind"].tolist() == KINDS
     assert found.metadata["known"].tolist() == [True, False] * 7
     assert found.metadata["day"][0].startswith("2020-02-03")
-    assert found.told == ["no numbers, and so no features: 'kind', 'known', 'day'"]
+    assert found.told == ["columns of texts are no features: 'kind', 'known', 'day'"]
 
 
 @pytest.mark.parametrize("name", [None, "cell"])

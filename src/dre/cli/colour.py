@@ -23,9 +23,9 @@ def colour_of(said: str, found: OpenedMap) -> tuple[str, Any]:
     if said in found.metadata:
         return said, found.metadata[said]
     if found.columns is not None and said in found.columns:
-        from dre.cli.columns import column
+        from dre.cli.columns import columns
 
-        return said, column(found.rows, found.columns.index(said))
+        return said, columns(found, [said])[said]
     path = Path(said).expanduser()
     if path.exists():
         from dre.sources.labels import read_labels

@@ -15,6 +15,7 @@ from dre.rows import Rows, is_rows, rows_at_once
 from dre.sources.source import Source, listed
 
 if TYPE_CHECKING:
+    from dre.cli.map import OpenedMap
     from dre.estimator import DRE
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +28,7 @@ def remember(model: DRE, source: Source) -> None:
         model.feature_names_in_ = np.array(source.columns, dtype=object)
 
 
-def features(model: DRE, source: Source, colour: str | None = None) -> Source:
+def features(model: DRE, source: Source, colour: str | None = None, *, tell: bool = True) -> Source:
     """What the model was fitted to, by the names of the columns; what else a table holds is told of its rows.
 
     Where the model knows no names, a column by which points are coloured is left out if that leaves as many as it takes.
@@ -36,20 +37,34 @@ def features(model: DRE, source: Source, colour: str | None = None) -> Source:
     if names is None and source.columns and colour in source.columns and len(source.columns) == model.n_features_in_ + 1:
         names = [name for name in source.columns if name != colour]
     if names is None or source.columns is None or list(names) == source.columns:
+        _check_width(model, source)
         return source
-    missing = [name for name in names if name not in source.columns]
+    number = {name: i for i, name in enumerate(source.columns)}
+    missing = [name for name in names if name not in number]
     if missing:
         raise WrongUseError(f"DATA has not all columns that the model was fitted to: without {listed(missing)}")
-    kept = [source.columns.index(name) for name in names]
-    others = [i for i in range(len(source.columns)) if i not in set(kept)][:BESIDE]
-    beside = dict(zip((source.columns[i] for i in others), _values(source.rows, others).T, strict=True))
-    metadata = {**{name: _classes(values) for name, values in beside.items()}, **source.metadata}
-    return replace(source, rows=chosen(source.rows, kept), columns=list(names), metadata=metadata)
+    if len(number) < len(source.columns):
+        raise WrongUseError("DATA has several columns of one name, and others than the model was fitted to: give them names")
+    kept = [number[name] for name in names]
+    known = set(names)
+    others = sorted((name for name in source.columns if name not in known), key=lambda name: name != colour)
+    beside = columns(source, others[:BESIDE]) if tell else {}
+    return replace(source, rows=chosen(source.rows, kept), columns=list(names), metadata={**beside, **source.metadata})
 
 
-def column(rows: Any, number: int) -> Array:
-    """One of them, (n,)."""
-    return _classes(_values(rows, [number])[:, 0])
+def _check_width(model: DRE, source: Source) -> None:
+    wide = int(np.prod(source.rows.shape[1:]))
+    if source.rows.shape[1] != model.n_features_in_:
+        raise WrongUseError(f"DATA has rows of {wide:,} values, and the model was fitted to others: pass rows of the same kind")
+
+
+def columns(source: Source | OpenedMap, names: list[str]) -> dict[str, Array]:
+    """The values of these columns, read at one go."""
+    if not names:
+        return {}
+    assert source.columns is not None
+    values = _values(source.rows, [source.columns.index(name) for name in names])
+    return {name: as_classes(each) for name, each in zip(names, values.T, strict=True)}
 
 
 def apart(source: Source, name: str) -> tuple[Source, Array]:
@@ -58,7 +73,7 @@ def apart(source: Source, name: str) -> tuple[Source, Array]:
     number = source.columns.index(name)
     kept = [i for i in range(len(source.columns)) if i != number]
     rest = replace(source, rows=chosen(source.rows, kept), columns=[source.columns[i] for i in kept])
-    return rest, column(source.rows, number)
+    return rest, columns(source, [name])[name]
 
 
 def chosen(rows: Any, columns: list[int]) -> Any:
@@ -95,6 +110,6 @@ def _values(rows: Any, columns: list[int]) -> Array:
     return np.concatenate(pieces)
 
 
-def _classes(labels: Array) -> Array:
+def as_classes(labels: Array) -> Array:
     """Whole numbers as such: 3.0 is a measurement and 3 a class."""
     return labels.astype(np.int64) if bool((labels == np.floor(labels)).all()) else labels

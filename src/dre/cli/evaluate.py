@@ -77,6 +77,8 @@ def evaluate(
     from dre.metrics import evaluate as score
     from dre.sample import spread, taken
 
+    if is_model(data):
+        raise WrongUseError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
     _check(protocol, output, per_point, force=force, read=[data, embedding])
     most = _rows(sample)
     source, known = labelled(opened(data), labels)
@@ -93,7 +95,8 @@ def evaluate(
     found = map_of(embedding, some if is_model(embedding) else source, device=device, every_stage=True)
     maps = found.stages if is_model(embedding) else [found.places[ids]]
     told = None if known is None else known[ids]
-    results = [score(some.rows, places, told, k=neighbors, protocol=protocol, device=device) for places in maps]
+    scored = found.rows if is_model(embedding) else some.rows  # a model reads its own columns alone
+    results = [score(scored, places, told, k=neighbors, protocol=protocol, device=device) for places in maps]
     of = f" (of {n:,}, from end to end)" if len(ids) < n else ""
     typer.echo(results[-1].title.replace(" rows", f" rows{of}", 1))
     if len(maps) > 1:

@@ -9,7 +9,7 @@ import typer
 
 from dre.cli.data import Device, Force
 from dre.cli.map import DataOfMap, Map
-from dre.cli.wrong_use import refusing
+from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
     from dre.cli.map import OpenedMap
@@ -21,18 +21,19 @@ def explore(
     map_: Map,
     data: DataOfMap = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The page, an .html file.", show_default="MAP with .html")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="The page, .html.", show_default="MAP with .html"),
     ] = None,
     colour: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN|FILE", help="What colours points at first: a column, or a file with one value per row."),
+        typer.Option(metavar="COLUMN|FILE", help="What colours points at first: a column, trust, or a file of values."),
     ] = None,
     trust: Annotated[
         bool, typer.Option(help="A column that shows where the map lies: how far each point's neighbours can be trusted.")
     ] = True,
     thumbnails: Annotated[bool, typer.Option(help="The images of the rows, where they are images.")] = True,
-    images: Annotated[str | None, typer.Option(help="Rows are images of this size: 28x28, or 32x32x3.")] = None,
-    title: Annotated[str | None, typer.Option(help="What stands above it.")] = None,
+    images: Annotated[str | None, typer.Option(metavar="HxW", help="Rows are images of this size: 28x28, or 32x32x3.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="What stands above it.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     atlas: Annotated[bool, typer.Option("--atlas", help="Open the map in Embedding Atlas: for millions of points.")] = False,
     device: Device = "auto",
@@ -43,7 +44,7 @@ def explore(
     Move, zoom, point at a row to see it, colour by any column, search, draw a loop around points and export them. Of a model, a
     slider goes through its stages: how the recursion moved the points, and what it gave.
 
-    Examples:
+    **Examples:**
 
     - `dre explore cells.safetensors cells.h5ad:obsm/X_pca`
 
@@ -56,52 +57,54 @@ def explore(
     - `dre explore places.parquet --atlas`
     """
     from dre.cli.colour import check_colour, colour_of
-    from dre.cli.data import opened
+    from dre.cli.data import file_of, opened
     from dre.cli.map import is_model, map_of
     from dre.explore import explorer, write_page
-    from dre.explore.built import TRUST
+    from dre.explore.built import TRUST, check_rows
     from dre.sinks.writable import check_writable
 
     if atlas:
-        _atlas(map_, data, device)
+        _atlas(map_, data, output, device)
         return
-    target = output if output is not None else Path(map_.split(":")[0]).with_suffix(".html")
-    with refusing():
-        check_writable(target, [".html"], force=force)
-        shape = _size(images)
+    target = output if output is not None else (file_of(map_) or Path(map_)).with_suffix(".html")
     own = None if colour == TRUST else colour
+    with refusing():
+        check_writable(target, [".html"], force=force, read=[file_of(map_), None if data is None else file_of(data)])
+        pictured = thumbnails and (_size(images) or True)
     source = None if data is None else opened(data)
-    if is_model(map_) and source is not None and own is not None:
-        check_colour(own, source)
+    if source is not None:
+        with refusing(ValueError, ImportError):
+            check_rows(source.rows.shape[0], source.rows, pictured)
+        if is_model(map_) and own is not None:
+            check_colour(own, source)
     found = map_of(map_, source, device=device, every_stage=True, colour=own)
-    columns = columns_of(found)
+    told = columns_of(found)
     if own is not None:
         own, values = colour_of(own, found)
-        columns[own] = values
-    with refusing():
-        shown = explorer(
-            list(zip(found.titles, found.stages, strict=True)),
-            title=title or Path(map_).stem,
-            rows=found.rows,
-            metadata=columns,
-            names=found.names,
-            colour=own or colour,
-            trust=trust,
-            images=thumbnails and (shape or True),
-        )
+        told[own] = values
+    shown = explorer(
+        list(zip(found.titles, found.stages, strict=True)),
+        title=title or Path(map_).stem,
+        rows=found.rows,
+        metadata=told,
+        names=found.names,
+        colour=own or colour,
+        trust=trust,
+        images=pictured,
+    )
     write_page(target, shown)
-    typer.echo(f"{target}, {target.stat().st_size / 1e6:.1f} MB: open it in a browser.")
+    size = target.stat().st_size
+    typer.echo(f"{target}, {f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}: open it in a browser.")
     if show:
         typer.launch(str(target))
 
 
 def columns_of(found: OpenedMap) -> dict[str, Any]:
     """What is told of the rows, and of a narrow table its features too."""
-    from dre.cli.columns import column
+    from dre.cli.columns import columns
 
     names = found.columns or []
-    shown = names if len(names) <= NARROW else []
-    return {**found.metadata, **{name: column(found.rows, i) for i, name in enumerate(shown)}}
+    return {**found.metadata, **columns(found, names if len(names) <= NARROW else [])}
 
 
 def _size(said: str | None) -> tuple[int, ...] | None:
@@ -113,12 +116,14 @@ def _size(said: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, parts))
 
 
-def _atlas(map_: str, data: str | None, device: str) -> None:
+def _atlas(map_: str, data: str | None, output: Path | None, device: str) -> None:
     import tempfile
 
     from dre.cli.map import open_map
     from dre.explore.atlas import atlas_command, show, write_table
 
+    if output is not None:
+        raise WrongUseError("--atlas shows the map and writes no page: leave out -o")
     command = atlas_command()
     found = open_map(map_, data, device=device)
     with tempfile.TemporaryDirectory() as folder:

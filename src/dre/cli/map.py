@@ -122,6 +122,7 @@ def _places(said: str) -> tuple[Array, Source]:
     """The columns dre1, dre2, … of a table, or all of a file that has but a few; what else a table has is told of the rows."""
     import numpy as np
 
+    from dre.cli.columns import as_classes
     from dre.rows import is_rows, whole
     from dre.sources.source import Source, listed
 
@@ -137,5 +138,5 @@ def _places(said: str) -> tuple[Array, Source]:
                 f"the columns {COMPONENT}1 and {COMPONENT}2" + (f"; it has {listed(columns)}" if columns else "")
             )
         return held.astype(np.float32), found
-    others = {name: held[:, i] for i, name in enumerate(columns) if i not in ours}
+    others = {name: as_classes(held[:, i]) for i, name in enumerate(columns) if i not in ours}
     return held[:, ours].astype(np.float32), Source(held, names=found.names, metadata={**others, **found.metadata})

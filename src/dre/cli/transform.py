@@ -50,7 +50,7 @@ def transform(
         lost = [] if output.suffix.lower() == CELLS else [file_of(data)]  # places are added to cells
         check_writable(output, force=force, read=[model, *lost])
     fitted = load_model(model, device)
-    source = features(fitted, opened(data))
+    source = features(fitted, opened(data), tell=False)
     n = source.rows.shape[0]
     about = Embedding(n, fitted.n_components, names=source.names, source=file_of(data))
     with refusing():

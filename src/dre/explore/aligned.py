@@ -6,25 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from dre.plot.stages import turned
+
 Array = np.ndarray[Any, Any]
 
 
 def aligned(maps: list[Array]) -> list[Array]:
-    """Each as near to the next as turning, mirroring and one factor can bring it, from the last to the first; float64.
+    """Each turned to lie over the next, and all as large as the last, which stays as it is; float64.
 
-    >>> turned = aligned([np.array([[0.0, 2], [0, 0], [2, 0]]), np.array([[1.0, 0], [0, 0], [0, 1]])])
-    >>> bool(np.allclose(turned[0], turned[1]))
+    >>> over = aligned([np.array([[0.0, 2], [0, 0], [2, 0]]), np.array([[1.0, 0], [0, 0], [0, 1]])])
+    >>> bool(np.allclose(over[0], over[1]))
     True
     """
-    done = [_centred(maps[-1])]
-    for places in reversed(maps[:-1]):
-        own, goal = _centred(places), done[0]
-        left, strengths, right = np.linalg.svd(own.T @ goal)
-        size = (own**2).sum()
-        done.insert(0, own @ (left @ right) * (strengths.sum() / size if size else 1.0))
-    return done
+    last = maps[-1].astype(np.float64)
+    middle, size = last.mean(0), _size(last)
+    return [_sized(each, size) + middle for each in turned([*(each.astype(np.float64) for each in maps[:-1]), last])]
 
 
-def _centred(places: Array) -> Array:
-    centred: Array = places.astype(np.float64) - places.mean(0, dtype=np.float64)
-    return centred
+def _sized(places: Array, size: float) -> Array:
+    own = _size(places)
+    centred: Array = places - places.mean(0)
+    return centred * (size / own) if own else centred
+
+
+def _size(places: Array) -> float:
+    return float(np.sqrt(((places - places.mean(0)) ** 2).sum()))

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dre.explore.columns import COLOURED, Column, column, scale
+from dre.explore.columns import Column, column, scale
 from dre.explore.page import Explorer, Stage
 from dre.explore.scores import SCORED, scores
-from dre.explore.thumbnails import Shaped, images_of, thumbnails
-from dre.explore.trust import trust_of_points
+from dre.explore.thumbnails import Shaped, check_pillow, images_of, thumbnails
+from dre.explore.trust import OTHERS, WHOLE, trust_of_points
 from dre.plot.look import TROUBLE
 from dre.sample import spread, vectors
 
@@ -40,42 +40,58 @@ def explorer(
     ``rows`` are what was mapped: without them there are no scores of trust and no images. ``metadata`` has a value for
     every row by the names of columns. ``images=(28, 28)`` says that rows are images of this size, where their shape does not.
     """
-    n = len(stages[-1][1])
-    if n > HELD:
-        raise ValueError(f"{n:,} points are too many for a page, which holds {HELD:,}: pass --atlas, or map some of them")
+    maps = [(told, places[:, :2]) for told, places in stages]
+    n = len(maps[-1][1])
+    pictured = check_rows(n, rows, images)
     columns = [column(name, values) for name, values in (metadata or {}).items()]
-    colour = _first(colour, columns, trust and rows is not None)
-    enough, some = n >= FEWEST, spread(n, SCORED)
-    scored = vectors(rows, some) if rows is not None and enough else None
-    classes = next(((each.name, each.values[some]) for each in columns if each.names and len(each.names) > 1), None)
-    made = [Stage(told, places[:, :2], scores(scored, places[some], classes) if enough else {}) for told, places in stages]
+    trusted = trust and rows is not None and n >= FEWEST
+    colour = _first(colour, columns, trusted)
+    some = spread(n, SCORED)
+    scored = vectors(rows, some) if rows is not None and n >= FEWEST else None
+    classes = _classes(colour, columns, some)
+    made = [Stage(told, places, scores(scored, places[some], classes) if n >= FEWEST else {}) for told, places in maps]
     notes = [f"Scores of {len(some):,} of the points."] if any(stage.scores for stage in made) else []
-    if trust and rows is not None and enough:
-        columns.append(_trust(rows, stages[-1][1]))
+    if trusted:
+        columns.append(_trust(rows, maps[-1][1]))
         notes.append(f"{TRUST}: how far a point's neighbours in the last stage are its neighbours in the data; 1 if all are.")
-    pictured = _images(rows, images) if rows is not None and images is not False else None
-    if pictured is not None and n > PICTURED:
+        notes += [f"It is that among {OTHERS:,} of the points."] if n > WHOLE else []
+    if pictured is None and rows is not None and images is not False and n > PICTURED:
         notes.append(f"The images of more than {PICTURED:,} points would make the page too large to open.")
-        pictured = None
     said = None if names is None else np.asarray(names).astype(str).tolist()
     return Explorer(title, made, columns, said, thumbnails(pictured) if pictured is not None else None, colour, notes)
+
+
+def check_rows(n: int, rows: Any, images: bool | tuple[int, ...]) -> Shaped | None:
+    """Whether a page can hold so many, and their images, if there are any to show."""
+    if n > HELD:
+        raise ValueError(f"{n:,} points are too many for a page, which holds {HELD:,}: map some of them, or use an atlas")
+    if rows is None or images is False:
+        return None
+    found = images_of(rows, images if isinstance(images, tuple) else None)
+    if found is None or n > PICTURED:
+        return None
+    check_pillow()
+    return found
 
 
 def _first(colour: str | None, columns: list[Column], trusted: bool) -> str | None:
     """The column that was asked for, or one with classes, or any."""
     names = [*(each.name for each in columns), *([TRUST] if trusted else [])]
     if colour is not None and colour not in names:
-        raise ValueError(f"--colour {colour}: no such column; there are {', '.join(names) or 'none'}")
-    usable = [each.name for each in columns if each.names and 1 < len(each.names) <= COLOURED]
+        raise ValueError(f"colour {colour}: no such column; there are {', '.join(names) or 'none'}")
+    usable = [each.name for each in columns if each.tells_apart]
     return colour or next(iter([*usable, *names]), None)
+
+
+def _classes(colour: str | None, columns: list[Column], some: Array) -> tuple[str, Array] | None:
+    """By which maps are scored: those that colour the points, or the first."""
+    usable = {each.name: each.values[some] for each in columns if each.tells_apart}
+    name = colour if colour in usable else next(iter(usable), None)
+    return None if name is None else (name, usable[name])
 
 
 def _trust(rows: Any, places: Array) -> Column:
     values = trust_of_points(vectors(rows), places)
     low = min(float(np.quantile(values, 0.02)), 0.999)
-    made = scale(TRUST, values, list(reversed(TROUBLE)), low=low, high=1.0)
+    made = scale(TRUST, values, low=low, high=1.0, colours=list(reversed(TROUBLE)))
     return replace(made, dark=GLOWING, low_on_top=True)
-
-
-def _images(rows: Any, wanted: bool | tuple[int, ...]) -> Shaped | None:
-    return images_of(rows, wanted if isinstance(wanted, tuple) else None)

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.palette import hexes
-from dre.sources.texts import plain, texts
+from dre.plot.colouring import Classes, Scale, colouring
+from dre.plot.palette import MOST, hexes
 
 Array = np.ndarray[Any, Any]
-COLOURED = 150  # classes that have a colour of their own; of more, the largest
-FEW = 30  # different whole numbers that are classes; more are a scale
-CENTRAL = 0.02  # of the values at either end lie beyond the scale
 VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"]
 MISSING = "–"
 
@@ -23,9 +20,9 @@ class Column:
     """One value for every row: codes into names, or numbers between two ends of a scale."""
 
     name: str
-    values: Array  # unsigned codes, or float32
+    values: Array  # unsigned codes; or numbers, int32, float32 or float64
     names: list[str] | None = None  # of classes
-    colours: list[str] | None = None  # of the first classes, or from the low end of a scale to its high end
+    colours: list[str] | None = None  # of the first classes, others are grey; or from the low end of a scale to its high end
     low: float = 0.0
     high: float = 1.0
     dark: list[str] | None = None  # the colours on a dark ground, where they are others
@@ -35,6 +32,11 @@ class Column:
     def is_scale(self) -> bool:
         return self.names is None
 
+    @property
+    def tells_apart(self) -> bool:
+        """Classes of several rows, and more than one."""
+        return self.names is not None and 1 < len(self.names) < len(self.values)
+
     def about(self) -> dict[str, Any]:
         """What a page needs beside the values."""
         ends = {"low": self.low, "high": self.high, "lowOnTop": self.low_on_top} if self.is_scale else {}
@@ -43,39 +45,44 @@ class Column:
 
 
 def column(name: str, values: Any) -> Column:
-    """Texts, truths and a few whole numbers are classes, other numbers a scale.
+    """Numbers with many different values are a scale, all else is classes, as in pictures.
 
     >>> column("type", np.array(["B", "T", "B"])).names
     ['B', 'T']
     >>> column("age", np.linspace(20, 60, 100)).is_scale
     True
     """
-    known = plain(values)
-    if known.dtype.kind == "f" or (known.dtype.kind in "iu" and len(np.unique(known)) > FEW):
-        return scale(name, known)
-    return _classes(name, known)
+    found = colouring(values, len(values))
+    if isinstance(found, Scale):
+        return scale(name, np.asarray(values), low=found.least, high=found.most)
+    return _classes(name, found or Classes([], np.full(len(values), -1)))
 
 
-def scale(
-    name: str, values: Any, colours: list[str] = VIRIDIS, *, low: float | None = None, high: float | None = None
-) -> Column:
-    numbers = np.asarray(values, dtype=np.float32)
-    there = numbers[np.isfinite(numbers)]
-    ends = np.quantile(there, (CENTRAL, 1 - CENTRAL)) if len(there) else (0.0, 1.0)
-    low, high = (float(end if given is None else given) for given, end in zip((low, high), ends, strict=True))
-    return Column(name, numbers, None, list(colours), low, high if high > low else low + 1.0)
+def scale(name: str, values: Array, *, low: float, high: float, colours: list[str] = VIRIDIS) -> Column:
+    return Column(name, _numbers(values), None, list(colours), low, high if high > low else low + 1.0)
 
 
-def _classes(name: str, known: Array) -> Column:
-    """In their natural order; where there are more than have colours, the largest first."""
-    unique, codes, counts = np.unique(known, return_inverse=True, return_counts=True)
-    if len(unique) > COLOURED:
+def _numbers(values: Array) -> Array:
+    """As a page can hold them: whole numbers stay what they are, others in the precision that they have, if it is so little."""
+    if values.dtype.kind in "iu":
+        fits = values.min() >= -(2**31) and values.max() < 2**31
+        return values.astype(np.int32 if fits else np.float64)
+    return values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
+
+
+def _classes(name: str, found: Classes) -> Column:
+    """In their order, or the largest first where there are more than have colours; rows without one come last, in grey."""
+    names, codes = list(found.names), found.codes.astype(np.int64)
+    if len(names) > MOST:
+        counts = np.bincount(codes[codes >= 0], minlength=len(names))
         order = np.argsort(-counts, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        unique, codes = unique[order], place[codes]
-    names = [said if said else MISSING for said in texts(unique.tolist()).tolist()]
-    return Column(name, codes.reshape(-1).astype(_smallest(len(names))), names, hexes(min(len(names), COLOURED)))
+        place = np.append(np.argsort(order), -1)  # of a code in this order; −1 stays
+        names, codes = [names[i] for i in order], place[codes]
+    colours = hexes(min(len(names), MOST))
+    if (codes < 0).any():
+        codes[codes < 0] = len(names)
+        names.append(MISSING)
+    return Column(name, codes.astype(_smallest(len(names))), names, colours)
 
 
 def _smallest(count: int) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 LEVEL = 6
 # What could end the element that holds a text, or start another. In JSON they stand only inside of texts.
-UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
 def packed(values: Array) -> str:
@@ -21,7 +21,7 @@ def packed(values: Array) -> str:
 
 
 def packed_texts(values: list[str]) -> str:
-    return _base64(gzip.compress(json.dumps(values, ensure_ascii=False).encode(), LEVEL, mtime=0))
+    return _base64(gzip.compress(json.dumps(values).encode(), LEVEL, mtime=0))
 
 
 def _base64(data: bytes) -> str:
@@ -34,4 +34,4 @@ def in_a_page(value: Any) -> str:
     >>> in_a_page(["</script>"])
     '["\\\\u003c/script\\\\u003e"]'
     """
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).translate(UNSAFE)
+    return json.dumps(value, allow_nan=False).translate(UNSAFE)

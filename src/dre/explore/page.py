@@ -55,9 +55,11 @@ class Explorer:
                 raise ValueError(f"{stage.title}: places of the shape {stage.places.shape}; a page shows maps of ({n}, 2)")
             if not np.isfinite(stage.places).all():
                 raise ValueError(f"{stage.title}: some places are not finite numbers")
-        for column in self.columns:
-            if len(column.values) != n:
-                raise ValueError(f"{column.name}: {len(column.values)} values for {n} points")
+        beside = {column.name: len(column.values) for column in self.columns}
+        beside |= {} if self.names is None else {"names": len(self.names)}
+        for name, count in beside.items():
+            if count != n:
+                raise ValueError(f"{name}: {count} values for {n} points")
 
 
 def write_page(path: str | Path, explorer: Explorer) -> None:
@@ -71,7 +73,7 @@ def page(explorer: Explorer) -> str:
     script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n'
     return Template(_part("page.html")).substitute(
-        title=html.escape(explorer.title),
+        title=html.escape(explorer.title.encode("utf-8", "replace").decode()),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=_part("look.css"),
         script=script,
@@ -88,6 +90,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
     return {
         "title": explorer.title,
         "n": len(explorer.stages[0].places),
+        "square": _on_grid(explorer.stages)[1],
         "stages": [{"title": stage.title, "scores": list(stage.scores.items())} for stage in explorer.stages],
         "columns": [column.about() for column in explorer.columns],
         "colour": explorer.colour,
@@ -99,7 +102,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
 
 def _carried(explorer: Explorer) -> list[str]:
     """Elements that no browser takes for anything but text: places, columns, names, sheets of images."""
-    found = [_element(f"places-{i}", packed(places)) for i, places in enumerate(_on_grid(explorer.stages))]
+    found = [_element(f"places-{i}", packed(places)) for i, places in enumerate(_on_grid(explorer.stages)[0])]
     for i, column in enumerate(explorer.columns):
         found.append(_element(f"column-{i}", packed(column.values)))
         if column.names is not None:
@@ -115,9 +118,10 @@ def _element(name: str, text: str) -> str:
     return f'<script type="text/plain" id="{name}">{text}</script>'
 
 
-def _on_grid(stages: list[Stage]) -> list[Array]:
-    """Stages over each other, within one square: uint16 (2, n) each, all x before all y, which packs better."""
+def _on_grid(stages: list[Stage]) -> tuple[list[Array], dict[str, float]]:
+    """Stages over each other, within one square: uint16 (2, n) each, all x before all y, which packs better; and the square."""
     maps = aligned([stage.places for stage in stages])
     low, high = np.min([each.min(0) for each in maps], axis=0), np.max([each.max(0) for each in maps], axis=0)
     middle, side = (low + high) / 2, float((high - low).max()) or 1.0
-    return [np.round(((each - middle) / side + 0.5) * GRID).astype(np.uint16).T for each in maps]
+    steps = [np.round(((each - middle) / side + 0.5) * GRID).astype(np.uint16).T for each in maps]
+    return steps, {"x": float(middle[0]), "y": float(middle[1]), "side": side}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.plot.thumbnails import CHANNELS
 from dre.sources.source import INSTALL
 
 Array = np.ndarray[Any, Any]
@@ -34,10 +35,10 @@ def images_of(rows: Any, shape: tuple[int, ...] | None = None) -> Shaped | None:
     if shape is not None:
         if int(np.prod(size)) != int(np.prod(shape)):
             told = " × ".join(map(str, shape))
-            raise ValueError(f"rows of {int(np.prod(size)):,} values are no images of {told}: pass --images HEIGHTxWIDTH")
+            raise ValueError(f"rows of {int(np.prod(size)):,} values are no images of {told}: say their height and width")
         return Shaped(rows, shape)
-    is_image = len(size) == 2 or (len(size) == 3 and (size[-1] in (1, 3) or size[0] in (1, 3)))
-    return Shaped(rows, size) if is_image and min(size[:2] if size[-1] in (1, 3) or len(size) == 2 else size[1:]) > 1 else None
+    is_image = len(size) == 2 or (len(size) == 3 and (size[-1] in CHANNELS or size[0] in CHANNELS))
+    return Shaped(rows, size) if is_image else None
 
 
 class Shaped:
@@ -51,19 +52,24 @@ class Shaped:
 
         rows = self._rows.read(start, stop).cpu().numpy() if is_rows(self._rows) else self._rows[start:stop]
         found = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows).reshape(-1, *self._shape)
-        if found.ndim == 4 and found.shape[1] in (1, 3) and found.shape[-1] not in (1, 3):
-            found = found.transpose(0, 2, 3, 1)
+        if found.ndim == 4 and found.shape[3] not in CHANNELS:
+            found = np.moveaxis(found, 1, 3)
         return found[..., 0] if found.ndim == 4 and found.shape[-1] == 1 else found
+
+
+def check_pillow() -> None:
+    try:
+        from PIL import features
+    except ImportError as problem:
+        raise ImportError(f"thumbnails need Pillow: {INSTALL}; or go without, --no-thumbnails") from problem
+    if not features.check("webp"):
+        raise ImportError("this Pillow can't write WebP: install the one from PyPI, or go without, --no-thumbnails")
 
 
 def thumbnails(images: Shaped) -> Thumbnails:
     """Grey or coloured; values that are no bytes are stretched from the least to the largest."""
-    try:
-        from PIL import Image, features
-    except ImportError as problem:
-        raise ImportError(f"thumbnails need Pillow: {INSTALL}; or pass --no-thumbnails") from problem
-    if not features.check("webp"):
-        raise ImportError("this Pillow can't write WebP: install the one from PyPI, or pass --no-thumbnails")
+    from PIL import Image
+
     low, high = _extent(images)
     height, width = images.stretch(0, 1).shape[1:3]
     shrink = min(1.0, LARGEST / max(height, width))

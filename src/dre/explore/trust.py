@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre.sample import spread
+
 Array = np.ndarray[Any, Any]
 WHOLE = 10_000  # points up to which all are compared with all
 OTHERS = 5_000  # with which each is compared where there are more
@@ -25,8 +27,9 @@ def trust_of_points(rows: Array, places: Array) -> Array:
         from dre.metrics import trustworthiness
 
         return np.asarray(trustworthiness(rows, places, k=NEIGHBORS, per_point=True), dtype=np.float32)
-    chosen = torch.from_numpy(np.unique(np.linspace(0, len(rows) - 1, OTHERS).astype(np.int64)))
-    x, y = torch.from_numpy(np.ascontiguousarray(rows, np.float32)), torch.from_numpy(np.ascontiguousarray(places, np.float32))
+    chosen = torch.from_numpy(spread(len(rows), OTHERS))
+    # centred: far from the origin, distances by products would lose their last digits
+    x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (rows, places))
     others_x, others_y = x[chosen], y[chosen]
     found = [_trust(x[block], y[block], others_x, others_y, chosen[None] == block[:, None]) for block in _blocks(len(x))]
     return torch.cat(found).numpy()

@@ -8,12 +8,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dre.notation import unknown
-from dre.sources.source import SourceError, listed
+from dre.sources.source import Array, SourceError, listed
+from dre.sources.texts import plain
 
 
 def is_array(item: Any) -> bool:
     return hasattr(item, "shape")
+
+
+def beside(root: Any, arrays: dict[str, tuple[int, ...]], rows: Any) -> dict[str, Array]:
+    """The arrays with one value per row, by their names, as far as they are numbers or texts."""
+    named = [name for name, shape in arrays.items() if shape == rows.shape[:1]]
+    values = {name: np.asarray(root[name][:]) for name in named}
+    return {name: plain(each) for name, each in values.items() if each.dtype.kind in "biufSUOT"}
 
 
 def found(root: Any, name: str) -> Any:

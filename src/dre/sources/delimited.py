@@ -17,7 +17,7 @@ def open_delimited(path: Path, part: str | None = None) -> Source:
     if table.named_rows:
         told.append("the first column has no name: it was taken for the names of the rows")
     if table.texts:
-        told.append(f"no numbers, and so no features: {listed([repr(name) for name in table.texts])}")
+        told.append(f"columns of texts are no features: {listed([repr(name) for name in table.texts])}")
     return Source(table.values, table.columns, table.names, table.texts, told)
 
 

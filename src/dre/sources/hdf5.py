@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dre.sources.array_tree import chosen, is_array
+from dre.sources.array_tree import beside, chosen, is_array
 from dre.sources.blocks import Blocks
 from dre.sources.file_rows import FileRows, Held
 from dre.sources.source import INSTALL, Format, Source, reading
@@ -37,7 +37,8 @@ def open_hdf5(path: Path, part: str | None = None) -> Source:
 
         file.visititems(look)  # each once, whatever links there are
         name, array = chosen(path, file, arrays, part)
-        return Source(FileRows(path, pieces(array), f"an array {name!r}"))
+        rows = FileRows(path, pieces(array), f"an array {name!r}")
+        return Source(rows, metadata=beside(file, arrays, array))
 
 
 FORMAT = Format((".h5", ".hdf5"), open_hdf5, has_parts=True)

@@ -41,7 +41,7 @@ def open_parquet(path: Path, part: str | None = None) -> Source:
         read = file.read(columns=beside)
         metadata = {name: _values(read[name]) for name in beside}
         names = texts(metadata.pop(index[0]).tolist()) if len(index) == 1 and index[0] in metadata else None
-        told = [f"no numbers, and so no features: {listed([repr(name) for name in metadata])}"] if metadata else []
+        told = [f"columns of texts are no features: {listed([repr(name) for name in metadata])}"] if metadata else []
         told += [f"lists and the like are left out: {listed([repr(name) for name in nested])}"] if nested else []
         edges = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
         shape = (int(edges[-1]), len(features))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dre.sources.anndata import is_anndata, open_anndata
-from dre.sources.array_tree import chosen, is_array
+from dre.sources.array_tree import beside, chosen, is_array
 from dre.sources.blocks import Blocks
 from dre.sources.file_rows import FileRows
 from dre.sources.source import INSTALL, Format, Source, SourceError, reading
@@ -31,8 +31,10 @@ def open_zarr(path: Path, part: str | None = None) -> Source:
             return Source(FileRows(path, _some_rows(root)))
         if is_anndata(root):
             return open_anndata(path, root, part, pieces)
-        name, array = chosen(path, root, dict(_arrays(root, "")), part)
-        return Source(FileRows(path, _some_rows(array), f"an array {name!r}"))
+        arrays = dict(_arrays(root, ""))
+        name, array = chosen(path, root, arrays, part)
+        rows = FileRows(path, _some_rows(array), f"an array {name!r}")
+        return Source(rows, metadata=beside(root, arrays, array))
 
 
 def _some_rows(array: Any) -> Any:

@@ -7,10 +7,10 @@ function shortened(text) {
 
 function showCard(i) {
   const card = $("card");
-  if (i === ringed && !card.hidden) return;
+  if (i === ringed && card.hidden === i < 0) return;
   ringed = i;
   card.hidden = i < 0;
-  redraw();
+  if (!asked) paintOver(drawnLast);
   if (i < 0) return;
   card.replaceChildren();
   if (about.thumbnails) card.append(imageOf(i, 112));

@@ -1,5 +1,6 @@
 // Points that were found, picked or drawn around: they stand out, and can be taken away as a table.
 const LISTED = 100; // rows that are shown of a selection
+const HINT = "Hold shift and drag a loop around points; with ctrl as well, a further one.";
 let selected = null; // 1 for each point in the loop
 let found = null; // 1 for each point that the search found
 
@@ -46,7 +47,7 @@ function showSelection() {
   count.textContent = chosen.length
     ? `${chosen.length.toLocaleString("en")} of ${n.toLocaleString("en")} points` +
       (chosen.length > LISTED ? `, the first ${LISTED} of them:` : ":")
-    : "Hold shift and drag a loop around points.";
+    : HINT;
   for (const i of chosen.slice(0, LISTED)) {
     const item = document.createElement("li"), said = document.createElement("span");
     if (about.thumbnails) item.append(imageOf(i, 28));
@@ -66,12 +67,17 @@ function clearSelection() {
 
 const cell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
+// As the map itself has it, of which the page holds a square.
+function placeOf(axis, i) {
+  return ((now[axis][i] - 0.5) * about.square.side + about.square[axis]).toPrecision(6);
+}
+
 // The selected rows with all that is known of them, and their places in the stage that is shown.
 function table() {
   const head = ["row", ...(rows.names ? ["name"] : []), "x", "y", ...rows.columns.map((column) => column.name)];
   const lines = selection().map((i) => [
-    String(i), ...(rows.names ? [rows.names[i]] : []), now.x[i].toFixed(6), now.y[i].toFixed(6),
-    ...rows.columns.map((column) => valueOf(column, i)),
+    String(i), ...(rows.names ? [rows.names[i]] : []), placeOf("x", i), placeOf("y", i),
+    ...rows.columns.map((column) => valueOf(column, i, column.type === "float64" ? 15 : 7)),
   ]);
   return [head, ...lines].map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
 }

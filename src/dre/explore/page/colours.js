@@ -36,6 +36,7 @@ function colourBy(column) {
   if (column && column.lowOnTop) order = shuffled.slice().sort((a, b) => column.values[b] - column.values[a]);
   tintAll();
   showLegend();
+  showSelection();
   standOut();
 }
 
@@ -79,7 +80,8 @@ function showLegend() {
   if (column.names.length > column.colours.length) {
     const rest = document.createElement("p");
     rest.className = "quiet";
-    rest.textContent = `${(column.names.length - column.colours.length).toLocaleString("en")} smaller classes in grey`;
+    const others = column.names.slice(column.colours.length);
+    rest.textContent = others.length > 1 ? `${others.length.toLocaleString("en")} smaller classes in grey` : `${others[0]} in grey`;
     legend.append(rest);
   }
 }

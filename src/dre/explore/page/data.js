@@ -2,7 +2,7 @@
 const $ = (id) => document.getElementById(id);
 const about = JSON.parse($("about").textContent);
 const n = about.n;
-const KINDS = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, float32: Float32Array };
+const KINDS = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, int32: Int32Array, float32: Float32Array, float64: Float64Array };
 
 async function unpacked(id) {
   const coded = atob($(id).textContent);
@@ -38,14 +38,21 @@ function nameOf(i) {
   return rows.names ? rows.names[i] : `row ${i}`;
 }
 
-function valueOf(column, i) {
+function valueOf(column, i, digits = 4) {
   const value = column.values[i];
   if (!column.scale) return column.names[value];
-  return Number.isFinite(value) ? String(Number(value.toPrecision(5))) : "–";
+  if (!Number.isFinite(value)) return "–";
+  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(digits)));
 }
 
 // The sheet that holds an image, as a picture that is decoded when it is first asked for.
 const sheets = new Map();
+
+// Short, where the picture itself would be repeated by every element that shows a part of it.
+function addressOf(carried) {
+  const coded = atob(carried.slice(carried.indexOf(",") + 1));
+  return URL.createObjectURL(new Blob([Uint8Array.from(coded, (each) => each.charCodeAt(0))], { type: "image/webp" }));
+}
 
 function sheetOf(i, whenThere) {
   const { across, sheets: count } = about.thumbnails;
@@ -53,7 +60,7 @@ function sheetOf(i, whenThere) {
   if (number >= count) return null;
   if (!sheets.has(number)) {
     const picture = new Image();
-    picture.src = $(`sheet-${number}`).textContent;
+    picture.src = addressOf($(`sheet-${number}`).textContent);
     sheets.set(number, picture);
   }
   const picture = sheets.get(number);

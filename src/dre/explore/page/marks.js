@@ -7,7 +7,7 @@ let loop = null, ringed = -1;
 function paintOver(drawn) {
   ink.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
   ink.clearRect(0, 0, view.width, view.height);
-  if (about.thumbnails && drawn <= PICTURED) paintImages();
+  if (about.thumbnails && drawn <= PICTURED) paintImages(drawn);
   if ($("marks").checked && colouredBy && !colouredBy.scale) paintNames();
   if (ringed >= 0) paintRing();
   if (loop) paintLoop();
@@ -17,8 +17,9 @@ function isSeen(px, py, margin) {
   return px > -margin && py > -margin && px < view.width + margin && py < view.height + margin;
 }
 
-function paintImages() {
-  const { width, height } = about.thumbnails, tall = Math.max(28, Math.min(56, height)), wide = (tall * width) / height;
+// The fewer, the larger.
+function paintImages(drawn) {
+  const { width, height } = about.thumbnails, tall = Math.max(28, Math.min(96, 320 / Math.sqrt(Math.max(1, drawn)))), wide = (tall * width) / height;
   ink.imageSmoothingEnabled = height >= tall;
   for (let i = 0; i < n; i++) {
     if (lit && !lit[i]) continue;
@@ -36,7 +37,7 @@ function paintImages() {
 
 // In the middle of each class, as the median of a few hundred of its points; where two would overlap, the larger class is named.
 function paintNames() {
-  const { names, values, colours } = colouredBy;
+  const { names, values } = colouredBy;
   if (names.length > NAMED) return;
   const spots = names.map(() => ({ x: [], y: [], count: 0 })), stride = Math.max(1, Math.floor(n / 20000));
   for (let i = 0; i < n; i += stride) {

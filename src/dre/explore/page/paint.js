@@ -92,14 +92,14 @@ function paint() {
 }
 
 // Once a frame at most, however often something changes.
-let asked = false;
+let asked = false, drawnLast = 0;
 function redraw() {
   if (asked || !now.x) return;
   asked = true;
   requestAnimationFrame(() => {
     asked = false;
-    const drawn = paint();
-    paintOver(drawn);
+    drawnLast = paint();
+    paintOver(drawnLast);
     canvas.dataset.frames = Number(canvas.dataset.frames || 0) + 1; // how often it was drawn
   });
 }

@@ -55,7 +55,7 @@ function listenToPanel() {
   $("all").addEventListener("click", seeAll);
   $("play").addEventListener("click", play);
   $("theme").addEventListener("click", () => setTheme(!document.documentElement.classList.contains("dark")));
-  $("slider").addEventListener("input", (event) => { setPlaces(Number(event.target.value)); showStage(); });
+  $("slider").addEventListener("input", (event) => { playing++; stop(); setPlaces(Number(event.target.value)); showStage(); });
   $("slider").addEventListener("change", () => goToStage(Math.round(at)));
   $("slider").addEventListener("keydown", (event) => {
     const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
@@ -75,7 +75,7 @@ function listenToPanel() {
 }
 
 function listenToPointer() {
-  const down_ = new Map(); // pointers that are held, one for a mouse, two for a pinch
+  const held = new Map(); // pointers that are held, one for a mouse, two for a pinch
   let drawing = false, further = false;
   const spot = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -84,33 +84,33 @@ function listenToPointer() {
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     canvas.setPointerCapture(event.pointerId);
-    down_.set(event.pointerId, spot(event));
-    drawing = down_.size === 1 && (lassoIsOn() || event.shiftKey);
+    held.set(event.pointerId, spot(event));
+    drawing = held.size === 1 && (lassoIsOn() || event.shiftKey);
     further = event.ctrlKey || event.metaKey;
     loop = drawing ? [spot(event)] : null;
     if (!drawing) canvas.classList.add("moving");
     showCard(-1);
   });
   canvas.addEventListener("pointermove", (event) => {
-    const [px, py] = spot(event), before = down_.get(event.pointerId);
+    const [px, py] = spot(event), before = held.get(event.pointerId);
     if (!before) {
       if (Number.isInteger(at)) showCard(nearestTo(px, py));
       return;
     }
     if (drawing) {
       loop.push([px, py]);
-    } else if (down_.size === 2) {
-      const [, [ox, oy]] = [...down_].find(([id]) => id !== event.pointerId);
+    } else if (held.size === 2) {
+      const [, [ox, oy]] = [...held].find(([id]) => id !== event.pointerId);
       zoom(Math.hypot(px - ox, py - oy) / Math.max(1, Math.hypot(before[0] - ox, before[1] - oy)), ox, oy);
     } else {
       view.x -= (px - before[0]) / view.scale;
       view.y += (py - before[1]) / view.scale;
     }
-    down_.set(event.pointerId, [px, py]);
+    held.set(event.pointerId, [px, py]);
     redraw();
   });
   const released = (event) => {
-    if (!down_.delete(event.pointerId)) return;
+    if (!held.delete(event.pointerId)) return;
     canvas.classList.remove("moving");
     if (drawing) {
       const polygon = loop;
@@ -122,7 +122,7 @@ function listenToPointer() {
   };
   canvas.addEventListener("pointerup", released);
   canvas.addEventListener("pointercancel", released);
-  canvas.addEventListener("pointerleave", () => { if (!down_.size) showCard(-1); });
+  canvas.addEventListener("pointerleave", () => { if (!held.size) showCard(-1); });
   canvas.addEventListener("dblclick", (event) => zoom(2, ...spot(event)));
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();

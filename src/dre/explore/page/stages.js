@@ -2,7 +2,7 @@
 const MOVE = 200; // milliseconds from a stage to another
 const stages = [];
 let at = 0; // a whole number at a stage, else between two
-let moving = null;
+let moving = null, playing = 0;
 
 function setPlaces(position) {
   at = Math.max(0, Math.min(stages.length - 1, position));
@@ -51,10 +51,15 @@ function showStage() {
   $("scores").replaceChildren(...rowsOf);
 }
 
+// Whoever moves the slider has it: what was under way ends where it is.
+function stop() {
+  cancelAnimationFrame(moving);
+}
+
 function goToStage(goal, milliseconds = MOVE) {
   const from = at, still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const began = performance.now();
-  cancelAnimationFrame(moving);
+  stop();
   return new Promise((arrived) => {
     const step = (time) => {
       const share = still ? 1 : Math.min(1, Math.max(0, (time - began) / milliseconds));
@@ -69,10 +74,11 @@ function goToStage(goal, milliseconds = MOVE) {
 }
 
 async function play() {
+  const turn = ++playing; // another press, or a hand on the slider, takes over
   const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
   if (at === stages.length - 1) await goToStage(0);
-  while (at < stages.length - 1) {
+  while (turn === playing && at < stages.length - 1) {
     await pause(600);
-    await goToStage(Math.floor(at) + 1, 900);
+    if (turn === playing) await goToStage(Math.floor(at) + 1, 900);
   }
 }

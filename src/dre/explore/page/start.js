@@ -23,7 +23,6 @@ window.explorer = {
   screen: (i) => [across(now.x[i]), down(now.y[i])],
   selected: selection,
   goToStage,
-  table,
 };
 
 start().catch((problem) => {

@@ -9,7 +9,7 @@ const placeDown = (py) => view.y - (py - view.height / 2) / view.scale;
 
 function zoom(times, px = view.width / 2, py = view.height / 2) {
   const x = placeAcross(px), y = placeDown(py);
-  view.scale = Math.min(view.home * 5000, Math.max(view.home / 4, view.scale * times));
+  view.scale = Math.min(view.home * 500, Math.max(view.home / 4, view.scale * times));
   view.x = x - (px - view.width / 2) / view.scale;
   view.y = y + (py - view.height / 2) / view.scale;
   redraw();
