@@ -69,7 +69,7 @@ def test_any_object_is_read_back_from_its_text(
         (AFFINITIES, Gaussian(30, over="batch")),
         (AFFINITIES, Fuzzy(5)),
     ],
-    ids=str,
+    ids=lambda each: "" if isinstance(each, Family) else str(each),  # by its text: an address differs between processes
 )
 def test_every_kind_of_object_has_a_lossless_text(family: Family, thing: object) -> None:
     assert family.parse(str(thing)) == thing

@@ -187,7 +187,7 @@ def test_of_a_model_the_rows_are_what_it_was_fitted_to(dre: Run) -> None:
     assert dre("fit", "t.csv", "-o", "m.safetensors", "--labels", "time", *short) == 0
     for name in ("t", "u"):
         assert dre("evaluate", f"{name}.csv", "m.safetensors", "-o", f"{name}.json", "--device", "cpu") == 0
-    wide, narrow = (json.loads(Path(f"{name}.json").read_text()) for name in ("t", "u"))
+    wide, narrow = (json.loads(Path(f"{name}.json").read_text())["maps"] for name in ("t", "u"))
     assert wide == narrow
 
 
