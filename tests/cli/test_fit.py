@@ -187,3 +187,11 @@ def test_debug_shows_where_an_error_came_from(dre: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "argv", ["dre", "--debug", "info", "nothing.safetensors"])
     with pytest.raises(WrongUseError, match="not there"):
         main()
+
+
+def test_a_column_that_is_called_as_labels_are_is_told_of(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savetxt("x.csv", np.column_stack([X[:, 20:24], LABELS]), delimiter=",", header="a,b,c,d,target", comments="", fmt="%g")
+    assert dre("fit", "x.csv", "-o", "m.safetensors", *SHORT) == 0
+    assert "pass --labels target" in capsys.readouterr().err
+    assert dre("fit", "x.csv", "-o", "n.safetensors", "--labels", "target", *SHORT) == 0
+    assert "--labels" not in capsys.readouterr().err

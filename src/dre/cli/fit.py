@@ -11,6 +11,8 @@ from dre.cli.completion import RECIPES, one_of
 from dre.cli.data import Data, Device, Force, Labels
 from dre.cli.wrong_use import refusing
 
+LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # what columns of labels are often called
+
 
 def fit(
     data: Data,
@@ -69,6 +71,8 @@ def fit(
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *_lost(embedding, data)])
     source, known = labelled(opened(data), labels)
+    for name in _like_labels(source.columns or []):
+        typer.echo(f"dre: the column {name!r} is a feature; if it holds labels, pass --labels {name}", err=True)
     model = DRE(
         recipe,
         n_components=components,
@@ -89,6 +93,11 @@ def fit(
             sink.write(model.embedding_)
     typer.echo(summary(model, source.rows, known))
     typer.echo(f"\nThe model is in {output}" + (f", the places of the rows in {embedding}." if embedding is not None else "."))
+
+
+def _like_labels(columns: list[str]) -> list[str]:
+    """Those that are called as labels are: learned from, they would give themselves away."""
+    return [name for name in columns if name.strip().lower() in LABELS]
 
 
 def _lost(embedding: Path, data: str) -> list[Path | None]:
