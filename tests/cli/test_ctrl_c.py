@@ -18,6 +18,8 @@ from dre import DRE
 X = load_digits().data.astype(np.float32)
 LONG = ["--schedule", "x: gaussian(5) -> kl * 100000", "--seed", "0", "--device", "cpu"]
 
+# What runs in the background, tests too, may have been told not to hear Ctrl-C; what it starts would not either.
+HEARS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
 # Says on stdout when it is in the middle of it, so that the test need not guess.
 IN_FIT = """
 from dre.train import Tick
@@ -64,7 +66,7 @@ dre.archive.save_file = half
 
 def pressed(folder: Path, prepared: str, *arguments: str, times: int = 1) -> subprocess.CompletedProcess[str]:
     """The command, with Ctrl-C once it said "now"."""
-    program = f"import sys, time\n{prepared}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
+    program = f"{HEARS}import sys, time\n{prepared}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("DRE_DEBUG", None)
     process = subprocess.Popen(
@@ -80,7 +82,10 @@ def pressed(folder: Path, prepared: str, *arguments: str, times: int = 1) -> sub
     for _ in range(times):
         process.send_signal(signal.SIGINT)
         time.sleep(0.5 if times > 1 else 0)  # two at once would be one
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert "Traceback" not in err
     return subprocess.CompletedProcess([], process.returncode, out, err)
 
