@@ -15,16 +15,6 @@ KINDS = np.array(["B cell", "T cell, CD4", "B cell", "NK"] * 3)
 NUMBERS = np.array([10, 2, 2, 0] * 3)
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content, encoding="utf-8"):
-        path = tmp_path / name
-        path.write_bytes(content.encode(encoding))
-        return path
-
-    return write
-
-
 def saved(path, values):
     """By numpy, or as a .csv without a header."""
     if path.suffix == ".npz":

@@ -11,16 +11,6 @@ from dre.sources.text_table import read_table
 X = np.random.default_rng(0).normal(size=(12, 5))
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content, encoding="utf-8"):
-        path = tmp_path / name
-        path.write_bytes(content.encode(encoding))
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize("index", [False, True])
 @pytest.mark.parametrize("columns", [None, list("abcde")])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])

@@ -61,7 +61,7 @@ def fit(
     """
     from dre.cli.columns import remember
     from dre.cli.data import file_of, labelled, opened
-    from dre.cli.map import MODEL
+    from dre.cli.map import MODEL, lost
     from dre.cli.summary import summary
     from dre.estimator import DRE
     from dre.sinks import Embedding, check_writable, open_sink
@@ -69,7 +69,7 @@ def fit(
     with refusing():
         check_writable(output, [MODEL], force=force, read=[file_of(data)])
         if embedding is not None:
-            check_writable(embedding, force=force, read=[output, *_lost(embedding, data)])
+            check_writable(embedding, force=force, read=[output, *lost(embedding, data)])
     source, known = labelled(opened(data), labels)
     for name in _like_labels(source.columns or []):
         typer.echo(f"dre: the column {name!r} is a feature; if it holds labels, pass --labels {name}", err=True)
@@ -98,14 +98,6 @@ def fit(
 def _like_labels(columns: list[str]) -> list[str]:
     """Those that are called as labels are: learned from, they would give themselves away."""
     return [name for name in columns if name.strip().lower() in LABELS]
-
-
-def _lost(embedding: Path, data: str) -> list[Path | None]:
-    """What writing the places would lose: DATA, but for an .h5ad, to which they are added."""
-    from dre.cli.data import file_of
-    from dre.cli.map import CELLS
-
-    return [] if embedding.suffix.lower() == CELLS else [file_of(data)]
 
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:

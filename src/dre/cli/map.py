@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dre.cli.completion import rows
-from dre.cli.data import opened
+from dre.cli.data import file_of, opened
 from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ class OpenedMap:
     @property
     def places(self) -> Array:
         return self.stages[-1]
+
+
+def lost(places: Path, data: str) -> list[Path | None]:
+    """What writing places would lose: DATA, but for an .h5ad, to which they are added."""
+    return [] if places.suffix.lower() == CELLS else [file_of(data)]
 
 
 def is_model(said: str) -> bool:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre.sample import spread, taken
+from dre.sample import FEWEST, SCORED, scores, spread, taken
 
 if TYPE_CHECKING:
     from dre.estimator import DRE
     from dre.schedule import Schedule
-
-SCORED = 3000  # rows at most, from end to end: all would take longer than some fits
 
 
 def summary(model: DRE, rows: Any, labels: Any = None) -> str:
@@ -34,13 +32,10 @@ def stages(history: list[dict[str, Any]], schedule: Schedule) -> list[str]:
 
 
 def _trust(model: DRE, rows: Any, labels: Any) -> list[str]:
-    from dre.metrics import continuity, nearest_neighbor, trustworthiness
-
     some = spread(rows.shape[0], SCORED)
-    if len(some) < 20:
+    if len(some) < FEWEST:
         return ["Too few rows to say how far the map can be trusted."]
-    x, y = taken(rows, some), model.embedding_[some]
-    told = [f"trustworthiness {trustworthiness(x, y):.3f}  continuity {continuity(x, y):.3f}"]
-    if labels is not None:
-        told.append(f"1-NN {nearest_neighbor(y, np.asarray(labels)[some]):.3f} (each row's nearest other has its label)")
+    classes = None if labels is None else ("labels", np.asarray(labels)[some])
+    found = scores(taken(rows, some), model.embedding_[some], classes)
+    told = [f"{name} {value:.3f}" for name, value in found.items()]
     return [*told, f"of {len(some):,} of the rows that were fitted; new rows score lower"]

@@ -43,12 +43,11 @@ def transform(
     """
     from dre.cli.columns import features
     from dre.cli.data import file_of, opened
-    from dre.cli.map import CELLS, load_model
+    from dre.cli.map import load_model, lost
     from dre.sinks import Embedding, check_writable, open_sink
 
     with refusing():
-        lost = [] if output.suffix.lower() == CELLS else [file_of(data)]  # places are added to cells
-        check_writable(output, force=force, read=[model, *lost])
+        check_writable(output, force=force, read=[model, *lost(output, data)])
     fitted = load_model(model, device)
     source = features(fitted, opened(data), tell=False)
     n = source.rows.shape[0]

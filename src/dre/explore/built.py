@@ -10,18 +10,15 @@ import numpy as np
 
 from dre.explore.columns import Column, column, scale
 from dre.explore.page import Explorer, Stage
-from dre.explore.scores import SCORED, scores
 from dre.explore.thumbnails import Shaped, check_pillow, images_of, thumbnails
 from dre.explore.trust import OTHERS, WHOLE, trust_of_points
-from dre.plot.look import TROUBLE
-from dre.sample import spread, vectors
+from dre.plot.look import DARK, LIGHT
+from dre.sample import FEWEST, SCORED, scores, spread, vectors
 
 Array = np.ndarray[Any, Any]
-FEWEST = 20  # rows of which scores say something
 PICTURED = 100_000  # rows up to which their images are put into a page
 HELD = 1_000_000  # points up to which a page can be opened with ease
 TRUST = "trust"
-GLOWING = ["#ff5a52", "#f9894b", "#c79a63", "#5c5f68", "#3a3e48"]  # on a dark ground: what lies is bright, the rest recedes
 
 
 def explorer(
@@ -93,5 +90,5 @@ def _classes(colour: str | None, columns: list[Column], some: Array) -> tuple[st
 def _trust(rows: Any, places: Array) -> Column:
     values = trust_of_points(vectors(rows), places)
     low = min(float(np.quantile(values, 0.02)), 0.999)
-    made = scale(TRUST, values, low=low, high=1.0, colours=list(reversed(TROUBLE)))
-    return replace(made, dark=GLOWING, low_on_top=True)
+    made = scale(TRUST, values, low=low, high=1.0, colours=list(reversed(LIGHT.trouble)))
+    return replace(made, dark=list(reversed(DARK.trouble)), low_on_top=True)

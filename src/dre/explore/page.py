@@ -70,6 +70,7 @@ def write_page(path: str | Path, explorer: Explorer) -> None:
 
 def page(explorer: Explorer) -> str:
     """HTML that asks no other place for anything, and by its own policy may not."""
+    places, square = _on_grid(explorer.stages)
     script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n'
     return Template(_part("page.html")).substitute(
@@ -77,8 +78,8 @@ def page(explorer: Explorer) -> str:
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=_part("look.css"),
         script=script,
-        about=in_a_page(_about(explorer)),
-        carried="\n".join(_carried(explorer)),
+        about=in_a_page({**_about(explorer), "square": square}),
+        carried="\n".join(_carried(explorer, places)),
     )
 
 
@@ -90,7 +91,6 @@ def _about(explorer: Explorer) -> dict[str, Any]:
     return {
         "title": explorer.title,
         "n": len(explorer.stages[0].places),
-        "square": _on_grid(explorer.stages)[1],
         "stages": [{"title": stage.title, "scores": list(stage.scores.items())} for stage in explorer.stages],
         "columns": [column.about() for column in explorer.columns],
         "colour": explorer.colour,
@@ -100,9 +100,9 @@ def _about(explorer: Explorer) -> dict[str, Any]:
     }
 
 
-def _carried(explorer: Explorer) -> list[str]:
+def _carried(explorer: Explorer, places: list[Array]) -> list[str]:
     """Elements that no browser takes for anything but text: places, columns, names, sheets of images."""
-    found = [_element(f"places-{i}", packed(places)) for i, places in enumerate(_on_grid(explorer.stages)[0])]
+    found = [_element(f"places-{i}", packed(each)) for i, each in enumerate(places)]
     for i, column in enumerate(explorer.columns):
         found.append(_element(f"column-{i}", packed(column.values)))
         if column.names is not None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.thumbnails import CHANNELS
+from dre.plot.thumbnails import CHANNELS, channels_last
+from dre.sample import taken
 from dre.sources.source import INSTALL
 
 Array = np.ndarray[Any, Any]
@@ -48,13 +49,7 @@ class Shaped:
         self._rows, self._shape, self.n = rows, shape, int(rows.shape[0])
 
     def stretch(self, start: int, stop: int) -> Array:
-        from dre.rows import is_rows
-
-        rows = self._rows.read(start, stop).cpu().numpy() if is_rows(self._rows) else self._rows[start:stop]
-        found = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows).reshape(-1, *self._shape)
-        if found.ndim == 4 and found.shape[3] not in CHANNELS:
-            found = np.moveaxis(found, 1, 3)
-        return found[..., 0] if found.ndim == 4 and found.shape[-1] == 1 else found
+        return channels_last(taken(self._rows, np.arange(start, stop)).reshape(-1, *self._shape))
 
 
 def check_pillow() -> None:

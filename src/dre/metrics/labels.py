@@ -23,8 +23,8 @@ def named_codes(labels: Any, n: int, name: str = "labels") -> tuple[Array, Array
     return names, found.astype(np.int64)
 
 
-def plain_labels(labels: Any, n: int, name: str) -> Array:
-    """(n,) numbers or texts, none missing."""
+def one_for_each(labels: Any, n: int, name: str = "labels") -> Array:
+    """(n,) of whatever kind they are."""
     if isinstance(labels, Tensor):
         labels = labels.detach().cpu()
     values = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
@@ -32,6 +32,12 @@ def plain_labels(labels: Any, n: int, name: str) -> Array:
         values = values[:, 0]
     if values.shape != (n,):
         raise ValueError(f"{name} has the shape {values.shape}; expected one label for each of {n} rows")
+    return values
+
+
+def plain_labels(labels: Any, n: int, name: str) -> Array:
+    """(n,) numbers or texts, none missing."""
+    values = one_for_each(labels, n, name)
     if _any_missing(values):
         raise ValueError(f"{name} has missing values; drop these rows or give them a label of their own")
     if values.dtype.kind == "O":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.metrics.labels import one_for_each
 from dre.plot.palette import MOST
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +50,7 @@ def colouring(labels: Any, n: int) -> Classes | Scale | None:
     """
     if labels is None:
         return None
-    values = _column(labels, n)
+    values = one_for_each(labels, n)
     missing = _missing(values)
     if missing.all():
         return None
@@ -63,17 +64,6 @@ def colouring(labels: Any, n: int) -> Classes | Scale | None:
     codes = np.full(n, -1, dtype=np.int16 if len(distinct) < 2**15 else np.int64)
     codes[~missing] = np.searchsorted(distinct, known)
     return Classes([f"{name:g}" if distinct.dtype.kind == "f" else str(name) for name in distinct], codes)
-
-
-def _column(labels: Any, n: int) -> Array:
-    if hasattr(labels, "detach"):
-        labels = labels.detach().cpu()
-    values = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.shape != (n,):
-        raise ValueError(f"labels has the shape {values.shape}; expected one label for each of {n} rows")
-    return values
 
 
 def _missing(values: Array) -> Array:

@@ -11,11 +11,10 @@ from dre.plot.colouring import Classes, colouring
 from dre.plot.look import Style, panels, style_of
 from dre.plot.sample import MOST, told
 from dre.plot.scatter import flat, scatter
-from dre.sample import spread, taken
+from dre.sample import FEWEST, spread, taken
 
 Array = np.ndarray[Any, Any]
 IN_A_LINE = 5  # panels
-LEAST = 20  # rows: fewer can't be scored
 
 
 def stages(
@@ -79,7 +78,7 @@ class _Scored:
         codes = coloured.codes[self._ids] if isinstance(coloured, Classes) else None
         self._codes = codes if codes is not None and codes.min() >= 0 and len(np.unique(codes)) < len(codes) else None
         self._rows = None if X is None else taken(X, self._ids)
-        self._enough = len(self._ids) >= LEAST
+        self._enough = len(self._ids) >= FEWEST
         anything = self._enough and (self._rows is not None or self._codes is not None)
         self.note = f"scores {of}" if (of := told(len(self._ids), n)) and anything else ""
 

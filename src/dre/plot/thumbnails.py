@@ -71,12 +71,16 @@ def _edges(coloured: Classes | Scale | None, rows: Array, style: Style) -> Any:
     return style.faint
 
 
-def _as_shown(images: Array) -> Array:
-    """(m, h, w) or (m, h, w, c), from 0 to 1."""
+def channels_last(images: Array) -> Array:
+    """(m, h, w), or (m, h, w, c) where there are several channels."""
     if images.ndim == 4 and images.shape[3] not in CHANNELS:
         images = np.moveaxis(images, 1, 3)
-    if images.ndim == 4 and images.shape[3] == 1:
-        images = images[..., 0]
+    return images[..., 0] if images.ndim == 4 and images.shape[3] == 1 else images
+
+
+def _as_shown(images: Array) -> Array:
+    """(m, h, w) or (m, h, w, c), from 0 to 1."""
+    images = channels_last(images)
     values = images.astype(np.float32)
     least, most = (0.0, 255.0) if images.dtype == np.uint8 else (float(values.min()), float(values.max()))
     return (values - least) / max(most - least, 1e-12)
