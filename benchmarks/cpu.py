@@ -22,8 +22,8 @@ from typing import Any
 from dre import DRE, Schedule
 from dre.baselines import make
 from dre.datasets import mnist
-from dre.recipe import Facts, Recipe
-from dre.resolve import Overrides, resolve
+from dre.plan.overrides import Overrides, resolve
+from dre.plan.recipe import Facts, Recipe
 from record import record
 
 BESIDE = "import torch, sklearn.base, sklearn.utils.validation"

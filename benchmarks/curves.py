@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dre.bench.plans import Plans
+from dre.compare.plans import Plans
 from dre.plot.look import ACCENT, FAINT, INK, panels, plain
 from record import RESULTS
 from words import machine

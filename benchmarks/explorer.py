@@ -21,7 +21,7 @@ from typing import Any
 
 from dre import DRE
 from dre.explore import Explorer, explorer, write_page
-from dre.sources import Source, open_source
+from dre.io.readers import Source, open_source
 from record import record
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

@@ -27,16 +27,16 @@ import torch
 from torch import Tensor
 
 from dre import DRE, ModelB, Redrawn, Schedule
+from dre.data.rows import HostRows
 from dre.datasets import infimnist, mnist
 from dre.datasets.dataset import Dataset
-from dre.distances import Distances
 from dre.metrics import nearest_neighbor, neighborhood_hit, trustworthiness
-from dre.neighbors import nearest
-from dre.order import nearest_to
-from dre.recipe import Facts, Recipe
-from dre.resolve import Overrides, resolve
-from dre.rows import HostRows
-from dre.train import Event, StageBegan
+from dre.neighbors.distances import Distances
+from dre.neighbors.exact import nearest_to
+from dre.neighbors.search import nearest
+from dre.plan.overrides import Overrides, resolve
+from dre.plan.recipe import Facts, Recipe
+from dre.training.loop import Event, StageBegan
 from record import record
 
 GIB = 2**30

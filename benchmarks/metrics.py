@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from sklearn.decomposition import PCA
 
-from dre.bench.memory import PeakMemory
+from dre.compare.memory import PeakMemory
 from dre.datasets import mnist
 from dre.metrics import continuity, evaluate, trustworthiness
 from record import record

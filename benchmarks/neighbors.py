@@ -17,7 +17,7 @@ import torch
 from sklearn.decomposition import PCA
 
 from dre.datasets import mnist
-from dre.neighbors import chosen_method, nearest
+from dre.neighbors.search import chosen_method, nearest
 from record import record
 
 K = 90

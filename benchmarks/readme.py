@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from dre.bench.cells import Cells
-from dre.bench.plans import Plans
-from dre.bench.report.reading import Place, Reader, published
-from dre.bench.report.wording import number
+from dre.compare.cells import Cells
+from dre.compare.plans import Plans
+from paper.report.reading import Place, Reader, published
+from paper.report.wording import number
 from record import RESULTS
 from speed_tables import TABLES as SPEED
 from words import load, machine, table

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dre.bench.record import provenance, write
+from dre.compare.record import provenance, write
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -1,7 +1,7 @@
 """Digests of maps and scores: run it before and after a change that must not alter results, and compare the two files.
 
-    python benchmarks/same_bits.py before.json
-    python benchmarks/same_bits.py after.json --against before.json
+python benchmarks/same_bits.py before.json
+python benchmarks/same_bits.py after.json --against before.json
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def digests() -> dict[str, str]:
             model = DRE(recipe, random_state=0, device="cpu").fit(X)
             found[f"{recipe}, {name}"] = digest(model.embedding_)
             found[f"{recipe}, {name}, new rows"] = digest(model.transform(X[:50]))
-    schedule = "x: gaussian(30, over=batch) -> kl * 3; h1: gaussian(30, over=batch) -> kl * 2; h3: fuzzy(15, over=batch) -> ce(min_dist=0.001) * 2"
+    schedule = (
+        "x: gaussian(30, over=batch) -> kl * 3; h1: gaussian(30, over=batch) -> kl * 2; "
+        "h3: fuzzy(15, over=batch) -> ce(min_dist=0.001) * 2"
+    )
     for name, X in {"images": images[:600], "vectors": images[:600].reshape(600, -1)}.items():
         found[f"paper, {name}"] = digest(DRE("paper", schedule=schedule, random_state=0, device="cpu").fit_transform(X))
     Y = np.random.default_rng(0).normal(size=(len(images), 2)).astype(np.float32)

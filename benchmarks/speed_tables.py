@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dre.bench.plans import Plans
-from dre.bench.report.wording import number
+from dre.compare.plans import Plans
+from paper.report.wording import number
 from record import RESULTS
 from words import load, machine, table
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 import dre.batches
 from dre import KL, Auto, Edges, Fixed, Fuzzy, Gaussian, Redrawn, Seeds
+from dre.affinity.target import Graph, InBatch, Pairs, Target
 from dre.batches import BATCHES, Batch, Batches
-from dre.neighbors import nearest
-from dre.target import Graph, InBatch, Pairs, Target
+from dre.neighbors.search import nearest
 
 SEED = 11
 

@@ -7,18 +7,18 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-import dre.distances
-import dre.recording
+import dre.neighbors.distances
+import dre.training.cuda_graphs
 from dre import DRE, Gaussian
-from dre.encoder.convolved import Convolved
-from dre.fitted import prepared
-from dre.loss.all_pairs import over_all, over_target
-from dre.loss.curve import Attraction, LogOdds, LogStudent, Repulsion, Student
+from dre.affinity.target import Graph, Pairs
+from dre.data.scaling import Scaling
+from dre.encoder.model_b import Convolved
+from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
+from dre.loss.pair_sums import over_all, over_target
 from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.points import points
-from dre.neighbors import nearest
-from dre.scaling import Scaling
-from dre.target import Graph, Pairs
+from dre.model.fitted import prepared
+from dre.neighbors.search import nearest
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
 IMAGES = load_digits().images[:400]
@@ -49,7 +49,7 @@ def test_neighbours_of_many_blocks_equal_those_of_the_cpu(monkeypatch, rows, k):
         "sorted": torch.randn(3000, 1, generator=generator).sort(0).values + torch.randn(3000, 40, generator=generator) / 9,
         "far": torch.randn(3000, 40, generator=generator) + 1e3,
     }[rows]
-    monkeypatch.setitem(dre.distances.BLOCK, "cuda", 256)
+    monkeypatch.setitem(dre.neighbors.distances.BLOCK, "cuda", 256)
     here, there = nearest(made, k, "exact"), nearest(made.cuda(), k)
     assert torch.equal(here.indices, there.indices.cpu())
     torch.testing.assert_close(here.distances, there.distances.cpu())
@@ -115,7 +115,7 @@ def test_steps_that_are_replayed_learn_what_steps_that_are_made_learn(batches, a
     schedule = f"x: gaussian(10{over}) -> {loss} * 6; h1: gaussian(10{over}) -> {loss} * 4"
     settings = {"encoder": "strided(filters=8/16)", "training": (batches, 1e-3), "augment": augment, "random_state": 0}
     replayed = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
-    monkeypatch.setattr("dre.train.Run.is_recorded", False)
+    monkeypatch.setattr("dre.training.loop.Run.is_recorded", False)
     made = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
     assert np.abs(replayed.embedding_ - made.embedding_).max() < 0.05 * made.embedding_.std()
 
@@ -169,7 +169,7 @@ def test_kernels_of_convolutions_learn_what_torch_learns(before, after, size, po
         return [y.float(), rows.grad, *gradients, *([copied.norm.running_mean, copied.norm.running_var] if norm else [])]
 
     ours = learned(short=True)
-    monkeypatch.setattr("dre.encoder.convolved.kernels_apply", lambda x: False)
+    monkeypatch.setattr("dre.encoder.model_b.kernels_apply", lambda x: False)
     theirs, exact = learned(short=True), learned(short=False)
     for our, their, true in zip(ours, theirs, exact, strict=True):  # no further off than torch's own short products
         assert (our - true).norm() <= 1.5 * (their - true).norm() + 2e-3 * true.norm()
@@ -187,7 +187,7 @@ STREAMED = [
 def test_rows_that_do_not_fit_are_streamed_and_train_as_well(monkeypatch, options):
     options = {**options, "encoder": "mlp(32)", "device": "cuda", "random_state": 0}
     held = DRE(**options).fit(IMAGES)
-    monkeypatch.setattr("dre.fitted.fits", lambda nbytes, device: False)
+    monkeypatch.setattr("dre.model.fitted.fits", lambda nbytes, device: False)
     streamed, again = DRE(**options).fit(IMAGES), DRE(**options).fit(IMAGES)
     assert np.allclose(streamed.embedding_, again.embedding_, atol=2e-2 * np.ptp(again.embedding_))  # sums come in any order
     here, there = held.history_[-1]["loss"], streamed.history_[-1]["loss"]
@@ -195,20 +195,22 @@ def test_rows_that_do_not_fit_are_streamed_and_train_as_well(monkeypatch, option
 
 
 def test_a_stream_that_fails_in_its_thread_says_so(monkeypatch):
-    monkeypatch.setattr("dre.fitted.fits", lambda nbytes, device: False)
+    monkeypatch.setattr("dre.model.fitted.fits", lambda nbytes, device: False)
 
     def broken(self, ids):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("dre.rows.HostRows.take", broken)
+    monkeypatch.setattr("dre.data.rows.HostRows.take", broken)
     with pytest.raises(OSError, match="the disk is gone"):
         DRE(schedule=SCHEDULE, encoder="mlp(32)", device="cuda").fit(IMAGES)
 
 
 def test_batches_of_ever_other_shapes_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("dre.recording.RECORDINGS", 2)
+    monkeypatch.setattr("dre.training.cuda_graphs.RECORDINGS", 2)
     made = []
-    monkeypatch.setattr("dre.recording._Recording.__init__", count(made, dre.recording._Recording.__init__))
+    monkeypatch.setattr(
+        "dre.training.cuda_graphs._Recording.__init__", count(made, dre.training.cuda_graphs._Recording.__init__)
+    )
     DRE(schedule="x: gaussian(10) -> kl * 40", encoder="mlp(32)", training=("seeds(5, 2)", 1e-3), device="cuda").fit(IMAGES)
     assert 0 < len(made) <= 2
 
@@ -227,13 +229,13 @@ def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
     options["training"] = ("redrawn(150)", dre.Optimiser(1e-3, clip=0.01))
     replayed = DRE(**options).fit(IMAGES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dre.recording.WARM_UP", 10**9)
+        patch.setattr("dre.training.cuda_graphs.WARM_UP", 10**9)
         made = DRE(**options).fit(IMAGES)
     assert np.allclose(replayed.embedding_, made.embedding_, atol=2e-2 * np.ptp(made.embedding_))
 
 
 def test_what_is_picked_is_what_is_below_the_bars():
-    from dre.gpu.below import Bars, Picked, pick
+    from dre.neighbors.triton.select_below import Bars, Picked, pick
 
     generator = torch.Generator("cuda").manual_seed(0)
     block = torch.rand(300, 500, generator=generator, device="cuda")
@@ -252,7 +254,7 @@ def test_what_is_picked_is_what_is_below_the_bars():
 
 
 def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatch):
-    monkeypatch.setattr("dre.fitted.fits", lambda nbytes, device: False)
+    monkeypatch.setattr("dre.model.fitted.fits", lambda nbytes, device: False)
 
     def end_soon(event):
         if event.run.steps == 3:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dre import DRE, DeepTSNE, EarlyStop
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.train import EpochEnded, StageBegan, StageEnded, TargetBegan, Tick
+from dre.training.loop import EpochEnded, StageBegan, StageEnded, TargetBegan, Tick
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 
@@ -146,8 +146,8 @@ def test_the_embedding_is_the_transform_of_the_fitted_rows(encoder, X):
 def test_more_rows_than_a_chunk_come_out_in_order(X, monkeypatch):
     model = cheap().fit(X)
     whole = model.transform(X)
-    monkeypatch.setattr("dre.forward.CHUNK_ROWS", 7)
-    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 50)
+    monkeypatch.setattr("dre.encoder.forward.CHUNK_ROWS", 7)
+    monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 50)
     np.testing.assert_allclose(model.transform(X), whole, atol=1e-5)
     np.testing.assert_allclose(cheap().fit(X).embedding_, model.embedding_, atol=1e-4)
 

@@ -10,68 +10,68 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from dre.affinity.fuzzy import Fuzzy as Fuzzy
     from dre.affinity.gaussian import Gaussian as Gaussian
-    from dre.archive import ModelFileError as ModelFileError
-    from dre.augment.affine import Affine as Affine
-    from dre.augment.colour import Colour as Colour
-    from dre.augment.crop import Crop as Crop
-    from dre.augment.dropout import Dropout as Dropout
-    from dre.augment.elastic import Elastic as Elastic
-    from dre.augment.flip import Flip as Flip
+    from dre.augment.color import Colour as Colour
+    from dre.augment.noise import Dropout as Dropout
     from dre.augment.noise import Noise as Noise
+    from dre.augment.warp import Affine as Affine
+    from dre.augment.warp import Crop as Crop
+    from dre.augment.warp import Elastic as Elastic
+    from dre.augment.warp import Flip as Flip
     from dre.batches import Auto as Auto
     from dre.batches import Edges as Edges
     from dre.batches import Fixed as Fixed
     from dre.batches import Redrawn as Redrawn
     from dre.batches import Seeds as Seeds
-    from dre.deep import DeepTSNE as DeepTSNE
-    from dre.deep import DeepUMAP as DeepUMAP
-    from dre.encoder.filtered import Filtered as Filtered
     from dre.encoder.mlp import MLP as MLP
     from dre.encoder.model_a import ModelA as ModelA
     from dre.encoder.model_b import ModelB as ModelB
+    from dre.encoder.patch_mlp import Filtered as Filtered
     from dre.encoder.strided import Strided as Strided
-    from dre.estimator import DRE as DRE
     from dre.loss.ce import CE as CE
     from dre.loss.kl import KL as KL
-    from dre.observe.early_stop import EarlyStop as EarlyStop
-    from dre.optimiser import Optimiser as Optimiser
-    from dre.recipe import Recipe as Recipe
-    from dre.schedule import Schedule as Schedule
-    from dre.schedule import Stage as Stage
-    from dre.train import DivergedError as DivergedError
+    from dre.model.archive import ModelFileError as ModelFileError
+    from dre.model.estimator import DRE as DRE
+    from dre.model.estimator import DeepTSNE as DeepTSNE
+    from dre.model.estimator import DeepUMAP as DeepUMAP
+    from dre.observe.stopping import EarlyStop as EarlyStop
+    from dre.optimizer import Optimiser as Optimiser
+    from dre.plan.recipe import Recipe as Recipe
+    from dre.plan.schedule import Schedule as Schedule
+    from dre.plan.schedule import Stage as Stage
+    from dre.training.loop import DivergedError as DivergedError
 
 # Where each public name lives. Names are imported when they are first used: `import dre` alone costs nothing.
 _PLACES = {
-    "Affine": "dre.augment.affine",
+    "Affine": "dre.augment.warp",
     "Auto": "dre.batches",
     "CE": "dre.loss.ce",
-    "Colour": "dre.augment.colour",
-    "Crop": "dre.augment.crop",
-    "DRE": "dre.estimator",
-    "DeepTSNE": "dre.deep",
-    "DeepUMAP": "dre.deep",
-    "DivergedError": "dre.train",
-    "Dropout": "dre.augment.dropout",
-    "EarlyStop": "dre.observe.early_stop",
+    "Colour": "dre.augment.color",
+    "Crop": "dre.augment.warp",
+    "DRE": "dre.model.estimator",
+    "DeepTSNE": "dre.model.estimator",
+    "DeepUMAP": "dre.model.estimator",
+    "DivergedError": "dre.training.loop",
+    "Dropout": "dre.augment.noise",
+    "EarlyStop": "dre.observe.stopping",
     "Edges": "dre.batches",
-    "Elastic": "dre.augment.elastic",
-    "Filtered": "dre.encoder.filtered",
+    "Elastic": "dre.augment.warp",
+    "Filtered": "dre.encoder.patch_mlp",
     "Fixed": "dre.batches",
-    "Flip": "dre.augment.flip",
+    "Flip": "dre.augment.warp",
     "Fuzzy": "dre.affinity.fuzzy",
     "Gaussian": "dre.affinity.gaussian",
     "KL": "dre.loss.kl",
     "MLP": "dre.encoder.mlp",
     "ModelA": "dre.encoder.model_a",
     "ModelB": "dre.encoder.model_b",
-    "ModelFileError": "dre.archive",
+    "ModelFileError": "dre.model.archive",
     "Noise": "dre.augment.noise",
-    "Optimiser": "dre.optimiser",
-    "Recipe": "dre.recipe",
+    "Optimiser": "dre.optimizer",
+    "Recipe": "dre.plan.recipe",
     "Redrawn": "dre.batches",
-    "Schedule": "dre.schedule",
+    "Schedule": "dre.plan.schedule",
     "Seeds": "dre.batches",
-    "Stage": "dre.schedule",
+    "Stage": "dre.plan.schedule",
     "Strided": "dre.encoder.strided",
 }
 _MODULES = ("baselines", "datasets", "metrics", "plot")

@@ -10,8 +10,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from dre.affinity.target import Graph, Pairs, Target
 from dre.notation import Family, write
-from dre.target import Graph, Pairs, Target
 
 BATCHES = Family("way of drawing batches", __name__)
 KEEP_BYTES = 4 * 2**30  # blocks of fixed batches are kept between epochs up to this size, and computed again beyond it

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from dre import Fuzzy
-from dre.neighbors import Neighbors, nearest
-from dre.target import Graph
+from dre.affinity.target import Graph
+from dre.neighbors.search import Neighbors, nearest
 
 DIGITS = load_digits().data[:700].astype("float32")
 RANDOM = np.random.default_rng(0)

@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits
 from sklearn.manifold._t_sne import _joint_probabilities_nn
 
 from dre import Gaussian
-from dre.neighbors import nearest
-from dre.target import Graph, InBatch
+from dre.affinity.target import Graph, InBatch
+from dre.neighbors.search import nearest
 
 DIGITS = load_digits().data[:700].astype("float32")
 RANDOM = np.random.default_rng(0)

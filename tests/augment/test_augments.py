@@ -11,16 +11,12 @@ from torch import Tensor
 
 from dre import DRE
 from dre.augment import AUGMENTS, Augment, Chain, Own, augmented, parse_augment, parted
-from dre.augment.affine import Affine
-from dre.augment.colour import Colour
-from dre.augment.crop import Crop
-from dre.augment.dropout import Dropout
-from dre.augment.elastic import Elastic
-from dre.augment.flip import Flip
-from dre.augment.noise import Noise
-from dre.fitted import prepared, scaled_mean
+from dre.augment.color import Colour
+from dre.augment.noise import Dropout, Noise
+from dre.augment.warp import Affine, Crop, Elastic, Flip
+from dre.data.scaling import Scaling
+from dre.model.fitted import prepared, scaled_mean
 from dre.notation import NotationError
-from dre.scaling import Scaling
 
 EACH = [cls() for cls in AUGMENTS.members().values()]
 SHAPES = [(1, 28, 28), (3, 9, 14), (2, 1, 1)]

@@ -13,7 +13,7 @@ from small_models import some
 
 from dre.baselines.autoencoder import AutoEncoder
 from dre.encoder.mlp import MLP
-from dre.train import DivergedError
+from dre.training.loop import DivergedError
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from sklearn.manifold import TSNE
 
 from dre.baselines.bh_tsne import BarnesHutTSNE
-from dre.inputs import seed_from
+from dre.data.validation import seed_from
 
 
 def test_the_map_is_that_of_scikit_learn(digits):

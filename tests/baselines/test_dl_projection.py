@@ -14,7 +14,7 @@ from dre.baselines.open_tsne import OpenTSNE
 from dre.baselines.pca import PCA
 from dre.metrics import procrustes_distance
 from dre.runtime import PrivateRandom
-from dre.train import DivergedError
+from dre.training.loop import DivergedError
 
 TSNE = OpenTSNE(perplexity=15, n_jobs=1, random_state=0)
 

@@ -11,10 +11,10 @@ from small_models import some
 
 from dre.baselines.parametric_tsne import ParametricTSNE, Unit, unrolled
 from dre.baselines.rbm import RBM
-from dre.fitted import embed, prepared
+from dre.data.scaling import Scaling
 from dre.metrics import nearest_neighbor
+from dre.model.fitted import embed, prepared
 from dre.runtime import PrivateRandom
-from dre.scaling import Scaling
 
 CPU = torch.device("cpu")
 WIDTHS = (60, 60, 120)

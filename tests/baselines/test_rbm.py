@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dre.baselines.rbm import RBM, ContrastiveDivergence
-from dre.train import DivergedError
+from dre.training.loop import DivergedError
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -9,7 +9,7 @@ import pytest
 
 from dre.baselines import umap as adapter
 from dre.baselines.umap import UMAP
-from dre.inputs import seed_from
+from dre.data.validation import seed_from
 
 umap_learn = pytest.importorskip("umap", reason="needs umap-learn, the extra `baselines`")
 

@@ -27,7 +27,7 @@ def completed(line: str, folder: Path, program: str = DRE, **others: str) -> lis
 
 def test_names_are_those_that_are_known() -> None:
     from dre.metrics.question import PROTOCOLS as KNOWN
-    from dre.recipes import RECIPES as PLANNED
+    from dre.plan.recipes import RECIPES as PLANNED
 
     assert set(RECIPES) == set(PLANNED)
     assert PROTOCOLS == KNOWN

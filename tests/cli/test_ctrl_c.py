@@ -22,28 +22,28 @@ LONG = ["--schedule", "x: gaussian(5) -> kl * 100000", "--seed", "0", "--device"
 HEARS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
 # Says on stdout when it is in the middle of it, so that the test need not guess.
 IN_FIT = """
-from dre.train import Tick
+from dre.training.loop import Tick
 def tell(event, seen=[]):
     seen.append(isinstance(event, Tick))
     if sum(seen) == 30 and seen[-1]:
         print("now", flush=True)
-import dre.estimator
-shown = dre.estimator.DRE._shown
-dre.estimator.DRE._shown = lambda self: [*shown(self), tell]
+import dre.model.estimator
+shown = dre.model.estimator.DRE._shown
+dre.model.estimator.DRE._shown = lambda self: [*shown(self), tell]
 """
 IN_A_LONG_STEP = IN_FIT.replace("flush=True)", "flush=True); time.sleep(60)")
 BEFORE_THE_FIRST_STEP = """
 import time
-import dre.scaling
+import dre.data.scaling
 def of(X, device):
     print("now", flush=True)
     time.sleep(60)
-dre.scaling.Scaling.of = of
+dre.data.scaling.Scaling.of = of
 """
 IN_TRANSFORM = """
-import dre.cli.transform, dre.estimator, time
+import dre.cli.transform, dre.model.estimator, time
 sys.modules["dre.cli.transform"].PIECE = 100
-transform = dre.estimator.DRE.transform
+transform = dre.model.estimator.DRE.transform
 def slowly(self, X, stage=None, seen=[]):
     seen.append(1)
     if len(seen) == 5:
@@ -51,16 +51,16 @@ def slowly(self, X, stage=None, seen=[]):
     if len(seen) >= 5:
         time.sleep(60)
     return transform(self, X, stage=stage)
-dre.estimator.DRE.transform = slowly
+dre.model.estimator.DRE.transform = slowly
 """
 IN_SAVE = """
-import time, dre.archive
-save = dre.archive.save_file
+import time, dre.model.archive
+save = dre.model.archive.save_file
 def half(tensors, path, header):
     save(tensors, path, header)
     print("now", flush=True)
     time.sleep(60)
-dre.archive.save_file = half
+dre.model.archive.save_file = half
 """
 
 

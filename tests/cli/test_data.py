@@ -10,9 +10,9 @@ import torch
 from dre.cli.columns import Chosen, features
 from dre.cli.data import labelled
 from dre.cli.wrong_use import WrongUseError
-from dre.rows import HostRows, is_rows, whole
-from dre.sample import taken
-from dre.sources import Source
+from dre.data.rows import HostRows, is_rows, whole
+from dre.data.subsample import taken
+from dre.io.readers import Source
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
 LABELS = np.arange(20) % 3
@@ -21,7 +21,7 @@ LABELS = np.arange(20) % 3
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, HostRows])
 @pytest.mark.parametrize("column", [0, 2, 4])
 def test_a_column_of_labels_is_taken_out_of_rows_of_any_kind(monkeypatch, kind, column):
-    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 5 * 7)  # several pieces
+    monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 5 * 7)  # several pieces
     rows = np.insert(X, column, LABELS, axis=1)
     names = [f"c{i}" for i in range(4)]
     found, labels = labelled(Source(kind(rows), [*names[:column], "kind", *names[column:]]), "kind")

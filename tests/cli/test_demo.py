@@ -73,7 +73,7 @@ def test_a_demo_that_stops_at_once_leaves_no_folder(dre: Run, monkeypatch: pytes
     def stop(*given: object, **named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dre.estimator.DRE.fit", stop)
+    monkeypatch.setattr("dre.model.estimator.DRE.fit", stop)
     assert dre("demo") == 130
     assert not Path("dre-demo").exists()
 

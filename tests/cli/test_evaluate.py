@@ -13,10 +13,10 @@ from sklearn.datasets import load_digits
 
 from dre import DRE
 from dre.cli.scores import WORDS, table
+from dre.data.subsample import spread
+from dre.io.readers import open_source
 from dre.metrics import evaluate
 from dre.metrics.evaluation import MEASURES
-from dre.sample import spread
-from dre.sources import open_source
 
 X = load_digits().data[:300].astype(np.float32)
 LABELS = load_digits().target[:300]

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from dre import DRE
 from dre.cli import main
 from dre.cli.wrong_use import WrongUseError
-from dre.sources import open_source
+from dre.io.readers import open_source
 
 X = load_digits().data[:90].astype(np.float32)
 LABELS = load_digits().target[:90]

@@ -117,7 +117,7 @@ def test_images_are_gone_through_a_chunk_at_a_time(stream, monkeypatch):
 
 def test_an_array_of_the_stream_has_all_its_images_in_the_type_that_is_asked_for(stream, monkeypatch):
     rows = stream[100:400]
-    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 28 * 28 * 70)
+    monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 28 * 28 * 70)
     whole = rows.images(0, 300).numpy()
     for dtype in (None, np.uint8, np.float64):
         made = np.asarray(rows, dtype=dtype)
@@ -130,7 +130,7 @@ def test_an_array_of_the_stream_has_all_its_images_in_the_type_that_is_asked_for
 
 
 def test_an_array_that_memory_would_not_hold_is_refused_before_an_image_is_made(stream, monkeypatch):
-    monkeypatch.setattr("dre.rows.available_bytes", lambda: 2 * 28 * 28 * 50)
+    monkeypatch.setattr("dre.data.rows.available_bytes", lambda: 2 * 28 * 28 * 50)
     assert np.asarray(stream[:50], dtype=np.uint8).shape == (50, 28, 28)
     monkeypatch.setattr(InfiMNIST, "_made", lambda *given: pytest.fail("an image was made"))
     with pytest.raises(ValueError, match=r"51 rows need 0\.0 GiB as an array of uint8.*take fewer"):

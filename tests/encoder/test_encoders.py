@@ -10,16 +10,15 @@ import pytest
 import torch
 from torch import nn
 
+from dre.data.rows import ArrayRows
 from dre.encoder import ENCODERS, Encoder
-from dre.encoder.convolved import Convolved
-from dre.encoder.filtered import Filtered
-from dre.encoder.front import Front
-from dre.encoder.layers import ChannelsLast, Flat
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
-from dre.encoder.model_b import ModelB
+from dre.encoder.model_b import Convolved, ModelB
+from dre.encoder.network import ChannelsLast, Flat
+from dre.encoder.patch_mlp import Filtered
+from dre.encoder.pca_front import Front
 from dre.encoder.strided import Strided
-from dre.rows import ArrayRows
 
 VECTORS = [(1,), (7,), (50,)]
 IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]

@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from torch.nn.functional import unfold
 
-from dre.encoder import patches as module
-from dre.encoder.patches import Patches
+from dre.encoder import pca_front as module
+from dre.encoder.pca_front import Patches
 
 IMAGES = torch.from_numpy(load_digits().images).float()[:200, None] / 5 - 1
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dre import CE, Fuzzy
-from dre.loss.curve import curve
-from dre.neighbors import nearest
-from dre.target import Graph, Pairs
+from dre.affinity.target import Graph, Pairs
+from dre.loss.curves import curve
+from dre.neighbors.search import nearest
 
 
 def seeded(seed: int) -> torch.Generator:

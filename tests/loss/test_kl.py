@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dre import KL, Gaussian
-from dre.neighbors import nearest
-from dre.target import Graph, Pairs
+from dre.affinity.target import Graph, Pairs
+from dre.neighbors.search import nearest
 
 N = 40
 

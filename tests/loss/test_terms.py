@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dre import CE, KL
+from dre.affinity.target import Pairs
 from dre.loss import LOSSES, Loss, Sum, read_loss
 from dre.notation import NotationError, Reader
-from dre.target import Pairs
 
 Y = torch.randn(20, 2, generator=torch.Generator().manual_seed(0), dtype=torch.double)
 PAIRS = Pairs(None, torch.rand(20, 20, generator=torch.Generator().manual_seed(1), dtype=torch.double).triu(1))

@@ -15,9 +15,9 @@ from definitions import CASES, moved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dre.distances
 import dre.metrics
 import dre.metrics.bar
+import dre.neighbors.distances
 from dre.metrics import evaluate
 
 ALWAYS = {"trustworthiness", "continuity", "shepard_goodness", "normalized_stress"}
@@ -250,7 +250,7 @@ def test_a_map_that_is_the_rows_themselves_is_perfect(name: str) -> None:
 def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, block: int) -> None:
     X, Y, labels = CASES[name]
     whole = evaluate(X, Y, labels)
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     assert dict(evaluate(X, Y, labels)) == pytest.approx(dict(whole), abs=1e-6)
 
 

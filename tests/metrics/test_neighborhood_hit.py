@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from definitions import CASES
 
-import dre.distances
-import dre.order
+import dre.neighbors.distances
+import dre.neighbors.exact
 from dre.metrics import neighborhood_hit, neighborhood_hit_by_level
 
 
@@ -43,8 +43,8 @@ def test_a_point_that_counts_itself_has_one_hit_at_least() -> None:
 def test_neither_blocks_nor_the_search_matter(monkeypatch: pytest.MonkeyPatch, name: str, block: int) -> None:
     _, Y, labels = CASES[name]
     whole = neighborhood_hit(Y, labels)
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
-    monkeypatch.setattr(dre.order, "TREE_UP_TO", 0)
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.exact, "TREE_UP_TO", 0)
     assert neighborhood_hit(Y, labels) == whole
 
 

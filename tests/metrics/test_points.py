@@ -67,7 +67,7 @@ class Stream:
 
 
 def test_a_stream_is_read_once_and_scored_as_the_array_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dre.rows.CHUNK_VALUES", 12 * 7)  # several chunks
+    monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 12 * 7)  # several chunks
     stream, map_, labels = Stream(ROWS), ROWS[:, 0, :2], ROWS[:, 0, 0] % 3
     found = dre.metrics.evaluate(stream, map_, labels)
     assert found == dre.metrics.evaluate(ROWS.astype(np.float32), map_, labels)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import dre.distances
 import dre.metrics.ranks
-from dre.distances import Distances, both_ways
+import dre.neighbors.distances
 from dre.metrics.ranks import Ranks, count
+from dre.neighbors.distances import Distances, both_ways
 
 
 def targets(n: int, k: int) -> Tensor:
@@ -43,7 +43,7 @@ def by_sorting(rows: Tensor, others: Tensor) -> list[list[int]]:
 def test_ranks_are_those_of_a_sort_from_any_blocks_in_any_precision(
     monkeypatch: pytest.MonkeyPatch, name: str, which: str, block: int, dtype: torch.dtype
 ) -> None:
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     rows = torch.tensor(getattr(CASES[name], which))
     others = targets(len(rows), 4)
     assert ranked(rows, others, dtype).tolist() == by_sorting(rows, others)

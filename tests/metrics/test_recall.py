@@ -10,7 +10,7 @@ from definitions import CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dre.distances
+import dre.neighbors.distances
 from dre.metrics import neighbor_agreement, neighbor_recall
 from dre.metrics.recall import shared
 
@@ -53,7 +53,7 @@ def test_moving_and_scaling_the_map_changes_nothing(
 def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, block: int) -> None:
     X, Y, _ = CASES[name]
     whole = neighbor_recall(X, Y, k=20)
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     assert neighbor_recall(X, Y, k=20).tolist() == whole.tolist()
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-import dre.distances
 import dre.metrics.shepard
 import dre.metrics.study
+import dre.neighbors.distances
 from dre.metrics import shepard_goodness
 
 
@@ -39,7 +39,7 @@ def test_without_ties_it_is_spearmans_correlation_of_scipy(n: int) -> None:
 def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, method: str, block: int) -> None:
     X, Y, _ = CASES[name]
     whole = shepard_goodness(X, Y, method=method)
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     assert shepard_goodness(X, Y, method=method) == pytest.approx(whole, abs=1e-9 if method == "exact" else 1e-6)
 
 

@@ -9,14 +9,14 @@ import pytest
 from definitions import CASES
 from scipy.spatial.distance import pdist
 
-import dre.distances
+import dre.neighbors.distances
 from dre.metrics import shepard_diagram
 
 
 @pytest.mark.parametrize("block", [8, 10**9])
 @pytest.mark.parametrize("name", ["normal", "an outlier", "far from the origin", "tiny", "three columns"])
 def test_it_is_a_histogram_of_all_pairs_by_both_distances(monkeypatch: pytest.MonkeyPatch, name: str, block: int) -> None:
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     X, Y, _ = CASES[name]
     high, low = pdist(X), pdist(Y)
     wanted, high_edges, low_edges = np.histogram2d(high, low, bins=13)

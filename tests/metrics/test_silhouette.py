@@ -8,7 +8,7 @@ import pytest
 from definitions import CASES
 from sklearn.metrics import silhouette_samples, silhouette_score
 
-import dre.distances
+import dre.neighbors.distances
 from dre.metrics import silhouette
 
 
@@ -30,7 +30,7 @@ def test_without_duplicates_it_equals_scikit_learn_to_the_last_digits() -> None:
 def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     _, Y, labels = CASES["normal"]
     whole = silhouette(Y, labels)
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     assert silhouette(Y, labels) == pytest.approx(whole, abs=1e-12)
 
 

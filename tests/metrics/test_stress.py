@@ -8,8 +8,8 @@ import pytest
 from definitions import CASES
 from scipy.spatial.distance import pdist
 
-import dre.distances
 import dre.metrics.study
+import dre.neighbors.distances
 from dre.metrics import normalized_stress
 from dre.metrics.extent import Extent
 from dre.metrics.points import LOW, map_alone
@@ -37,7 +37,7 @@ def test_a_map_that_is_the_rows_themselves_has_none(name: str, protocol: str) ->
 def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, protocol: str, block: int) -> None:
     X, Y, _ = CASES[name]
     whole = normalized_stress(X, Y, protocol=protocol)
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     assert normalized_stress(X, Y, protocol=protocol) == pytest.approx(whole, rel=1e-9)
 
 

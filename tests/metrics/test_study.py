@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import dre.distances
+import dre.neighbors.distances
 from dre.metrics.evaluation import MEASURES
 from dre.metrics.extent import Extent
 from dre.metrics.neighborhoods import Near, RanksOfNeighbors
@@ -100,7 +100,7 @@ def test_all_measures_together_take_two_rounds() -> None:
 
 @pytest.mark.parametrize("limit", [8, 24, 64, 10**9])
 def test_every_pair_is_shown_once(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": limit})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": limit})
 
     @dataclass(frozen=True)
     class Seen:

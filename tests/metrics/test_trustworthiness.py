@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import manifold
 
-import dre.distances
+import dre.neighbors.distances
 from dre.metrics import continuity, trustworthiness
 
 
@@ -66,13 +66,13 @@ def test_a_map_that_is_the_rows_themselves_is_perfect(name: str) -> None:
 def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, block: int) -> None:
     X, Y, _ = CASES[name]
     whole = trustworthiness(X, Y), continuity(X, Y)
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     assert (trustworthiness(X, Y), continuity(X, Y)) == whole
 
 
 @pytest.mark.parametrize("n", [16, 17, 18, 24, 25])
 def test_a_last_block_of_one_row_is_no_exception(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    monkeypatch.setattr(dre.distances, "BLOCK", {"cpu": 8})
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": 8})
     X, Y, _ = definitions.normal(n, columns=6)
     assert trustworthiness(X, Y, k=3) == pytest.approx(definitions.trustworthiness(X, Y, 3), abs=1e-12)
     assert continuity(X, Y, k=3) == pytest.approx(definitions.continuity(X, Y, 3), abs=1e-12)

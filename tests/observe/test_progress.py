@@ -10,7 +10,7 @@ import pytest
 
 from dre import DRE
 from dre.observe.progress import Progress
-from dre.train import Tick
+from dre.training.loop import Tick
 
 SCHEDULE = "x: gaussian(5) -> kl * 6; h1: gaussian(5) -> kl * 6"
 
@@ -28,7 +28,7 @@ def X() -> np.ndarray:
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if stderr were a terminal."""
     monkeypatch.setattr("dre.observe.progress.someone_watches", lambda: True)
-    monkeypatch.setattr("dre.estimator.someone_watches", lambda: True)
+    monkeypatch.setattr("dre.model.estimator.someone_watches", lambda: True)
 
 
 def slowly(event: object) -> None:

@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from dre import metrics, plot
+from dre.data.subsample import spread
 from dre.plot.stages import turned
-from dre.sample import spread
 
 RNG = np.random.default_rng(0)
 Y = RNG.normal(size=(60, 2)) * [3, 1]

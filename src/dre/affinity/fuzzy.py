@@ -9,8 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import torch
 from torch import Tensor
 
-from dre.affinity import Affinity, check_scope
-from dre.affinity.bandwidth import solve_increasing
+from dre.affinity import Affinity, check_scope, solve_increasing
 
 # UMAP's floor: no bandwidth is smaller than this part of the mean neighbour distance.
 SMALLEST_BANDWIDTH = 1e-3

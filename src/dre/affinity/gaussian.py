@@ -9,8 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import torch
 from torch import Tensor
 
-from dre.affinity import Affinity, check_scope
-from dre.affinity.bandwidth import TOLERANCE, solve_increasing
+from dre.affinity import TOLERANCE, Affinity, check_scope, solve_increasing
 
 # Beyond three times the perplexity a Gaussian weight is negligible; every fast t-SNE cuts there.
 REACH = 3

@@ -28,7 +28,7 @@ class Augment:
     Say ``reads_images=True`` of one that needs images, and ``anywhere=True`` of one that changes values of any kind, whatever
     they stand for: it may then be applied to what a computed front gives, which is quicker, rather than to the rows.
 
-    >>> from dre.augment.flip import Flip
+    >>> from dre.augment.warp import Flip
     >>> from dre.augment.noise import Noise
     >>> str(Flip() + Noise(0.1))
     'flip(0.5) + noise(0.1)'

@@ -1,4 +1,4 @@
-"""Gaussian noise on the input: the regulariser that small data need."""
+"""Values changed at random: Gaussian noise, the regulariser that small data need, and values left out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dre.augment import Augment
+from dre.augment import Augment, drawn
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,17 @@ class Noise(Augment, name="noise", anywhere=True):
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         noise = torch.empty_like(x).normal_(0.0, self.sigma, generator=generator) if self.sigma else 0.0
         return x + noise
+
+
+@dataclass(frozen=True)
+class Dropout(Augment, name="dropout", anywhere=True):
+    """Sets this share of the values to their mean, and leaves the others as they are."""
+
+    share: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1:
+            raise ValueError(f"share={self.share}: must be at least 0 and below 1")
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return x * (drawn(x, generator, 0, 1, *x.shape[1:]) >= self.share)

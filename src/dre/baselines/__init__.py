@@ -37,7 +37,7 @@ BASELINES: dict[str, Entry] = {
     "parametric-tsne": Entry("dre.baselines.parametric_tsne", "ParametricTSNE"),
     "dl-tsne": Entry("dre.baselines.dl_projection", "DLProjection", {"teacher": "tsne"}),
     "dl-umap": Entry("dre.baselines.dl_projection", "DLProjection", {"teacher": "umap"}),
-    **{name: Entry("dre.estimator", "DRE", preset) for name, preset in OURS.items()},
+    **{name: Entry("dre.model.estimator", "DRE", preset) for name, preset in OURS.items()},
 }
 NAMES = tuple(BASELINES)
 

@@ -19,17 +19,17 @@ from dre.baselines.diverged import check_error
 from dre.baselines.mirror import mirrored
 from dre.baselines.vectors import check_shape
 from dre.batches import Redrawn
+from dre.data.image_layout import image_layout, model_shape
+from dre.data.rows import ArrayRows, Rows, is_rows
+from dre.data.scaling import Scaling
+from dre.data.validation import check_rows, number, read, seed_from
 from dre.encoder import ENCODERS, Encoder
+from dre.encoder.forward import chunk_rows, outputs
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.fitted import SLICES, Array, embed, prepared
-from dre.forward import chunk_rows, outputs
-from dre.inputs import check_rows, number, read, seed_from
-from dre.layout import image_layout, model_shape
-from dre.optimiser import Optimiser
-from dre.rows import ArrayRows, Rows, is_rows
+from dre.model.fitted import SLICES, Array, embed, prepared
+from dre.optimizer import Optimiser
 from dre.runtime import PrivateRandom, Runtime
-from dre.scaling import Scaling
 
 COMPONENTS = 2
 EPOCHS = 40

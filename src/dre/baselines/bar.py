@@ -1,4 +1,4 @@
-"""A progress bar for training that is not ``dre.train``'s, where someone watches."""
+"""A progress bar for training that is not ``dre.training.loop``'s, where someone watches."""
 
 from __future__ import annotations
 

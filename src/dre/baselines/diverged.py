@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dre.train import DivergedError
+from dre.training.loop import DivergedError
 
 
 def check_error(error: float, epoch: int, *, of: str, remedy: str) -> None:
@@ -12,7 +12,7 @@ def check_error(error: float, epoch: int, *, of: str, remedy: str) -> None:
 
     >>> check_error(float("inf"), 2, of="the error of the network", remedy="pass a lower rate")
     Traceback (most recent call last):
-    dre.train.DivergedError: the error of the network became inf in epoch 3: pass a lower rate
+    dre.training.loop.DivergedError: the error of the network became inf in epoch 3: pass a lower rate
     """
     if not math.isfinite(error):
         raise DivergedError(f"{of} became {error} in epoch {epoch + 1}: {remedy}")

@@ -22,14 +22,14 @@ from dre.baselines.diverged import check_error
 from dre.baselines.open_tsne import OpenTSNE
 from dre.baselines.umap import UMAP
 from dre.baselines.vectors import Array, vectors
-from dre.fitted import SLICES, embed
-from dre.forward import chunk_rows
-from dre.inputs import seed_from
+from dre.data.rows import ArrayRows, chunks
+from dre.data.scaling import Scaling
+from dre.data.validation import seed_from
+from dre.encoder.forward import chunk_rows
+from dre.model.fitted import SLICES, embed
 from dre.notation import unknown
-from dre.optimiser import Descent, Optimiser
-from dre.rows import ArrayRows, chunks
+from dre.optimizer import Descent, Optimiser
 from dre.runtime import PrivateRandom, full_precision, pick_device
-from dre.scaling import Scaling
 
 TEACHERS: dict[str, Any] = {"tsne": OpenTSNE, "umap": UMAP}
 ADAM = Optimiser(1e-3, eps=1e-7, policy="constant")

@@ -13,7 +13,7 @@ from dre.baselines import contract
 from dre.baselines.in_sample import refusal
 from dre.baselines.libraries import has_pyamg
 from dre.baselines.vectors import Array, vectors
-from dre.inputs import seed_from
+from dre.data.validation import seed_from
 
 # Up to here the Laplacian is factorised, which is exact; the memory that takes grows with the square of the rows.
 FACTORISED = 2000

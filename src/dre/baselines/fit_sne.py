@@ -12,7 +12,7 @@ from dre.baselines import contract
 from dre.baselines.in_sample import refusal
 from dre.baselines.libraries import open_tsne
 from dre.baselines.vectors import Array, vectors
-from dre.inputs import seed_from
+from dre.data.validation import seed_from
 
 EARLY = (250, 12.0, 0.5)  # iterations, exaggeration and momentum at the start
 MOMENTUM = 0.8  # from then on

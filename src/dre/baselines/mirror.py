@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dre.encoder.front import Front
-from dre.encoder.layers import ChannelsLast, Flat
-from dre.forward import evaluating
+from dre.encoder.forward import evaluating
+from dre.encoder.network import ChannelsLast, Flat
+from dre.encoder.pca_front import Front
 
 POOLS = (nn.MaxPool2d, nn.AvgPool2d)
 UNCHANGED = (nn.Identity, ChannelsLast)  # what a row passes as it is

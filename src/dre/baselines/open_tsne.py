@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from dre.baselines import contract
 from dre.baselines.libraries import open_tsne
 from dre.baselines.vectors import Array, vectors
-from dre.inputs import seed_from
+from dre.data.validation import seed_from
 
 
 class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

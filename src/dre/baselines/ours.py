@@ -4,7 +4,7 @@
 >>> make("deep-tsne", random_state=0)
 DRE(random_state=0, recipe='paper-tsne', recursions=0)
 
-Those of the paper are carried out as published (``dre.recipe``), and ``dre`` is what ``DRE()`` makes of the data. Options are
+Those of the paper are carried out as published (``dre.plan``), and ``dre`` is what ``DRE()`` makes of the data. Options are
 the parameters of ``DRE``; one that is passed takes the place of the one below.
 
 Z. Zhou, X. Zu, Y. Wang, B. P. F. Lelieveldt, Q. Tao: Deep recursive embedding for high-dimensional data. IEEE Transactions on

@@ -19,23 +19,23 @@ from dre.baselines.bar import bar
 from dre.baselines.rbm import RBM, ContrastiveDivergence
 from dre.baselines.vectors import check_shape
 from dre.batches import Fixed
+from dre.data.image_layout import channels_first, image_layout
+from dre.data.rows import Rows
+from dre.data.scaling import Scaling
+from dre.data.validation import check_rows, number, seed_from
+from dre.encoder.forward import chunk_rows
 from dre.encoder.network import Network
-from dre.fitted import Array, FittedMap, embed, prepared
-from dre.forward import chunk_rows
-from dre.inputs import check_rows, number, seed_from
-from dre.layout import channels_first, image_layout
 from dre.loss.kl import KL
+from dre.model.fitted import Array, FittedMap, embed, prepared
 from dre.observe import Observer, watch
 from dre.observe.history import History
-from dre.observe.interrupt import Interrupt
 from dre.observe.progress import Progress, someone_watches
-from dre.optimiser import Optimiser
-from dre.recipe import Recipe
-from dre.rows import Rows
+from dre.observe.stopping import Interrupt
+from dre.optimizer import Optimiser
+from dre.plan.recipe import Recipe
+from dre.plan.schedule import Schedule, Stage
 from dre.runtime import PrivateRandom, Runtime
-from dre.scaling import Scaling
-from dre.schedule import Schedule, Stage
-from dre.train import train
+from dre.training.loop import train
 
 COMPONENTS = 2
 EPOCHS = 100  # of the fine-tuning

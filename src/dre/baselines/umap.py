@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from dre.baselines import contract
 from dre.baselines.libraries import umap_learn
 from dre.baselines.vectors import Array, vectors
-from dre.inputs import seed_from
+from dre.data.validation import seed_from
 
 
 class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

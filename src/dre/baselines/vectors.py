@@ -10,8 +10,8 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dre.inputs import check_rows
-from dre.rows import is_rows, whole
+from dre.data.rows import is_rows, whole
+from dre.data.validation import check_rows
 
 Array = np.ndarray[Any, Any]
 

@@ -67,10 +67,10 @@ def bench(
 
     - `dre bench --report-only`
     """
-    from dre.bench.benchmark import Benchmark
-    from dre.bench.jobs import Selection
-    from dre.bench.report import check_installed
+    from dre.compare.jobs import Selection
     from dre.datasets.files import OFFLINE
+    from paper.benchmark import Benchmark
+    from paper.report import check_installed
 
     check_installed()  # said now, and not after hours
     if quick:

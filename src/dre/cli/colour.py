@@ -9,7 +9,7 @@ from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
     from dre.cli.map import OpenedMap
-    from dre.sources import Source
+    from dre.io.readers import Source
 
 
 def check_colour(said: str, source: Source) -> None:
@@ -28,7 +28,7 @@ def colour_of(said: str, found: OpenedMap) -> tuple[str, Any]:
         return said, columns(found, [said])[said]
     path = Path(said).expanduser()
     if path.exists():
-        from dre.sources.labels import read_labels
+        from dre.io.readers.labels import read_labels
 
         with refusing():
             return path.name, read_labels(path, len(found.places))
@@ -36,6 +36,6 @@ def colour_of(said: str, found: OpenedMap) -> tuple[str, Any]:
 
 
 def _nowhere(said: str, columns: list[str]) -> WrongUseError:
-    from dre.sources.source import listed
+    from dre.io.readers.source import listed
 
     return WrongUseError(f"--colour {said}: neither a column nor a file that is there; columns: {listed(columns)}")

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from dre.cli.wrong_use import WrongUseError
-from dre.rows import Rows, is_rows, rows_at_once
-from dre.sources.source import Source, listed
+from dre.data.rows import Rows, is_rows, rows_at_once
+from dre.io.readers.source import Source, listed
 
 if TYPE_CHECKING:
     from dre.cli.map import OpenedMap
-    from dre.estimator import DRE
+    from dre.model.estimator import DRE
 
 Array = np.ndarray[Any, Any]
 BESIDE = 50  # columns that are no features, at most, that are told of the rows

@@ -57,14 +57,14 @@ def compare(
 
     - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5`
     """
-    from dre.bench.compare import check_methods, check_split, usual_methods
-    from dre.bench.compare import compare as run
-    from dre.bench.notices import notices
-    from dre.bench.record import provenance, write
     from dre.cli.data import file_of, labelled, opened
+    from dre.compare.compare import check_methods, check_split, usual_methods
+    from dre.compare.compare import compare as run
+    from dre.compare.notices import notices
+    from dre.compare.record import provenance, write
+    from dre.io.writers import check_writable, whole_file
     from dre.plot.look import pyplot
     from dre.runtime import pick_device
-    from dre.sinks import check_writable, whole_file
 
     pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed
     with refusing():

@@ -11,7 +11,7 @@ from dre.cli.completion import DEVICES, one_of, rows
 from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
-    from dre.sources import Source
+    from dre.io.readers import Source
 
 Data = Annotated[
     str,
@@ -35,7 +35,7 @@ Force = Annotated[bool, typer.Option("--force", help="Write over files that are 
 
 def opened(data: str) -> Source:
     """DATA, with what a user should know of it said on the way."""
-    from dre.sources import SourceError, open_source
+    from dre.io.readers import SourceError, open_source
 
     with refusing(SourceError):
         source = open_source(data)
@@ -63,11 +63,11 @@ def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
 
         return apart(source, labels)
     if Path(labels).expanduser().exists():
-        from dre.sources.labels import read_labels
+        from dre.io.readers.labels import read_labels
 
         with refusing():
             return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
-    from dre.sources.source import listed
+    from dre.io.readers.source import listed
 
     columns = listed([*source.metadata, *(source.columns or [])])
     raise WrongUseError(f"--labels {labels}: neither a column of DATA nor a file that is there; columns: {columns}")

@@ -14,8 +14,8 @@ from dre.cli.map import Map
 from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
+    from dre.io.readers import Source
     from dre.metrics import Evaluation
-    from dre.sources import Source
 
 SCORED = 10_000  # rows unless told otherwise: all pairs of them are looked at, which takes some seconds
 ALL = "all"
@@ -74,8 +74,8 @@ def evaluate(
     from dre.cli.data import labelled, opened
     from dre.cli.map import is_model, map_of
     from dre.cli.scores import table
+    from dre.data.subsample import spread, taken
     from dre.metrics import evaluate as score
-    from dre.sample import spread, taken
 
     if is_model(data):
         raise WrongUseError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
@@ -114,8 +114,8 @@ def evaluate(
 
 def _check(protocol: str, output: Path | None, per_point: Path | None, *, force: bool, read: list[str]) -> None:
     from dre.cli.data import file_of
+    from dre.io.writers import check_writable, formats
     from dre.metrics.points import one_of as check_one_of
-    from dre.sinks import check_writable, formats
 
     files = [file_of(said) for said in read]
     with refusing():
@@ -148,7 +148,7 @@ def _check_sample(ids: Any, n: int, k: int, per_point: Path | None) -> None:
 
 
 def _write_scores(path: Path, results: list[Evaluation], titles: list[str], *, rows: int, of: int) -> None:
-    from dre.bench.record import provenance, write
+    from dre.compare.record import provenance, write
 
     maps = [{"map": title, "scores": dict(result)} for title, result in zip(titles, results, strict=True)]
     write(path, {**provenance(), "rows": rows, "of": of, "how": results[-1].title, "maps": maps})
@@ -157,7 +157,7 @@ def _write_scores(path: Path, results: list[Evaluation], titles: list[str], *, r
 def _write_points(path: Path, result: Evaluation, source: Source, force: bool) -> None:
     import numpy as np
 
-    from dre.sinks import Embedding, open_sink
+    from dre.io.writers import Embedding, open_sink
 
     values = np.stack(list(result.per_point.values()), axis=1).astype(np.float32)
     rows, columns = values.shape

@@ -63,8 +63,8 @@ def fit(
     from dre.cli.data import file_of, labelled, opened
     from dre.cli.map import MODEL, lost
     from dre.cli.summary import summary
-    from dre.estimator import DRE
-    from dre.sinks import Embedding, check_writable, open_sink
+    from dre.io.writers import Embedding, check_writable, open_sink
+    from dre.model.estimator import DRE
 
     with refusing():
         check_writable(output, [MODEL], force=force, read=[file_of(data)])
@@ -102,11 +102,11 @@ def _like_labels(columns: list[str]) -> list[str]:
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     """What no recipe can be made of is said now, and not after the rows were read."""
-    from dre.layout import model_shape
-    from dre.recipe import Facts
-    from dre.resolve import Overrides, resolve
+    from dre.data.image_layout import model_shape
+    from dre.plan.overrides import Overrides, resolve
+    from dre.plan.recipe import Facts
+    from dre.plan.schedule import Schedule
     from dre.runtime import pick_device
-    from dre.schedule import Schedule
 
     stages = None if model.schedule is None else Schedule.parse(model.schedule)
     facts = Facts(shape[0], model_shape(shape[1:]), pick_device(model.device).type)

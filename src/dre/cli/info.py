@@ -19,9 +19,9 @@ def info(
 
     - `dre info cells.safetensors`
     """
-    from dre.archive import load_map
     from dre.cli.map import reading_model
     from dre.cli.summary import stages
+    from dre.model.archive import load_map
 
     with reading_model(model):
         fitted, about = load_map(model)

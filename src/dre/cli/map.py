@@ -15,8 +15,8 @@ from dre.cli.data import file_of, opened
 from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
-    from dre.estimator import DRE
-    from dre.sources import Source
+    from dre.io.readers import Source
+    from dre.model.estimator import DRE
 
 Array = Any  # of numpy, which is not imported before it is needed: Tab is to be quick
 MODEL = ".safetensors"
@@ -76,7 +76,7 @@ def reading_model(said: str | Path) -> Iterator[None]:
 
 
 def load_model(said: str | Path, device: str = "auto") -> DRE:
-    from dre.estimator import DRE
+    from dre.model.estimator import DRE
 
     with reading_model(said):
         return DRE.load(said, device=None if device == "auto" else device)
@@ -128,8 +128,8 @@ def _places(said: str) -> tuple[Array, Source]:
     import numpy as np
 
     from dre.cli.columns import as_classes
-    from dre.rows import is_rows, whole
-    from dre.sources.source import Source, listed
+    from dre.data.rows import is_rows, whole
+    from dre.io.readers.source import Source, listed
 
     found = opened(f"{said}:{KEY}" if Path(said).suffix.lower() == CELLS else said)
     held = np.asarray(whole(found.rows) if is_rows(found.rows) else found.rows)

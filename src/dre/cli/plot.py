@@ -15,7 +15,7 @@ from dre.cli.wrong_use import WrongUseError, refusing
 
 if TYPE_CHECKING:
     from dre.cli.map import OpenedMap
-    from dre.sources import Source
+    from dre.io.readers import Source
 
 NO_COLOUR = "none"
 
@@ -88,9 +88,9 @@ def plot(
     """
     from dre.cli.data import file_of, opened
     from dre.cli.map import is_model, load_model
+    from dre.io.writers.writable import check_writable
     from dre.plot.look import pyplot
     from dre.plot.save import SUFFIXES, save
-    from dre.sinks.writable import check_writable
 
     target = output if output is not None else _beside(map_, kind)
     with refusing():
@@ -169,10 +169,10 @@ def _drawn(kind: Kind, found: OpenedMap, labels: Any, thumbnails: bool, look: _L
 
 
 def _shepard(found: OpenedMap, look: _Look) -> Any:
+    from dre.data.subsample import spread, taken
     from dre.metrics import shepard_diagram
     from dre.plot import shepard
     from dre.plot.sample import MOST, told
-    from dre.sample import spread, taken
 
     ids = spread(len(found.places), MOST)
     diagram = shepard_diagram(taken(found.rows, ids), found.places[ids], device=look.device)
@@ -181,11 +181,11 @@ def _shepard(found: OpenedMap, look: _Look) -> Any:
 
 
 def _lies(found: OpenedMap, look: _Look) -> Any:
+    from dre.data.subsample import spread, taken
     from dre.metrics import continuity, trustworthiness
     from dre.plot import where_it_lies
     from dre.plot.look import style_of
     from dre.plot.sample import MOST, told
-    from dre.sample import spread, taken
 
     ids = spread(len(found.places), MOST)
     rows, places = taken(found.rows, ids), found.places[ids]

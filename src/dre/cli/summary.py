@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre.sample import FEWEST, SCORED, scores, spread, taken
+from dre.data.subsample import FEWEST, SCORED, scores, spread, taken
 
 if TYPE_CHECKING:
-    from dre.estimator import DRE
-    from dre.schedule import Schedule
+    from dre.model.estimator import DRE
+    from dre.plan.schedule import Schedule
 
 
 def summary(model: DRE, rows: Any, labels: Any = None) -> str:

@@ -44,7 +44,7 @@ def transform(
     from dre.cli.columns import features
     from dre.cli.data import file_of, opened
     from dre.cli.map import load_model, lost
-    from dre.sinks import Embedding, check_writable, open_sink
+    from dre.io.writers import Embedding, check_writable, open_sink
 
     with refusing():
         check_writable(output, force=force, read=[model, *lost(output, data)])
@@ -63,7 +63,7 @@ def transform(
 
 
 def _stretch(rows: Any, start: int, stop: int) -> Any:
-    from dre.rows import Stretch, is_rows
+    from dre.data.rows import Stretch, is_rows
 
     return Stretch(rows, start, stop) if is_rows(rows) else rows[start:stop]
 

@@ -20,7 +20,7 @@ class Part:
     4 rows of 3; class: 2, cluster: 4
     """
 
-    rows: Any  # array (n, d) or (n, h, w), or `dre.rows.Rows`
+    rows: Any  # array (n, d) or (n, h, w), or `dre.data.rows.Rows`
     labels: Array  # (n,), those of the first level
     levels: dict[str, Array]  # by name, the main one first
 

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre.data.rows import whole
 from dre.datasets import mnist
 from dre.datasets.dataset import Array
 from dre.datasets.files import Folder
-from dre.rows import whole
 from dre.runtime import pick_device
 
 SIDE = 28

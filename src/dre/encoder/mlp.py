@@ -7,9 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from torch import nn
 
 from dre.encoder import Encoder, at_least_one, flat_size
-from dre.encoder.front import Front
-from dre.encoder.layers import LayerNorm
-from dre.encoder.network import Network, dense_blocks
+from dre.encoder.network import LayerNorm, Network, dense_blocks
+from dre.encoder.pca_front import Front
 
 
 @dataclass(frozen=True)

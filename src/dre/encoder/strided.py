@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from dre.encoder import Encoder, at_least_one, check_image
-from dre.encoder.layers import ChannelsLast, Flat
-from dre.encoder.network import Network, dense_blocks
+from dre.encoder.network import ChannelsLast, Flat, Network, dense_blocks
 
 
 @dataclass(frozen=True)

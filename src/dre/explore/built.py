@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.subsample import FEWEST, SCORED, scores, spread, vectors
 from dre.explore.columns import Column, column, scale
 from dre.explore.page import Explorer, Stage
 from dre.explore.thumbnails import Shaped, check_pillow, images_of, thumbnails
 from dre.explore.trust import OTHERS, WHOLE, trust_of_points
 from dre.plot.look import DARK, LIGHT
-from dre.sample import FEWEST, SCORED, scores, spread, vectors
 
 Array = np.ndarray[Any, Any]
 PICTURED = 100_000  # rows up to which their images are put into a page

@@ -17,7 +17,7 @@ from dre.explore.aligned import aligned
 from dre.explore.columns import Column
 from dre.explore.packed import in_a_page, packed, packed_texts
 from dre.explore.thumbnails import Thumbnails
-from dre.sinks.whole import whole_file
+from dre.io.writers.whole import whole_file
 
 Array = np.ndarray[Any, Any]
 GRID = 2**16 - 1  # steps of a place, in each direction

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.subsample import taken
+from dre.io.readers.source import INSTALL
 from dre.plot.thumbnails import CHANNELS, channels_last
-from dre.sample import taken
-from dre.sources.source import INSTALL
 
 Array = np.ndarray[Any, Any]
 ACROSS = 32  # images in each row of a sheet, and rows

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.sample import spread
+from dre.data.subsample import spread
 
 Array = np.ndarray[Any, Any]
 WHOLE = 10_000  # points up to which all are compared with all

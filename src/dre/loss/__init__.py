@@ -11,8 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from dre.affinity.target import Pairs
 from dre.notation import Family, Reader, write, write_value
-from dre.target import Pairs
 
 LOSSES = Family("loss", __name__)
 

@@ -8,10 +8,10 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
+from dre.affinity.target import Pairs
 from dre.loss import Loss
-from dre.loss.all_pairs import over_all, over_target
-from dre.loss.curve import LogStudent, Student
-from dre.target import Pairs
+from dre.loss.curves import LogStudent, Student
+from dre.loss.pair_sums import over_all, over_target
 
 
 @dataclass(frozen=True)

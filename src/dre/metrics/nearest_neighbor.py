@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from dre.distances import Distances
 from dre.metrics.labels import codes, plain_labels
 from dre.metrics.neighborhoods import Near
 from dre.metrics.points import LOW, Device, map_alone, points
 from dre.metrics.question import Measure, Question, Score, Train
 from dre.metrics.study import Study
-from dre.order import nearest_to
+from dre.neighbors.distances import Distances
+from dre.neighbors.exact import nearest_to
 
 
 def nearest_neighbor(Y: Any, labels: Any, *, train: tuple[Any, Any] | None = None, device: Device = "auto") -> float:

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from dre.distances import Distances, both_ways
 from dre.metrics.pairs import Block
 from dre.metrics.points import HIGH, LOW
 from dre.metrics.ranks import Ranks
 from dre.metrics.study import Gathering, Part, Precision, Study
-from dre.order import Nearest, NearestSoFar, nearest_rows, tree_is_quicker
+from dre.neighbors.distances import Distances, both_ways
+from dre.neighbors.exact import Nearest, NearestSoFar, nearest_rows, tree_is_quicker
 
 
 @dataclass(frozen=True)

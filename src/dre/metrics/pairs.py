@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from dre.distances import Distances
+from dre.neighbors.distances import Distances
 
 
 class Block:

@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dre.inputs import check_array, check_memory
+from dre.data.validation import check_array, check_memory
 from dre.runtime import pick_device
 
 Device = str | torch.device

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dre.distances import TIE, Distances
+from dre.neighbors.distances import TIE, Distances
 
 AT_ONCE = 1000  # rows of a block that are looked at again
 

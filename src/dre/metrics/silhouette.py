@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.distances import both_ways
 from dre.metrics.labels import codes
 from dre.metrics.pairs import Block
 from dre.metrics.points import LOW, Device, map_alone
 from dre.metrics.question import Measure, Question, Score
 from dre.metrics.study import Gathering, Part, Precision, Study
+from dre.neighbors.distances import both_ways
 
 Array = np.ndarray[Any, Any]
 MOST_CLASSES = 1_000  # a sum for each row and class is held

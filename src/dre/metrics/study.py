@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from dre.distances import Distances
 from dre.metrics.bar import progress
 from dre.metrics.pairs import Block
 from dre.metrics.points import LOW
+from dre.neighbors.distances import Distances
 
 IN_FLOAT64_UP_TO = 5_000  # rows: below, products in float64 take less than a second
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dre.train import EpochEnded, Event, StageEnded, Weights
+from dre.training.loop import EpochEnded, Event, StageEnded, Weights
 
 
 class History:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dre.sinks.whole import whole_file
-from dre.sinks.writable import check_writable
+from dre.io.writers.whole import whole_file
+from dre.io.writers.writable import check_writable
 
 SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 200  # of a PNG, and of what is pixels in the others

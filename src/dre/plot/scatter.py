@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.inputs import check_array
+from dre.data.validation import check_array
 from dre.notation import unknown
 from dre.plot.colouring import DISTINCT, Classes, Scale, colouring
 from dre.plot.dots import draw_dots

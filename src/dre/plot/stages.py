@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.subsample import FEWEST, spread, taken
 from dre.plot.colouring import Classes, colouring
 from dre.plot.look import Style, panels, style_of
 from dre.plot.sample import MOST, told
 from dre.plot.scatter import flat, scatter
-from dre.sample import FEWEST, spread, taken
 
 Array = np.ndarray[Any, Any]
 IN_A_LINE = 5  # panels

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.subsample import taken
 from dre.plot.colouring import Classes, Scale
 from dre.plot.look import Style, class_colours, lay_image, scale_colours
-from dre.sample import taken
 
 Array = np.ndarray[Any, Any]
 SIDE = 1 / 26  # of an image, in the shorter side of the map

@@ -1,0 +1,106 @@
+"""How numbers and scores are written, the same everywhere in the report."""
+
+from __future__ import annotations
+
+import math
+
+from paper.report.reading import split_score
+
+TITLES = {
+    "nearest_neighbor": "1-NN",
+    "neighborhood_hit": "neighbourhood hit",
+    "neighborhood_hit_standard": "neighbourhood hit, self not counted",
+    "trustworthiness": "trustworthiness",
+    "continuity": "continuity",
+    "one_minus_stress": "1 − stress",
+    "shepard_goodness": "Shepard goodness",
+    "silhouette": "silhouette",
+    "centroid_correlation": "centroid correlation",
+    "fit_seconds": "fit, s",
+    "transform_seconds": "transform, s",
+}
+PANELS = {"gpu": "GPU", "cpu": "CPU"}
+
+
+def score_title(score: str) -> str:
+    """
+
+    >>> score_title("nearest_neighbor#10000")
+    '1-NN, first 10,000'
+    """
+    name, prefix = split_score(score)
+    title = TITLES.get(name, name.replace("_", " "))
+    return title if prefix is None else f"{title}, first {prefix:,}"
+
+
+def is_time(score: str) -> bool:
+    return score.endswith("_seconds")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A score, without the zero before its point.
+
+    >>> number(0.9738), number(-0.05), number(1.0, 2)
+    ('.974', '−.050', '1.00')
+    """
+    text = f"{abs(value):.{digits}f}"
+    text = text[1:] if text.startswith("0.") else text
+    return f"−{text}" if value < 0 and float(f"{value:.{digits}f}") != 0 else text
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference, with its sign; ± where nothing is left of it.
+
+    >>> signed(0.0114), signed(-0.0114), signed(0.0001)
+    ('+.011', '−.011', '±.000')
+    """
+    if float(f"{value:.{digits}f}") == 0:
+        return f"±{number(0.0, digits)}"
+    return number(value, digits) if value < 0 else f"+{number(value, digits)}"
+
+
+def seconds(value: float) -> str:
+    """Two significant digits below a second, at least three above.
+
+    >>> [seconds(value) for value in (0.0294, 0.671, 3.14159, 83.88, 7455.39)]
+    ['0.029', '0.67', '3.14', '83.9', '7,455']
+    """
+    if 0 < value < 1:
+        return f"{value:.{1 - math.floor(math.log10(value))}f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def ratio(here: float, there: float) -> str:
+    """
+
+    >>> ratio(10.0, 76.0), ratio(3.0, 1.5), ratio(1.01, 1.0)
+    ('7.6 × faster', '2.0 × slower', 'as fast')
+    """
+    if here <= 0 or there <= 0:
+        return "not comparable"
+    times = max(here / there, there / here)
+    if times < 1.05:
+        return "as fast"
+    return (
+        f"{times:.1f} × {'faster' if here < there else 'slower'}"
+        if times < 100
+        else f"{times:,.0f} × {'faster' if here < there else 'slower'}"
+    )
+
+
+def decimals(values: list[float]) -> int:
+    """With how many digits values were published.
+
+    >>> decimals([0.93, 0.9, 1.0]), decimals([0.9333])
+    (2, 4)
+    """
+    return max((len(repr(float(value)).partition(".")[2].rstrip("0")) for value in values), default=2)
+
+
+def listed(parts: list[str]) -> str:
+    """
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "none"

@@ -1,0 +1,102 @@
+"""Rows through the network as it stands: in eval mode, without gradients, in chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from dre.data.rows import Rows
+from dre.notation import unknown
+from dre.runtime import PrivateRandom, full_precision
+
+CHUNK_ROWS = 8192  # at a time at most, and fewer where rows are large: hidden layers can hold many times the values of a row
+CHUNK_VALUES = 2**24
+INPUT = "x"
+
+
+def chunk_rows(shape: tuple[int, ...]) -> int:
+    """How many rows of this shape go through the network at a time, in fit and in transform, so that their bits agree."""
+    return max(1, min(CHUNK_ROWS, CHUNK_VALUES // max(1, math.prod(shape))))
+
+
+def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit: int | None = None) -> Tensor:
+    """What the encoder, or the submodule of it that ``source`` names, gives for the rows: (n, d), float32, on their device.
+
+    ``source="x"`` is the input itself, flattened. ``limit`` stops after so many rows.
+    """
+    n = rows.shape[0] if limit is None else min(limit, rows.shape[0])
+    if source == INPUT:
+        return rows.read(0, n).reshape(n, -1)
+    step = chunk_rows(rows.shape[1:])
+    out: Tensor | None = None
+    device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+    # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
+    with evaluating(encoder), torch.no_grad(), full_precision(), PrivateRandom(0, device)():
+        for start in range(0, n, step):
+            x = rows.read(start, min(n, start + step))
+            y = _one_chunk(encoder, x, source).reshape(len(x), -1)
+            if out is None:
+                out = torch.empty(n, y.shape[1], dtype=torch.float32, device=y.device)
+            out[start : start + step] = y
+    assert out is not None  # there is at least one row
+    return out
+
+
+def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
+    if source is None:
+        y = encoder(x)
+        if not isinstance(y, Tensor) or y.ndim != 2 or len(y) != len(x):
+            raise TypeError(f"the encoder must give a tensor (rows, components), not {_describe(y)} for {len(x)} rows")
+        return y
+    seen: list[object] = []
+    # a copy: a later module may write into the same memory, as ReLU(inplace=True) does
+    hook = submodule(encoder, source).register_forward_hook(
+        lambda module, args, output: seen.append(output.clone() if isinstance(output, Tensor) else output)
+    )
+    try:
+        encoder(x)
+    finally:
+        hook.remove()
+    if not seen:
+        raise ValueError(f"source {source!r}: the encoder's forward pass never calls this submodule")
+    y = seen[-1]
+    if not isinstance(y, Tensor) or y.shape[:1] != x.shape[:1]:
+        raise TypeError(f"source {source!r}: its output must be a tensor with one entry per row, not {_describe(y)}")
+    return y
+
+
+def submodule(encoder: nn.Module, source: str) -> nn.Module:
+    known: dict[str, nn.Module] = dict(encoder.named_modules())
+    if source not in known or source == "":
+        remedy = "Pass a schedule with sources that this encoder has, or recursions=0."
+        raise ValueError(f"{unknown('source', source, [INPUT, *(name for name in known if name)])} {remedy}")
+    return known[source]
+
+
+def check_sources(encoder: nn.Module, sources: list[str], rows: Rows, n_components: int) -> None:
+    """Try every source on two rows, so that a wrong name costs a moment and not the stages before it."""
+    y = outputs(encoder, rows, limit=2)
+    if y.shape[1] != n_components:
+        raise ValueError(f"the encoder gives {y.shape[1]} components, but n_components={n_components}")
+    for source in sources:
+        outputs(encoder, rows, source, limit=2)
+
+
+@contextmanager
+def evaluating(encoder: nn.Module) -> Iterator[None]:
+    """Eval mode inside; outside every submodule is in the mode it was in (a frozen batch norm stays frozen)."""
+    modes = [(module, module.training) for module in encoder.modules()]
+    encoder.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _describe(y: object) -> str:
+    return f"a tensor of the shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__

@@ -1,0 +1,1 @@
+"""Kernels for NVIDIA GPUs; each has a plain torch twin beside this folder."""

@@ -1,0 +1,1 @@
+"""Files: rows are read from them, and embeddings are written to them."""

@@ -1,0 +1,1 @@
+"""What users hold: the estimators, the learned map, and its file."""

@@ -1,0 +1,74 @@
+"""Ends a stage whose loss no longer falls, and a fit on Ctrl-C, which keeps the weights; a second one stops at once."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import warnings
+from types import FrameType
+from typing import Any
+
+from dre.training.loop import EpochEnded, Event, Run, StageBegan
+
+
+class EarlyStop:
+    """After ``patience`` epochs without the loss falling by more than ``improvement`` of itself, the next stage begins.
+
+    Made for a constant rate, ``training=(None, Optimiser(1e-3, policy="constant"))``: a one-cycle rate is still high when a
+    stage ends early.
+    """
+
+    def __init__(self, patience: int = 10, improvement: float = 1e-3) -> None:
+        if patience < 1:
+            raise ValueError(f"patience={patience}: must be at least 1")
+        self.patience = patience
+        self.improvement = improvement
+        self._best, self._waited = math.inf, 0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, StageBegan):
+            self._best, self._waited = math.inf, 0
+        elif isinstance(event, EpochEnded):
+            if event.loss < self._best - self.improvement * abs(event.loss):
+                self._best, self._waited = event.loss, 0
+            else:
+                self._waited += 1
+            if self._waited >= self.patience:
+                event.run.end_stage()
+
+    def __repr__(self) -> str:
+        return f"EarlyStop(patience={self.patience}, improvement={self.improvement})"
+
+
+class Interrupt:
+    def __init__(self) -> None:
+        self.asked = False
+        self._run: Run | None = None
+        self._before: Any = None  # the handler that was there; None where this is not the main thread
+
+    def __enter__(self) -> Interrupt:
+        if threading.current_thread() is threading.main_thread():  # Python lets no other thread set a handler
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if self.asked and self._run is not None and problem[0] is None:
+            run = self._run
+            warnings.warn(
+                f"fit was interrupted in stage {run.stage} of {len(run.recipe.schedule)} ({run.plan.source}), epoch "
+                f"{run.epoch + 1} of {run.plan.epochs}: the model has the weights learned so far and can be used",
+                stacklevel=6,  # the line that called fit
+            )
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked or self._run is None or self._run.steps == 0:  # nothing has been learned that could be kept
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __call__(self, event: Event) -> None:
+        self._run = event.run
+        if self.asked:
+            event.run.end_fit()

@@ -1,0 +1,1 @@
+"""The plan of a run as data: schedules, recipes, and what users override."""

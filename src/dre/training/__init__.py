@@ -1,0 +1,1 @@
+"""The loop that carries a plan out, and how its steps are made."""

@@ -1,0 +1,168 @@
+"""Made-up records and maps for the tests of the report and of the figures: nothing is fitted."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dre.compare.cells import Cells, planned
+from dre.compare.jobs import Selection, jobs
+from dre.compare.plan import Data, Job
+from dre.compare.plans import Plans
+from dre.datasets import Dataset, Part
+from paper.report.reading import Place, split_score
+
+PLANS = Path(__file__).parents[2] / "benchmarks"
+STAGES = {"dre-paper": 5, "dre": 3}
+IN_SAMPLE = ("bh-tsne", "fit-sne", "eigenmaps")
+SCORES = (
+    "neighborhood_hit",
+    "trustworthiness",
+    "continuity",
+    "one_minus_stress",
+    "shepard_goodness",
+    "nearest_neighbor",
+    "silhouette",
+    "centroid_correlation",
+    "neighborhood_hit_standard",
+)
+
+
+def plans() -> Plans:
+    return Plans.read(PLANS)
+
+
+def cells(folder: Path) -> Cells:
+    return Cells(folder / "cells", folder / "maps")
+
+
+def rng_of(*parts: object) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32("/".join(map(str, parts)).encode()))
+
+
+def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
+    """As `measure` writes one; ``changes`` take the place of its fields."""
+    rng, plan, run = rng_of(job), told.data[job.data], told.runs[job.run]
+    gpu = None if job.panel == "cpu" else "NVIDIA H200"
+    in_sample = run.baseline in IN_SAMPLE
+    count = STAGES.get(job.run, 1)
+    stages = []
+    for stage in range(count):
+        known = _published(told, job, stage)
+        scores = {name: float(known.get(name, 0.6) + rng.normal(0, 0.02)) for name in SCORES}
+        if plan.set == "imdb":
+            scores["neighborhood_hit_by_level"] = {"sentiment": scores["neighborhood_hit"], "stars": 0.25}  # type: ignore[assignment]
+        prefixes = {str(prefix): {"nearest_neighbor": float(rng.uniform(0.8, 0.9))} for prefix in plan.prefixes}
+        if plan.scores == "1-nn":
+            scores = {"nearest_neighbor": scores["nearest_neighbor"]}
+        found: dict[str, Any] = {"stage": f"stage {stage}", "seconds": 10.0 * (stage + 1), "scores": scores}
+        stages.append({**found, "prefixes": prefixes} if prefixes else found)
+    return {
+        "plan": planned(job, told),
+        "job": {"data": job.data, "run": job.run, "seed": job.seed, "panel": job.panel},
+        "data": plan.title,
+        "rows": 10_000 if in_sample else 60_000,
+        "test_rows": 10_000,
+        "in_sample": in_sample,
+        "fit_seconds": float(rng.uniform(1, 300)),
+        "transform_seconds": None if in_sample else float(rng.uniform(0.05, 0.9)),
+        "peak_memory_mb": float(rng.uniform(100, 4000)),
+        "peak_gpu_mb": None,
+        "workers": 1,
+        "device": "cpu" if gpu is None else "cuda",
+        "stages": stages,
+        "command": f"dre bench{' --panel ' + job.panel if job.panel else ''}",
+        "date": f"2025-03-0{1 + job.seed}T12:00:00+00:00",
+        "versions": {"dre": "0.3.0", "python": "3.12.1", "torch": "2.6.0"},
+        "machine": {"cpus": 2 if gpu is None else 16, "gpu": gpu, "system": "Linux x86_64"},
+        **changes,
+    }
+
+
+def write_all(told: Plans, into: Cells, selection: Selection | None = None) -> list[Job]:
+    """A record of every job that the plans ask for."""
+    wanted = jobs(told, selection or Selection())
+    for job in wanted:
+        into.keep(job, record(job, told))
+    return wanted
+
+
+def full(told: Plans, folder: Path) -> Cells:
+    """All records but a few: a method failed, one was never run, one has two of its seeds, and the large data are not there."""
+    made = cells(folder)
+    for job in write_all(told, made):
+        if told.data[job.data].set == "tasic2018":
+            made.path(job).unlink()
+    for seed in range(3):
+        made.keep(Job("mnist", "umap", seed), {"plan": {}, "failed": "MemoryError: 31 GiB"})
+    made.path(Job("mnist", "dl-tsne", 0)).unlink()
+    made.path(Job("fashion-mnist", "dre", 2)).unlink()
+    return made
+
+
+def measured(made: Cells, told: Plans, place: Place, seeds: Iterable[int]) -> list[float]:
+    """Straight from the files."""
+    known = told.methods[place.method]
+    name, prefix = split_score(place.score)
+    found = []
+    for seed in seeds:
+        parts = [*([place.panel] if place.panel else []), place.data, known.run, f"{seed}.json"]
+        content = json.loads((made.records / "--".join(parts)).read_text())
+        stage = content["stages"][-1 if known.stage is None else known.stage]
+        if name == "fit_seconds" and known.stage is not None:
+            found.append(stage["seconds"])
+        elif name.endswith("_seconds"):
+            found.append(content[name])
+        else:
+            found.append((stage["prefixes"][str(prefix)] if prefix else stage["scores"])[name])
+    return found
+
+
+def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:
+    """Ten classes, and two levels of labels."""
+    parts = []
+    for count in (rows, test_rows):
+        digits = np.arange(count) % 10
+        levels = {"class": digits, "sentiment": np.where(digits < 5, "negative", "positive"), "stars": digits}
+        parts.append(Part(np.zeros((count, 4), np.float32), digits, levels))
+    return Dataset(plan.set, plan.title, parts[0], parts[1], "made up")
+
+
+def blobs(labels: Any, seed: int = 0, spread: float = 1.0) -> Any:
+    """A map with a blob per class, on a circle; 4 and 9 touch."""
+    rng = np.random.default_rng(seed)
+    codes = np.asarray(labels).astype(int)
+    angles = 2 * np.pi * np.array([0, 1, 2, 3, 8.3, 4, 5, 6, 7, 9])[codes] / 10
+    middles = 8 * np.stack([np.cos(angles), np.sin(angles)], 1)
+    return (middles + rng.normal(0, spread, (len(codes), 2))).astype(np.float32)
+
+
+def write_maps(told: Plans, into: Cells, wanted: list[Job], rows: int = 300, test_rows: int = 200) -> None:
+    """The maps of the first seed, as the runner keeps them."""
+    for job in wanted:
+        if job.seed or job.panel:
+            continue
+        made = dataset(told.data[job.data], rows, test_rows)
+        maps = {}
+        for stage in range(STAGES.get(job.run, 1)):
+            maps[f"test-{stage}"] = blobs(made.test.labels, stage)
+            if told.runs[job.run].baseline not in IN_SAMPLE:
+                maps[f"train-{stage}"] = blobs(made.train.labels, stage + 10)
+        into.keep_maps(job, maps)
+
+
+def _published(told: Plans, job: Job, stage: int) -> dict[str, float]:
+    """What the paper has for the method that reads this stage."""
+    for method in told.methods.values():
+        last = STAGES.get(job.run, 1) - 1
+        if method.run == job.run and stage == (last if method.stage is None else method.stage):
+            for table in told.tables:
+                values = table.published.get(job.data, {}).get(method.name)
+                if values and not table.smaller_is_better:
+                    return dict(zip(table.scores, values, strict=False))
+    return {}

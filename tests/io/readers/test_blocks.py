@@ -1,0 +1,71 @@
+"""Blocks of rows: each is read twice at most while there is room, and what is gone through once is not kept."""
+
+import numpy as np
+import pytest
+
+from dre.io.readers.blocks import Blocks
+
+X = np.arange(60).reshape(20, 3)
+EDGES = np.array([0, 4, 5, 11, 20])
+
+
+@pytest.fixture
+def loaded():
+    return []
+
+
+@pytest.fixture
+def blocks(loaded):
+    def load(start, stop):
+        loaded.append(start)
+        return X[start:stop].copy()
+
+    return Blocks(X.shape, X.dtype, EDGES, load)
+
+
+def test_any_rows_are_those_of_the_array(blocks):
+    for start in range(0, 20, 3):
+        for stop in range(start, 21):
+            np.testing.assert_array_equal(blocks[start:stop], X[start:stop])
+    np.testing.assert_array_equal(blocks[np.array([0, 3, 4, 10, 19])], X[[0, 3, 4, 10, 19]])
+
+
+def test_a_block_is_read_once_and_only_where_it_is_needed(blocks, loaded):
+    blocks[np.array([6, 10])]
+    blocks[5:11]
+    blocks[np.array([7, 19])]
+    assert loaded == [5, 11]
+
+
+def test_with_room_all_are_kept_from_the_second_time_on(loaded, blocks):
+    for _ in range(4):
+        blocks[0:20]
+    assert loaded == 2 * [0, 4, 5, 11]
+
+
+def test_what_is_gone_through_once_is_read_once_and_not_kept(loaded, blocks):
+    for start in range(0, 20, 3):
+        blocks[start : start + 3]
+    assert loaded == [0, 4, 5, 11]
+    assert not blocks._kept
+
+
+def test_without_room_only_the_latest_is_at_hand(monkeypatch, loaded):
+    monkeypatch.setattr("dre.io.readers.blocks.available_bytes", lambda: 0)
+
+    def load(start, stop):
+        loaded.append(start)
+        return X[start:stop]
+
+    blocks = Blocks(X.shape, X.dtype, EDGES, load)
+    blocks[0:2]
+    blocks[2:4]
+    assert loaded == [0]
+    blocks[0:20]
+    blocks[0:20]
+    assert loaded == [0, 4, 5, 11, 0, 4, 5, 11]
+
+
+def test_what_is_handed_out_can_be_changed_without_harm(blocks):
+    blocks[0:4][:] = -1
+    np.testing.assert_array_equal(blocks[0:4], X[:4])

@@ -1,0 +1,123 @@
+"""AnnData in HDF5: every encoding, dense and sparse, gives the same rows, names and columns."""
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from agree import same_rows
+from cells import CELLS, COUNTS, GENES, KINDS, PCA, SIZES, middle_obs, new_obs, old_obs, sparse, write_cells
+
+from dre.io.readers import SourceError, open_source
+
+MATRICES = [COUNTS, scipy.sparse.csr_matrix(COUNTS)]
+
+
+@pytest.fixture
+def written(tmp_path):
+    def written(X=COUNTS, obs=new_obs, **options):
+        with h5py.File(tmp_path / "x.h5ad", "w") as file:
+            write_cells(file, X, obs, **options)
+        return tmp_path / "x.h5ad"
+
+    return written
+
+
+def same_cells(found):
+    assert found.names.tolist() == CELLS
+    assert found.metadata["kind"].tolist() == KINDS
+    np.testing.assert_array_equal(found.metadata["size"], SIZES)
+
+
+@pytest.mark.parametrize("X", MATRICES, ids=["dense", "csr"])
+@pytest.mark.parametrize("obs", [new_obs, middle_obs, old_obs])
+@pytest.mark.parametrize("old", [False, True])
+def test_rows_columns_and_cells_are_those_that_were_written(written, X, obs, old):
+    found = open_source(written(X, obs, old=old))
+    same_rows(found.rows, COUNTS)
+    assert found.columns == GENES
+    same_cells(found)
+
+
+def test_what_is_missing_is_no_number_and_what_is_not_known_is_left_out(written):
+    found = open_source(written())
+    assert list(found.metadata) == ["kind", "size", "depth"]
+    assert np.flatnonzero(np.isnan(found.metadata["depth"])).tolist() == [4]
+    assert found.told == ["columns of obs that can't be read are left out: odd"]
+
+
+def test_by_columns_all_is_read_and_said(written):
+    found = open_source(written(scipy.sparse.csc_matrix(COUNTS), middle_obs))
+    assert found.rows.format == "csr"
+    np.testing.assert_array_equal(found.rows.toarray(), COUNTS)
+    assert "X is stored by columns" in found.told[0]
+
+
+def test_parts_can_be_named(written):
+    path = written()
+    found = open_source(f"{path}:obsm/X_pca")
+    same_rows(found.rows, PCA)
+    same_cells(found)
+    assert found.columns is None
+    counts = open_source(path, part="layers/counts")
+    same_rows(counts.rows, 2 * COUNTS)
+    assert counts.columns == GENES
+    assert open_source(f"{path}:raw/X").columns == GENES[:3]
+    with pytest.raises(
+        SourceError, match=r"unknown part 'obsm/X_pac'; known: X, layers/counts, obsm/X_pca, raw/X. Did you mean"
+    ):
+        open_source(f"{path}:obsm/X_pac")
+    with pytest.raises(SourceError, match="obs is no matrix; name one of X, layers/counts"):
+        open_source(f"{path}:obs")
+
+
+def test_without_x_a_part_must_be_named(written):
+    path = written()
+    with h5py.File(path, "a") as file:
+        del file["X"]
+    with pytest.raises(SourceError, match=r"unknown part 'X'.*name a part, as in x\.h5ad:obsm/X_pca"):
+        open_source(path)
+
+
+def test_many_sparse_rows_are_read_in_several_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("dre.io.readers.sparse_rows.LEAST_VALUES", 40)
+    values = scipy.sparse.random(200, 30, density=0.1, random_state=0).toarray()
+    values[20:90] = 0
+    matrix = scipy.sparse.csr_matrix(values)
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        sparse(file, "X", matrix)
+    rows = open_source(tmp_path / "x.h5ad").rows
+    same_rows(rows, matrix.toarray())
+    ids = np.random.default_rng(0).integers(200, size=300)
+    np.testing.assert_array_equal(rows.take(torch.from_numpy(ids)).numpy(), matrix.toarray()[ids])
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [("X/indices", 0, 99), ("X/indices", 0, -5), ("X/indptr", 3, 10**6), ("X/indptr", 12, 2), ("obs/kind/codes", 0, 9)],
+)
+@pytest.mark.parametrize("X", [scipy.sparse.csr_matrix(COUNTS), scipy.sparse.csc_matrix(COUNTS)], ids=["csr", "csc"])
+def test_numbers_that_point_nowhere_are_an_error_of_two_lines(written, X, name, place, value):
+    path = written(X)
+    with h5py.File(path, "a") as file:
+        file[name][min(place, len(file[name]) - 1)] = value
+    with pytest.raises(SourceError, match=r"x\.h5ad can't be read") as caught:
+        open_source(path).rows.read(0, 12)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_as_many_names_as_rows(written):
+    path = written()
+    with h5py.File(path, "a") as file:
+        del file["X"]
+        file["X"] = COUNTS[:5]
+    with pytest.raises(SourceError, match="the names of the rows: 12 values for 5 rows"):
+        open_source(path)
+
+
+def test_a_damaged_file_is_an_error_of_two_lines(written):
+    path = written()
+    path.write_bytes(path.read_bytes()[:900])
+    with pytest.raises(SourceError, match=r"x\.h5ad can't be read") as caught:
+        open_source(path)
+    assert len(str(caught.value).splitlines()) == 2

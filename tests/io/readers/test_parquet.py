@@ -1,0 +1,103 @@
+"""Parquet: numbers by row groups, all else beside them."""
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from agree import same_rows
+
+from dre.io.readers import SourceError, open_source
+
+X = np.random.default_rng(0).normal(size=(14, 3))
+KINDS = ["B cell", "<b>NK</b>"] * 7
+
+
+@pytest.fixture
+def table():
+    frame = pandas.DataFrame(X, columns=list("abc"))
+    frame.insert(1, "kind", pandas.Categorical(KINDS))
+    frame["known"] = [True, False] * 7
+    frame["day"] = pandas.Timestamp("2020-02-03")
+    return frame
+
+
+@pytest.mark.parametrize("group", [1, 4, 100])
+def test_numbers_are_rows_and_all_else_is_beside_them(tmp_path, table, group):
+    table.to_parquet(tmp_path / "x.parquet", row_group_size=group)
+    found = open_source(tmp_path / "x.parquet")
+    same_rows(found.rows, X)
+    assert found.columns == list("abc")
+    assert found.names is None
+    assert found.metadata["kind"].tolist() == KINDS
+    assert found.metadata["known"].tolist() == [True, False] * 7
+    assert found.metadata["day"][0].startswith("2020-02-03")
+    assert found.told == ["columns of texts are no features: 'kind', 'known', 'day'"]
+
+
+@pytest.mark.parametrize("name", [None, "cell"])
+def test_an_index_is_the_names_of_the_rows(tmp_path, table, name):
+    table.index = pandas.Index([f"cell {i}" for i in range(14)], name=name)
+    table.to_parquet(tmp_path / "x.parquet")
+    found = open_source(tmp_path / "x.parquet")
+    assert found.names.tolist() == table.index.tolist()
+    assert list(found.metadata) == ["kind", "known", "day"]
+
+
+def test_numbers_of_several_kinds_share_one(tmp_path):
+    pandas.DataFrame({"a": np.arange(14, dtype=np.int32), "b": X[:, 0].astype(np.float32)}).to_parquet(tmp_path / "x.parquet")
+    rows = open_source(tmp_path / "x.parquet").rows
+    assert rows.read(0, 1).dtype == torch.float64
+    same_rows(rows, np.column_stack([np.arange(14), X[:, 0].astype(np.float32)]))
+
+
+def test_a_gap_is_named_with_its_column_and_row(tmp_path):
+    frame = pandas.DataFrame({"a": np.arange(14.0), "b": pandas.array([1, 2] * 7, dtype="Int64")})
+    frame.loc[9, "b"] = None
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
+    rows = open_source(tmp_path / "x.parquet").rows
+    rows.read(0, 8)
+    with pytest.raises(SourceError, match=r"column 'b', row 9 \(counted from 0\) is missing: drop that row"):
+        rows.read(0, 14)
+
+
+def test_texts_and_lists_alone_are_no_rows(tmp_path):
+    pandas.DataFrame({"a": ["x"], "b": [[1.0, 2.0]]}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match="has no column of numbers; its columns: a, b"):
+        open_source(tmp_path / "x.parquet")
+
+
+def test_lists_are_left_out_and_said_to_be(tmp_path):
+    pandas.DataFrame({"a": [1.0], "b": [[1.0, 2.0]]}).to_parquet(tmp_path / "x.parquet")
+    assert open_source(tmp_path / "x.parquet").told == ["lists and the like are left out: 'b'"]
+
+
+def test_a_damaged_file_is_an_error_of_two_lines(tmp_path, table):
+    path = tmp_path / "x.parquet"
+    table.to_parquet(path, row_group_size=4)
+    whole = path.read_bytes()
+    for content in (b"", b"PAR1", whole[: len(whole) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(SourceError, match=r"x\.parquet can't be read") as caught:
+            open_source(path)
+        assert len(str(caught.value).splitlines()) == 2
+
+
+def test_damage_inside_is_named_when_it_is_read(tmp_path):
+    path = tmp_path / "x.parquet"
+    pandas.DataFrame(X, columns=list("abc")).to_parquet(path, compression="gzip")
+    content = bytearray(path.read_bytes())
+    content[4:200] = b"\xff" * 196
+    path.write_bytes(bytes(content))
+    rows = open_source(path).rows
+    with pytest.raises(SourceError, match=r"x\.parquet can't be read"):
+        rows.read(0, 14)
+
+
+def test_columns_of_the_same_name_are_named(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table([pyarrow.array([1.0]), pyarrow.array([2.0])], names=["a", "a"])
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match="has 2 columns 'a': rename all but one"):
+        open_source(tmp_path / "x.parquet")

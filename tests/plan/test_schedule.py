@@ -1,0 +1,160 @@
+"""A schedule is data, and its text says the same."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dre import CE, KL, Fuzzy, Gaussian, Schedule, Stage
+from dre.loss import Sum
+from dre.notation import NotationError
+from dre.plan.recipe import Facts
+from dre.plan.recipes import RECIPES
+
+PAPER = """
+x:  gaussian(30, over=batch) -> kl * 100
+h1: gaussian(30, over=batch) -> kl * 50
+h2: gaussian(30, over=batch) -> kl * 50
+h3: gaussian(30, over=batch) -> kl * 50
+h3: fuzzy(15, over=batch) -> ce(min_dist=0.001) * 100 @ 1e-4
+"""
+
+positive = st.floats(0, exclude_min=True, allow_infinity=False, allow_nan=False)
+scopes = st.sampled_from(["graph", "batch"])
+affinities = st.builds(Gaussian, st.integers(1, 1000) | st.floats(1, 1e6), over=scopes) | st.builds(
+    Fuzzy, st.integers(2, 500), over=scopes
+)
+terms = st.builds(KL, alpha=st.floats(1e-3, 1e3)) | st.builds(
+    CE, min_dist=st.floats(0, 1), spread=st.floats(1, 10), negatives=st.none() | st.floats(0.1, 100)
+)
+weighted = st.tuples(st.floats(-1e9, 1e9), terms)
+losses = terms | st.lists(weighted, min_size=1, max_size=3).map(lambda parts: Sum(tuple(parts)))
+names = st.from_regex(r"[A-Za-z_0-9][A-Za-z_0-9]*", fullmatch=True)
+sources = st.sampled_from(["x", "h1", "0", "0.1", "1e5", "layers.0.1.2", "conv-block.3"]) | st.lists(
+    names, min_size=1, max_size=4
+).map(".".join)
+stages = st.builds(
+    Stage, sources, affinities, losses, st.integers(1, 10**6), st.none() | positive, st.none() | st.integers(1, 10**6)
+)
+
+
+@given(st.lists(stages, min_size=1, max_size=5))
+def test_the_text_is_read_back_without_loss(plan: list[Stage]) -> None:
+    schedule = Schedule(*plan)
+    assert Schedule.parse(str(schedule)) == schedule
+    assert Schedule.parse("; ".join(map(str, plan))) == schedule
+    assert str(Schedule.parse(str(schedule))) == str(schedule)
+    assert eval(repr(schedule), {"Schedule": Schedule}) == schedule
+
+
+def test_the_papers_five_rows_are_read_and_printed() -> None:
+    batch = Gaussian(30, over="batch")
+    wanted = Schedule(
+        Stage("x", batch, KL(), 100),
+        *(Stage(source, batch, KL(), 50) for source in ("h1", "h2", "h3")),
+        Stage("h3", Fuzzy(15, over="batch"), CE(min_dist=0.001), 100, lr=1e-4),
+    )
+    assert Schedule.parse(PAPER) == wanted
+    assert RECIPES["paper"](Facts(60_000, (1, 28, 28), "cuda"), None).schedule == wanted
+    assert str(wanted).split() == PAPER.replace("1e-4", "0.0001").split()
+
+
+@pytest.mark.parametrize("between", ["\n", ";", " ; ", "\n\n", ";\n", "\r\n"])
+def test_stages_stand_on_lines_or_between_semicolons(between: str) -> None:
+    text = between.join(["x: gaussian(30) -> kl * 3", "  h1: fuzzy -> 0.5*kl + ce * 2 @ .1 refresh 1  ", ""])
+    assert Schedule.parse(text) == Schedule(
+        Stage("x", Gaussian(30), KL(), 3), Stage("h1", Fuzzy(), 0.5 * KL() + CE(), 2, lr=0.1, refresh=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "said"),
+    [
+        (
+            "x: gausian(30) -> kl * 3",
+            "gausian",
+            "unknown affinity 'gausian'; known: … fuzzy … gaussian … Did you mean 'gaussian'?",
+        ),
+        ("x: gaussian(30) -> lk * 3", "lk", "unknown loss 'lk'; known: … ce … kl"),
+        ("x: gaussian(perp=30) -> kl * 3", "perp", "known: perplexity, over"),
+        ("x: gaussian(30) -> kl(alfa=1) * 3", "alfa", "Did you mean 'alpha'?"),
+        ("x: gaussian(over=bach) -> kl * 3", "bach", "graph or batch"),
+        ("x: gaussian(3o) -> kl * 3", "3o", "perplexity of gaussian must be float"),
+        ("x: fuzzy(15.5) -> kl * 3", "15.5", "n_neighbors of fuzzy must be int"),
+        ("x: gaussian(30) -> kl * three", "three", "the number of epochs"),
+        ("x: gaussian(30) -> kl * 2.5", "2.5", "must be a whole number"),
+        ("x: gaussian(30) -> kl * -3", "-3", "must be a whole number"),
+        ("x: gaussian(30) -> kl * 3 @ fast", "fast", "a learning rate"),
+        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "'@ rate' and 'refresh epochs'"),
+        ("x: gaussian(30) -> kl * 3 refresh 0.5", "0.5", "whole number"),
+        ("x gaussian(30) -> kl * 3", "gaussian", "':' after the source"),
+        ("x: gaussian(30) kl * 3", "kl", "'->' between the affinity and the loss"),
+        ("x: gaussian(30) => kl * 3", "=", "'->' between the affinity and the loss"),
+        ("x: gaussian(30) -> 0.5 kl * 3", "kl", "'*' between a weight and its loss"),
+        ("-> kl * 3", "->", "a stage starts with its source"),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "x: gaussian(30) -> kl * 3; ", "x: fuzzy -> ce * 3\n\n"])
+def test_a_typo_is_shown_with_its_line_and_what_is_known(before: str, line: str, wrong: str, said: str) -> None:
+    with pytest.raises(NotationError) as caught:
+        Schedule.parse(before + line)
+    message, shown, pointer = str(caught.value).rsplit("\n", 2)
+    assert shown == f"    {line}"
+    assert shown[pointer.index("^") : pointer.rindex("^") + 1] == wrong
+    assert all(piece in message for piece in said.split(" … "))
+
+
+@pytest.mark.parametrize("end", ["* 0", "* 3 @ 0", "* 3 @ -1e-3", "* 3 refresh 0"])
+def test_numbers_that_are_not_positive_are_refused_with_their_line(end: str) -> None:
+    with pytest.raises(NotationError, match="must be positive") as caught:
+        Schedule.parse(f"x: gaussian(30) -> kl {end}")
+    assert f"x: gaussian(30) -> kl {end}" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "  \n ; \n"])
+def test_an_empty_schedule_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match=r"at least one stage, such as 'x: gaussian"):
+        Schedule.parse(text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"source": 1},
+        {"source": "two words"},
+        {"source": ""},
+        {"affinity": "gaussian"},
+        {"loss": "kl"},
+        {"epochs": 2.5},
+        {"epochs": 0},
+        {"lr": 0.0},
+        {"lr": math.inf},
+        {"lr": math.nan},
+        {"refresh": 0},
+        {"refresh": 1.5},
+    ],
+    ids=str,
+)
+def test_a_stage_that_could_not_be_carried_out_or_written_down_is_refused(wrong: dict[str, object]) -> None:
+    right = {"source": "x", "affinity": Gaussian(30), "loss": KL(), "epochs": 3}
+    (name,) = wrong
+    with pytest.raises((TypeError, ValueError), match=name):
+        Stage(**(right | wrong))  # type: ignore[arg-type]
+
+
+def test_a_schedule_is_a_sequence_of_stages_and_nothing_else() -> None:
+    first, second = Stage("x", Gaussian(30), KL(), 3), Stage("h1", Fuzzy(), CE(), 2)
+    schedule = Schedule(first, second)
+    assert (len(schedule), list(schedule), schedule[1]) == (2, [first, second], second)
+    assert hash(schedule) == hash(Schedule(first, second))
+    assert schedule != Schedule(second, first)
+    with pytest.raises(TypeError, match="is not a Stage"):
+        Schedule("x: gaussian(30) -> kl * 3")  # type: ignore[arg-type]
+
+
+def test_comments_are_passed_over() -> None:
+    text = "# the input first\nx: gaussian(30) -> kl * 3  # as in t-SNE\n\nh1: fuzzy(15) -> ce * 2"
+    assert Schedule.parse(text) == Schedule.parse("x: gaussian(30) -> kl * 3; h1: fuzzy(15) -> ce * 2")

@@ -1,0 +1,462 @@
+"""The loop: plain events in order, targets from the network as it stands, and ends that leave it usable."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import dre.training.loop
+from dre import KL, MLP, Auto, DivergedError, Edges, Fixed, Gaussian, Optimiser, Recipe, Redrawn, Schedule, Stage
+from dre.affinity.target import Graph, InBatch, Pairs
+from dre.augment import Augment
+from dre.data.rows import ArrayRows, SomeRows
+from dre.encoder.forward import evaluating, outputs
+from dre.loss import Loss
+from dre.neighbors.search import nearest
+from dre.runtime import PrivateRandom, Runtime
+from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick, train
+
+N, D = 50, 6
+CPU = torch.device("cpu")
+X = torch.randn(N, D, generator=torch.Generator().manual_seed(0))
+TWO_STAGES = "x: gaussian(5) -> kl * 3; h1: gaussian(5) -> kl * 2"
+
+
+def network(seed: int = 0) -> nn.Module:
+    with PrivateRandom(seed, CPU)():
+        return MLP(16, depth=2).build((D,), 2)
+
+
+def plan(schedule: str | Schedule, encoder: nn.Module) -> Recipe:
+    schedule = Schedule.parse(schedule) if isinstance(schedule, str) else schedule
+    return Recipe(schedule, encoder, Redrawn(20), Optimiser(1e-2, policy="constant"), precision="float32")
+
+
+def run(
+    schedule: str | Schedule, encoder: nn.Module | None = None, data: Tensor = X, seed: int = 0, **other: object
+) -> Iterator[Event]:
+    encoder = network() if encoder is None else encoder
+    recipe = replace(plan(schedule, encoder), **other)  # type: ignore[arg-type]
+    return train(encoder, ArrayRows(data, CPU), recipe, n_components=2, runtime=Runtime(CPU), seed=seed)
+
+
+def weights(encoder: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in encoder.state_dict().items()}
+
+
+def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def first(events: Iterator[Event]) -> StageBegan:
+    assert isinstance(next(events), TargetBegan)
+    event = next(events)
+    assert isinstance(event, StageBegan)
+    return event
+
+
+class Sequenced(nn.Module):
+    """A user's own: nested, with dropout and batch norm, a feature map, a tuple, a scalar and a branch that is never taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(D, 12), nn.BatchNorm1d(12), nn.Sequential(nn.ReLU(), nn.Dropout(0.5)))
+        self.maps = nn.Unflatten(1, (3, 2, 2))
+        self.pair = Pair()
+        self.total = Total()
+        self.one = First()
+        self.unused = nn.Linear(2, 2)
+        self.head = nn.Linear(12, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.maps(self.backbone(x)).flatten(1)
+        self.pair(h), self.total(h), self.one(h)
+        return self.head(h)
+
+
+class Pair(nn.Module):
+    def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        return h, h
+
+
+class Total(nn.Module):
+    def forward(self, h: Tensor) -> Tensor:
+        return h.sum()
+
+
+class First(nn.Module):
+    def forward(self, h: Tensor) -> Tensor:
+        return h[:, 0]
+
+
+def own(seed: int = 0) -> Sequenced:
+    with PrivateRandom(seed, CPU)():
+        return Sequenced()
+
+
+def test_events_come_in_order() -> None:
+    epoch = [Tick, Tick, Tick, EpochEnded]
+    wanted = [TargetBegan, StageBegan, *epoch * 3, StageEnded, TargetBegan, StageBegan, *epoch * 2, StageEnded]
+    assert [type(event) for event in run(TWO_STAGES)] == wanted
+
+
+def test_events_are_plain_and_carry_the_position() -> None:
+    at = []
+    for event in run(TWO_STAGES):
+        assert dataclasses.is_dataclass(event)
+        assert isinstance(event.run, Run)
+        if isinstance(event, EpochEnded):
+            assert math.isfinite(event.loss)
+            assert event.rows == N
+            at.append((event.run.stage, event.run.plan.source, event.run.epoch, event.run.steps))
+    assert at == [(0, "x", 0, 3), (0, "x", 1, 6), (0, "x", 2, 9), (1, "h1", 0, 12), (1, "h1", 1, 15)]
+
+
+def test_the_loss_of_an_epoch_is_the_mean_of_its_steps() -> None:
+    losses: list[float] = []
+    for event in run("x: gaussian(5) -> kl * 3"):
+        if isinstance(event, Tick):
+            losses.append(float(event.loss))
+        elif isinstance(event, EpochEnded):
+            assert event.loss == pytest.approx(np.mean(losses), rel=1e-5)
+            losses.clear()
+
+
+def test_the_weights_at_each_stages_end_are_kept() -> None:
+    encoder = network()
+    before, ended, then = weights(encoder), [], []
+    for event in run(TWO_STAGES, encoder):
+        if isinstance(event, StageBegan):
+            assert same(weights(encoder), ended[-1].weights if ended else before)
+        if isinstance(event, StageEnded):
+            ended.append(event)
+            then.append(weights(encoder))
+    assert all(same(event.weights, at_the_time) for event, at_the_time in zip(ended, then, strict=True))
+    assert not same(before, then[0])
+    assert not same(then[0], then[1])
+    assert same(weights(encoder), then[1])
+
+
+def test_training_lowers_the_loss() -> None:
+    losses = [event.loss for event in run("x: gaussian(5) -> kl * 30") if isinstance(event, EpochEnded)]
+    assert np.mean(losses[-3:]) < 0.9 * losses[0]
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
+    def learned(seed: int) -> dict[str, Tensor]:
+        encoder = own()
+        list(run("x: gaussian(5) -> kl * 2", encoder, seed=seed))
+        return weights(encoder)
+
+    assert same(learned(3), learned(3))
+    assert not same(learned(3), learned(4))
+
+
+def test_dropout_neither_disturbs_nor_depends_on_the_global_random_states() -> None:
+    learned = []
+    for global_seed in (1, 2):
+        torch.manual_seed(global_seed)
+        np.random.seed(global_seed)
+        torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
+        encoder = own()
+        list(run("x: gaussian(5) -> kl * 2; backbone: gaussian(5) -> kl * 1", encoder))
+        learned.append(weights(encoder))
+        assert torch.equal(torch.get_rng_state(), torch_before)
+        assert np.array_equal(np.random.get_state()[1], numpy_before)
+    assert same(*learned)
+
+
+@dataclass(frozen=True)
+class Recorded(Gaussian, name="recorded-by-test-train"):
+    """Remembers the distances it is given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "seen", [])
+
+    def conditional(self, distances: Tensor) -> Tensor:
+        self.seen.append(distances)  # type: ignore[attr-defined]
+        return super().conditional(distances)
+
+
+@pytest.mark.parametrize(("epochs", "refresh", "times"), [(6, None, 1), (6, 2, 3), (5, 2, 3), (3, 3, 1), (3, 1, 3), (2, 9, 1)])
+def test_refresh_computes_the_target_again_from_the_network_as_it_has_become(
+    epochs: int, refresh: int | None, times: int
+) -> None:
+    affinity = Recorded(5)
+    list(run(Schedule(Stage("h1", affinity, KL(), epochs, refresh=refresh))))
+    assert len(affinity.seen) == times
+    assert all(not torch.equal(a, b) for a, b in zip(affinity.seen, affinity.seen[1:], strict=False))
+
+
+def test_fixed_batches_get_the_refreshed_target_too() -> None:
+    seen: list[Tensor] = []
+
+    @dataclass(frozen=True)
+    class Watching(Loss, name="watching-by-test-train"):
+        def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
+            seen.append(pairs.weight.clone())
+            return KL()(y, pairs)
+
+    events = list(run(Schedule(Stage("h1", Gaussian(5), Watching(), 4, refresh=2)), batches=Fixed(N)))
+    assert sum(isinstance(event, TargetBegan) for event in events) == 2
+    assert torch.equal(seen[0], seen[1])
+    assert torch.equal(seen[2], seen[3])
+    assert not torch.equal(seen[0], seen[2])
+
+
+@pytest.mark.parametrize("kind", [StageBegan, Tick, EpochEnded])
+def test_an_observer_can_end_the_stage(kind: type) -> None:
+    seen = []
+    for event in run(TWO_STAGES):
+        seen.append((event.run.stage, type(event)))
+        if event.run.stage == 0 and isinstance(event, kind):
+            event.run.end_stage()
+    steps = {StageBegan: 1, Tick: 1, EpochEnded: 3}[kind]
+    assert seen[1 : steps + 4] == [(0, StageBegan), *[(0, Tick)] * steps, (0, EpochEnded), (0, StageEnded)]
+    assert [t for stage, t in seen if stage == 1].count(EpochEnded) == 2
+
+
+@pytest.mark.parametrize("kind", [StageBegan, Tick, EpochEnded, StageEnded])
+def test_an_observer_can_end_the_fit_and_the_weights_so_far_are_kept(kind: type) -> None:
+    encoder, seen = network(), []
+    for event in run(TWO_STAGES, encoder):
+        seen.append(event)
+        if isinstance(event, kind):
+            event.run.end_fit()
+    assert {event.run.stage for event in seen} == {0}
+    assert isinstance(seen[-1], StageEnded)
+    assert same(seen[-1].weights, weights(encoder))
+
+
+def test_ending_the_fit_is_not_taken_back_by_ending_the_stage() -> None:
+    for event in run(TWO_STAGES):
+        event.run.end_fit()
+        event.run.end_stage()
+        assert event.run.stage == 0
+
+
+def test_a_caller_who_stops_asking_keeps_the_weights_of_that_moment() -> None:
+    encoder = network()
+    events = run(TWO_STAGES, encoder)
+    for _ in range(4):
+        next(events)
+    at_that_moment = weights(encoder)
+    events.close()  # type: ignore[attr-defined]
+    assert same(weights(encoder), at_that_moment)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_is_an_error_that_names_stage_and_epoch(value: float) -> None:
+    calls = []
+
+    @dataclass(frozen=True)
+    class Exploding(Loss, name="exploding-by-test-train"):
+        def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
+            calls.append(1)
+            return y.square().sum() * (value if len(calls) > 3 else 1.0)
+
+    schedule = Schedule(Stage("x", Gaussian(5), KL(), 1), Stage("h1", Gaussian(5), Exploding(), 4))
+    with pytest.raises(DivergedError, match=r"became (nan|inf) in stage 1 \(h1: .*\), epoch 2 of 4\. Lower the learning rate"):
+        list(run(schedule))
+    assert len(calls) == 6
+
+
+@dataclass(frozen=True)
+class Shifted(Augment, name="shifted-by-test-train"):
+    by: float = 100.0
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return x + self.by * torch.randn(x.shape, generator=generator)
+
+
+@pytest.mark.parametrize("source", ["x", "backbone", "backbone.2", "backbone.2.0", "head"])
+def test_targets_come_from_the_source_in_eval_mode_and_without_augmentation(source: str) -> None:
+    encoder = own().train()
+    with torch.no_grad():
+        twin = copy.deepcopy(encoder).eval()
+        parts = {"x": X, "backbone": twin.backbone(X), "head": twin(X)}
+        parts["backbone.2"] = parts["backbone"]
+        parts["backbone.2.0"] = twin.backbone[2][0](twin.backbone[1](twin.backbone[0](X)))
+    wanted = Graph.of(Gaussian(5), nearest(parts[source], 15))
+    began = first(run(f"{source}: gaussian(5) -> kl * 1", encoder, augment=Shifted()))
+    assert isinstance(began.target, Graph)
+    assert torch.equal(began.target.indices, wanted.indices)
+    assert torch.equal(began.target.weight, wanted.weight)
+    assert same(weights(encoder), weights(twin))  # no running mean has moved
+
+
+def test_the_loop_trains_on_augmented_rows_in_train_mode() -> None:
+    seen: list[tuple[bool, float]] = []
+    encoder = own().eval()
+    encoder.backbone.register_forward_hook(
+        lambda module, args, output: seen.append((module.training, float(args[0].abs().max())))
+    )
+    events = run("x: gaussian(5) -> kl * 1", encoder, augment=Shifted())
+    first(events)
+    seen.clear()
+    assert sum(isinstance(event, Tick) for event in events) == 3
+    assert len(seen) == 3
+    assert all(training and largest > 50 for training, largest in seen)
+
+
+def test_feature_maps_are_flattened() -> None:
+    rows, encoder = ArrayRows(X, CPU), own()
+    assert outputs(encoder, rows, "maps").shape == (N, 12)
+    assert torch.equal(outputs(encoder, rows, "maps"), outputs(encoder, rows, "backbone"))
+    assert outputs(encoder, rows, "one").shape == (N, 1)
+    images = ArrayRows(torch.randn(5, 1, 4, 4), CPU)
+    assert outputs(nn.Sequential(nn.Flatten(), nn.Linear(16, 2)), images, "x").shape == (5, 16)
+
+
+def test_blocks_of_a_sequential_are_addressed_by_number() -> None:
+    encoder = nn.Sequential(nn.Sequential(nn.Linear(D, 4), nn.ReLU()), nn.Linear(4, 2))
+    assert (
+        sum(isinstance(event, StageEnded) for event in run("0: gaussian(5) -> kl * 1; 0.1: gaussian(5) -> kl * 1", encoder))
+        == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "problem", "said"),
+    [
+        ("backbonne", ValueError, r"unknown source 'backbonne'; known: x, backbone, backbone.0, .*Did you mean 'backbone'\?"),
+        ("backbone.9", ValueError, "known: x, backbone"),
+        ("unused", ValueError, "never calls this submodule"),
+        ("pair", TypeError, "must be a tensor with one entry per row, not tuple"),
+        ("total", TypeError, r"must be a tensor with one entry per row, not a tensor of the shape \(\)"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_an_error_before_any_training(source: str, problem: type[Exception], said: str) -> None:
+    encoder = own()
+    before = weights(encoder)
+    events = run(f"x: gaussian(5) -> kl * 1; {source}: gaussian(5) -> kl * 1", encoder)
+    with pytest.raises(problem, match=said):
+        next(events)
+    assert same(weights(encoder), before)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "said"),
+    [
+        (lambda: nn.Linear(D, 3), "the encoder gives 3 components, but n_components=2"),
+        (lambda: nn.Sequential(nn.Linear(D, 2), First()), r"must give a tensor \(rows, components\)"),
+        (lambda: nn.Sequential(nn.Linear(D, 2), Pair()), r"must give a tensor \(rows, components\), not tuple"),
+    ],
+)
+def test_an_encoder_that_gives_no_map_is_an_error_before_any_training(encoder: Callable[[], nn.Module], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        next(run("x: gaussian(5) -> kl * 1", encoder()))
+
+
+def test_looking_leaves_every_submodule_in_the_mode_it_was_in() -> None:
+    encoder = own().train()
+    encoder.backbone[1].eval()  # a frozen batch norm
+    modes = [module.training for module in encoder.modules()]
+    with evaluating(encoder):
+        assert not any(module.training for module in encoder.modules())
+    assert [module.training for module in encoder.modules()] == modes
+    with pytest.raises(ZeroDivisionError), evaluating(encoder):
+        _ = 1 / 0
+    assert [module.training for module in encoder.modules()] == modes
+    outputs(encoder, ArrayRows(X, CPU), "backbone")
+    assert [module.training for module in encoder.modules()] == modes
+
+
+def test_outputs_do_not_depend_on_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, rows = own(), ArrayRows(X, CPU)
+    whole = outputs(encoder, rows, "backbone")
+    monkeypatch.setattr("dre.encoder.forward.CHUNK_ROWS", 7)
+    assert torch.allclose(outputs(encoder, rows, "backbone"), whole, atol=1e-6)
+
+
+def test_a_stages_own_rate_takes_the_place_of_the_recipes_and_adam_starts_anew() -> None:
+    descents = []
+    for event in run("x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2 @ 0.0005"):
+        if isinstance(event, StageEnded):
+            assert event.run.descent is not None
+            descents.append(event.run.descent)
+    assert [descent.rate for descent in descents] == [1e-2, 0.0005]
+    assert descents[0] is not descents[1]
+
+
+@pytest.mark.parametrize("batches", [Fixed(20), Redrawn(20), Auto(20), Fixed(1000), Fixed(49)], ids=str)
+@pytest.mark.parametrize("affinity", ["gaussian(4, over=batch)", "fuzzy(5, over=batch)", "gaussian(5)", "fuzzy(5)"])
+def test_every_affinity_goes_with_batches_that_divide_the_rows_or_not(affinity: str, batches: object) -> None:
+    events = list(run(f"x: {affinity} -> kl * 1; h1: {affinity} -> ce * 1", batches=batches))
+    began = [event for event in events if isinstance(event, StageBegan)]
+    assert [isinstance(event.target, InBatch) for event in began] == ["batch" in affinity] * 2
+    assert sum(event.rows for event in events if isinstance(event, Tick)) == 2 * N
+
+
+def test_a_perplexity_too_large_for_the_smallest_batch_is_adapted_with_one_warning() -> None:
+    with pytest.warns(UserWarning, match="perplexity 30 is too large for 16 rows") as caught:
+        list(run("x: gaussian(30, over=batch) -> kl * 3"))
+    assert len([w for w in caught if "too large" in str(w.message)]) == 1
+
+
+def test_auto_batches_turn_to_edges_when_the_rows_outnumber_the_neighbours() -> None:
+    began = first(run("x: gaussian(2) -> kl * 1", batches=Auto(4)))  # k·b/n = 6·4/50
+    assert began.batches == Edges(2)
+    assert first(run("x: gaussian(2) -> kl * 1", batches=Auto(20))).batches == Redrawn(20)
+
+
+def test_edges_on_a_target_inside_the_batch_are_refused_with_the_remedy() -> None:
+    with pytest.raises(ValueError, match=r"edges\(16\) draws along the edges of a graph.*use over=graph"):
+        list(run("x: gaussian(3, over=batch) -> kl * 1", batches=Edges(16)))
+
+
+def test_a_source_is_read_before_a_later_module_overwrites_it() -> None:
+    encoder = nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(inplace=True), nn.Linear(8, 2))
+    torch.testing.assert_close(outputs(encoder, ArrayRows(X, CPU), "0"), encoder[0](X).detach())
+
+
+def test_a_fit_that_is_ended_between_stages_does_not_begin_another() -> None:
+    seen = []
+    for event in run(TWO_STAGES):
+        seen.append((event.run.stage, type(event)))
+        if isinstance(event, TargetBegan) and event.run.stage == 1:
+            event.run.end_fit()
+    assert seen[-2:] == [(0, StageEnded), (1, TargetBegan)]
+
+
+def test_neighbours_of_more_rows_than_are_searched_at_once_lie_in_random_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(dre.training.loop.SEARCHED, "cpu", 20)
+    events = list(run("x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2"))
+    targets = [event.target for event in events if isinstance(event, StageBegan)]
+    parts = math.ceil(len(X) / 20)
+    for target in targets:
+        assert isinstance(target, Graph)
+        assert target.found.parts == parts
+        reached = [{i} for i in range(len(X))]  # rows that hang together
+        for i, near in enumerate(target.indices.tolist()):
+            for j in near:
+                joined = reached[i] | reached[j]
+                for row in joined:
+                    reached[row] = joined
+        assert len({id(group) for group in reached}) == parts
+    assert all(math.isfinite(event.loss) for event in events if isinstance(event, EpochEnded))
+
+
+def test_some_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Watched(ArrayRows):
+        def take(self, ids: Tensor) -> Tensor:
+            asked.append(len(ids))
+            return super().take(ids)
+
+    monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 7 * X[0].numel())
+    ids = torch.randperm(len(X))[:30]
+    some = SomeRows(Watched(X, CPU), ids)
+    assert torch.equal(some.read(2, 25), X[ids[2:25]])
+    assert torch.equal(some.take(torch.tensor([3, 0])), X[ids[[3, 0]]])
+    assert max(asked) <= 7
