@@ -22,13 +22,13 @@ from typing import Any
 from dre import DRE, Schedule
 from dre.baselines import make
 from dre.datasets import mnist
-from dre.plan.overrides import Overrides, resolve
-from dre.plan.recipe import Facts, Recipe
+from dre.plan.overrides import Overrides, apply_overrides
+from dre.plan.recipe import DataSpec, Recipe
 from record import record
 
 BESIDE = "import torch, sklearn.base, sklearn.utils.validation"
 ASKED = 10_000
-Found = dict[str, Any]
+SearchInfo = dict[str, Any]
 
 
 def seconds(work: Callable[[], object], times: int) -> float:
@@ -40,7 +40,7 @@ def seconds(work: Callable[[], object], times: int) -> float:
     return median(took)
 
 
-def imports() -> Found:
+def imports() -> SearchInfo:
     """Seconds of `import dre`, and of all that an estimator needs, beyond those of torch and scikit-learn."""
 
     def of(statement: str) -> float:
@@ -53,7 +53,7 @@ def imports() -> Found:
 
 def short(n: int) -> Recipe:
     """The default of a CPU for so many images, with one epoch: how long it learned does not matter to transform."""
-    recipe = resolve("auto", Facts(n, (1, 28, 28), "cpu"), Overrides())
+    recipe = apply_overrides("auto", DataSpec(n, (1, 28, 28), "cpu"), Overrides())
     return replace(recipe, schedule=Schedule(replace(recipe.schedule[0], epochs=1)))
 
 
@@ -61,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     data = mnist.load(parser.parse_args().data)
-    results: Found = {"seconds_to_import": imports()}
+    results: SearchInfo = {"seconds_to_import": imports()}
     print(results, flush=True)
     images, tests = data.train.rows, data.test.rows[:ASKED]
     model = DRE(short(len(images)), random_state=0, device="cpu", verbose=False).fit(images[:20_000])

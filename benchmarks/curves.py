@@ -72,8 +72,8 @@ def _short(n: int) -> str:
 
 
 def main() -> None:
-    for name, drawn in (("speed-sizes", sizes()), ("speed-maps", per_second())):
-        drawn.savefig(PICTURES / f"{name}.png", dpi=130)
+    for name, uniform_like in (("speed-sizes", sizes()), ("speed-maps", per_second())):
+        uniform_like.savefig(PICTURES / f"{name}.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre import DRE, ModelB, Redrawn, Schedule
+from dre import DRE, ModelB, Schedule
+from dre.batches import Shuffled
 from dre.data.rows import HostRows
 from dre.datasets import infimnist, mnist
 from dre.datasets.dataset import Dataset
@@ -34,15 +35,15 @@ from dre.metrics import nearest_neighbor, neighborhood_hit, trustworthiness
 from dre.neighbors.distances import Distances
 from dre.neighbors.exact import nearest_to
 from dre.neighbors.search import nearest
-from dre.plan.overrides import Overrides, resolve
-from dre.plan.recipe import Facts, Recipe
+from dre.plan.overrides import Overrides, apply_overrides
+from dre.plan.recipe import DataSpec, Recipe
 from dre.training.loop import Event, StageBegan
 from record import record
 
 GIB = 2**30
 SIZES = (60_000, 125_000, 250_000, 300_000, 500_000, 1_000_000)
 QUERIES = 10_000
-Found = dict[str, Any]
+SearchInfo = dict[str, Any]
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -54,13 +55,13 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def recipe(name: str, precision: str = "auto") -> Recipe:
-    return replace(resolve(name, Facts(60_000, (1, 28, 28), "cuda"), Overrides()), precision=precision)
+    return replace(apply_overrides(name, DataSpec(60_000, (1, 28, 28), "cuda"), Overrides()), precision=precision)
 
 
-def ceilings(_: argparse.Namespace) -> Found:
+def ceilings(_: argparse.Namespace) -> SearchInfo:
     """What the card gives: products in each precision, in TFLOP/s, and copies, in GB/s of reading and writing."""
     a = torch.randn(8192, 8192, device="cuda")
-    found: Found = {}
+    found: SearchInfo = {}
     for name, kind in (
         ("float32", torch.float32),
         ("tf32", torch.float32),
@@ -78,7 +79,7 @@ def ceilings(_: argparse.Namespace) -> Found:
     return found
 
 
-def step(arguments: argparse.Namespace) -> Found:
+def step(arguments: argparse.Namespace) -> SearchInfo:
     """Milliseconds of a step of training within a fit, from the draw to the update: the median of its later epochs."""
     images = mnist.load(arguments.data).train.rows
     paper = replace(first_stage_of("paper", 12), precision="bfloat16")
@@ -88,7 +89,7 @@ def step(arguments: argparse.Namespace) -> Found:
         "Model B, 2500 images, float32": replace(paper, precision="float32"),
         "the default, 5000 images": first_stage_of("auto", 12),
     }
-    found: Found = {}
+    found: SearchInfo = {}
     for name, plan in plans.items():
         model = DRE(plan, random_state=0, verbose=False).fit(images)
         epochs = [epoch["seconds"] for epoch in model.history_][4:]
@@ -96,17 +97,17 @@ def step(arguments: argparse.Namespace) -> Found:
     return found
 
 
-def fit(arguments: argparse.Namespace) -> Found:
+def fit(arguments: argparse.Namespace) -> SearchInfo:
     """Seconds of a fit of MNIST, imports apart: the very first, of which kernels stay compiled on the disk; the first of a
     process; and the next in it."""
-    found: Found = {}
+    found: SearchInfo = {}
     for name, precision, processes in (
         ("auto", "auto", (("new",), ("cold", "warm"))),
         ("paper", "bfloat16", (("new",), ("cold", "warm"))),
         ("paper", "float32", (("new",),)),
     ):
         with tempfile.TemporaryDirectory() as kernels:
-            of_recipe: Found = {}
+            of_recipe: SearchInfo = {}
             for labels in processes:
                 command = [sys.executable, __file__, "--data", str(arguments.data), "--alone", name, precision, *labels]
                 environment = {**os.environ, "TRITON_CACHE_DIR": kernels}
@@ -117,9 +118,9 @@ def fit(arguments: argparse.Namespace) -> Found:
     return found
 
 
-def alone(folder: Path, name: str, precision: str, *labels: str) -> Found:
+def alone(folder: Path, name: str, precision: str, *labels: str) -> SearchInfo:
     data = mnist.load(folder)
-    found: Found = {}
+    found: SearchInfo = {}
     for label in labels:
         model = DRE(recipe(name, precision), random_state=0, verbose=False)
         began = time.perf_counter()  # before anything is asked of the GPU, which has to be started too
@@ -131,7 +132,7 @@ def alone(folder: Path, name: str, precision: str, *labels: str) -> Found:
     return found
 
 
-def scores(model: DRE, data: Dataset) -> Found:
+def scores(model: DRE, data: Dataset) -> SearchInfo:
     test, labels = model.transform(data.test.rows), data.test.labels
     return {
         "1nn": nearest_neighbor(test, labels, train=(model.embedding_, data.train.labels)),
@@ -140,7 +141,7 @@ def scores(model: DRE, data: Dataset) -> Found:
     }
 
 
-def sizes(arguments: argparse.Namespace) -> list[Found]:
+def sizes(arguments: argparse.Namespace) -> list[SearchInfo]:
     """Fits of more and more deformed digits, made on the GPU as they are read, their maps, and MNIST's test set in them."""
     test = mnist.load(arguments.data).test
     DRE(recipe("auto"), random_state=0, verbose=False).fit(infimnist(70_000, 90_000, folder=arguments.data))  # warm
@@ -173,7 +174,7 @@ class Graphs:
             self.seconds += event.seconds
 
 
-def graph(arguments: argparse.Namespace) -> list[Found]:
+def graph(arguments: argparse.Namespace) -> list[SearchInfo]:
     """The 90 nearest neighbours of every row, and the share of those in float64 that are among them."""
     found = []
     for n in [size for size in (60_000, 250_000, 1_000_000) if size <= arguments.largest]:
@@ -198,24 +199,24 @@ def recall(rows: Tensor, indices: Tensor) -> float:
     return int((ours <= reach * (1 + 1e-12)).sum()) / ours.numel()
 
 
-def transform(arguments: argparse.Namespace) -> Found:
+def transform(arguments: argparse.Namespace) -> SearchInfo:
     """A million images, as bytes in the memory of the host, to their places in the map."""
     data = mnist.load(arguments.data)
     many = np.resize(data.train.rows, (1_000_000, *data.train.rows.shape[1:]))
-    found: Found = {}
+    found: SearchInfo = {}
     for name in ("auto", "paper"):
         model = DRE(first_stage_of(name, 1), random_state=0, verbose=False).fit(data.train.rows)
         found[name] = [round(seconds(partial(model.transform, many))[0], 2) for _ in range(3)]
     return found
 
 
-def stream(arguments: argparse.Namespace) -> Found:
+def stream(arguments: argparse.Namespace) -> SearchInfo:
     """Milliseconds of a step where images lie on the GPU, and where each batch is read from the memory of the host."""
     images = mnist.load(arguments.data).train.rows
     plan = replace(first_stage_of("paper", 12), precision="bfloat16", encoder=ModelB(norm=True))
-    plan = replace(plan, batches=Redrawn(2500), schedule=Schedule.parse("x: gaussian(30) -> kl * 12"))
+    plan = replace(plan, batches=Shuffled(2500), schedule=Schedule.parse("x: gaussian(30) -> kl * 12"))
     steps = plan.batches.steps(len(images))
-    found: Found = {}
+    found: SearchInfo = {}
     for name, rows in (("held on the GPU", images), ("read from the host", HostRows(images))):
         model = DRE(plan, random_state=0, verbose=False).fit(rows)
         found[name] = round(1000 * median(epoch["seconds"] for epoch in model.history_[4:]) / steps, 3)

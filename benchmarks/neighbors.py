@@ -17,7 +17,7 @@ import torch
 from sklearn.decomposition import PCA
 
 from dre.datasets import mnist
-from dre.neighbors.search import chosen_method, nearest
+from dre.neighbors.search import nearest, select_method
 from record import record
 
 K = 90
@@ -52,7 +52,7 @@ def main() -> None:
                 "approximate_seconds": seconds,
                 "recall": float(np.mean(hits)) / K,
                 "stated_recall": approximate.recall,
-                "chosen": chosen_method(features),
+                "chosen": select_method(features),
             }
         )
         print(results[-1], flush=True)

@@ -35,8 +35,8 @@ def digests() -> dict[str, str]:
             found[f"{recipe}, {name}"] = digest(model.embedding_)
             found[f"{recipe}, {name}, new rows"] = digest(model.transform(X[:50]))
     schedule = (
-        "x: gaussian(30, over=batch) -> kl * 3; h1: gaussian(30, over=batch) -> kl * 2; "
-        "h3: fuzzy(15, over=batch) -> ce(min_dist=0.001) * 2"
+        "x: gaussian(30, scope=batch) -> kl * 3; h1: gaussian(30, scope=batch) -> kl * 2; "
+        "h3: fuzzy(15, scope=batch) -> ce(min_dist=0.001) * 2"
     )
     for name, X in {"images": images[:600], "vectors": images[:600].reshape(600, -1)}.items():
         found[f"paper, {name}"] = digest(DRE("paper", schedule=schedule, random_state=0, device="cpu").fit_transform(X))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import dre.batches
-from dre import KL, Auto, Edges, Fixed, Fuzzy, Gaussian, Redrawn, Seeds
+from dre import KL, Fuzzy, Gaussian
 from dre.affinity.target import Graph, InBatch, Pairs, Target
-from dre.batches import BATCHES, Batch, Batches
+from dre.batches import BATCHES, Auto, Batch, Batches, Edges, Fixed, Neighborhoods, Shuffled
 from dre.neighbors.search import nearest
 
 SEED = 11
@@ -37,15 +37,15 @@ class NoPairs:
         return Pairs(torch.zeros(len(ids), 1, dtype=torch.long), torch.zeros(len(ids), 1))
 
 
-def drawn(batches: Batches, target: Target, n: int, epochs: int = 1, generator_seed: int = 0) -> list[list[Batch]]:
+def sample(batches: Batches, target: Target, n: int, epochs: int = 1, generator_seed: int = 0) -> list[list[Batch]]:
     generator = torch.Generator().manual_seed(generator_seed)
     return [[draw.batch() for draw in epoch] for epoch in itertools.islice(batches.epochs(target, n, generator, SEED), epochs)]
 
 
 @settings(max_examples=80, deadline=None)
-@given(kind=st.sampled_from([Fixed, Redrawn]), n=st.integers(2, 300), size=st.integers(2, 400))
+@given(kind=st.sampled_from([Fixed, Shuffled]), n=st.integers(2, 300), size=st.integers(2, 400))
 def test_every_row_comes_once_per_epoch_and_never_alone(kind: type[Batches], n: int, size: int) -> None:
-    for epoch in drawn(kind(size), NoPairs(), n, 2):
+    for epoch in sample(kind(size), NoPairs(), n, 2):
         assert torch.cat([batch.ids for batch in epoch]).sort().values.tolist() == list(range(n))
         sizes = [len(batch.ids) for batch in epoch]
         assert min(sizes) >= 2
@@ -55,46 +55,46 @@ def test_every_row_comes_once_per_epoch_and_never_alone(kind: type[Batches], n: 
 
 
 @pytest.mark.parametrize(("n", "size"), [(60, 20), (61, 20), (7, 20), (3, 2), (2, 2)])
-@pytest.mark.parametrize("kind", [Fixed, Redrawn])
+@pytest.mark.parametrize("kind", [Fixed, Shuffled])
 def test_divisible_or_not_or_smaller_than_a_batch_makes_no_difference(kind: type[Batches], n: int, size: int) -> None:
-    (epoch,) = drawn(kind(size), graph(n, 1), n)
+    (epoch,) = sample(kind(size), graph(n, 1), n)
     assert sorted(i for batch in epoch for i in batch.ids.tolist()) == list(range(n))
     for batch in epoch:
         assert torch.equal(batch.pairs.weight, graph(n, 1).block(batch.ids).weight)
 
 
 def test_fixed_batches_are_the_same_in_every_epoch_and_stage() -> None:
-    first = drawn(Fixed(20), graph(), 60, 3, generator_seed=0)
-    later = drawn(Fixed(20), graph(k=4), 60, 1, generator_seed=99)  # another stage: another target, a generator further on
+    first = sample(Fixed(20), graph(), 60, 3, generator_seed=0)
+    later = sample(Fixed(20), graph(k=4), 60, 1, generator_seed=99)  # another stage: another target, a generator further on
     parts = [[batch.ids.tolist() for batch in epoch] for epoch in (*first, *later)]
     assert all(part == parts[0] for part in parts)
 
 
 def test_fixed_batches_are_the_same_whether_or_not_their_targets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = drawn(Fixed(20), graph(), 60, 2)
+    kept = sample(Fixed(20), graph(), 60, 2)
     monkeypatch.setattr(dre.batches, "KEEP_BYTES", 0)
-    again = drawn(Fixed(20), graph(), 60, 2)
+    again = sample(Fixed(20), graph(), 60, 2)
     for a, b in zip(itertools.chain(*kept), itertools.chain(*again), strict=True):
         assert torch.equal(a.ids, b.ids)
         assert torch.equal(a.pairs.weight, b.pairs.weight)
 
 
-def test_redrawn_batches_differ_from_epoch_to_epoch() -> None:
-    first, second = drawn(Redrawn(20), graph(), 60, 2)
+def test_shuffled_batches_differ_from_epoch_to_epoch() -> None:
+    first, second = sample(Shuffled(20), graph(), 60, 2)
     assert [b.ids.tolist() for b in first] != [b.ids.tolist() for b in second]
 
 
-@pytest.mark.parametrize("batches", [Fixed(20), Redrawn(20), Edges(16), Seeds(4, 3)], ids=str)
+@pytest.mark.parametrize("batches", [Fixed(20), Shuffled(20), Edges(16), Neighborhoods(4, 3)], ids=str)
 def test_the_same_seed_draws_the_same_batches(batches: Batches) -> None:
-    once, again = (list(itertools.chain(*drawn(batches, graph(), 60, 2))) for _ in range(2))
+    once, again = (list(itertools.chain(*sample(batches, graph(), 60, 2))) for _ in range(2))
     assert all(
         torch.equal(a.ids, b.ids) and torch.equal(a.pairs.weight, b.pairs.weight) for a, b in zip(once, again, strict=True)
     )
 
 
-@pytest.mark.parametrize("batches", [Fixed(20), Redrawn(20), Edges(16), Seeds(4, 3)], ids=str)
+@pytest.mark.parametrize("batches", [Fixed(20), Shuffled(20), Edges(16), Neighborhoods(4, 3)], ids=str)
 def test_an_epoch_has_as_many_steps_as_it_says(batches: Batches) -> None:
-    for epoch in drawn(batches, graph(), 60, 2):
+    for epoch in sample(batches, graph(), 60, 2):
         assert len(epoch) == batches.steps(60)
 
 
@@ -121,7 +121,7 @@ def test_the_expected_attractive_gradient_of_edges_is_the_full_graphs() -> None:
 def test_edges_are_drawn_in_proportion_to_their_weight_and_join_neighbours_only() -> None:
     n, target = 40, graph(40)
     counts = torch.zeros(n, n, dtype=torch.double)
-    for batch in itertools.islice(itertools.chain.from_iterable(drawn(Edges(64), target, n, 400)), 400):
+    for batch in itertools.islice(itertools.chain.from_iterable(sample(Edges(64), target, n, 400)), 400):
         heads, tails = batch.ids[:64], batch.ids[64:]
         assert torch.equal(batch.pairs.near[:64, 0], torch.arange(64, 128))
         assert batch.pairs.weight.ravel().tolist() == [1.0] * 64 + [0.0] * 64
@@ -139,7 +139,7 @@ def test_edges_are_drawn_in_proportion_to_their_weight_and_join_neighbours_only(
 def test_seeds_come_with_their_neighbours() -> None:
     target = graph(200)
     chosen = [set(row) for row in target.indices.tolist()]
-    for batch in itertools.chain(*drawn(Seeds(5, 3), target, 200, 5)):
+    for batch in itertools.chain(*sample(Neighborhoods(5, 3), target, 200, 5)):
         ids = batch.ids.tolist()
         assert len(set(ids)) == len(ids)
         for i in ids:
@@ -150,30 +150,30 @@ def test_seeds_come_with_their_neighbours() -> None:
 
 @pytest.mark.parametrize(
     ("k", "n", "chosen"),
-    [(90, 60_000, Redrawn(2500)), (90, 225_000, Redrawn(2500)), (90, 225_001, Edges(1250)), (14, 1_000_000, Edges(1250))],
+    [(90, 60_000, Shuffled(2500)), (90, 225_000, Shuffled(2500)), (90, 225_001, Edges(1250)), (14, 1_000_000, Edges(1250))],
 )
 def test_auto_redraws_while_a_row_meets_a_neighbour_and_samples_edges_beyond(k: int, n: int, chosen: Batches) -> None:
-    assert Auto(2500).chosen_for(SimpleNamespace(k=k), n) == chosen
+    assert Auto(2500).select(SimpleNamespace(k=k), n) == chosen
 
 
 def test_auto_needs_no_graph_for_a_target_inside_the_batch() -> None:
-    target = InBatch(Fuzzy(5, over="batch"), rows_of(60))
-    assert Auto(20).chosen_for(target, 60) == Redrawn(20)
-    assert Auto(20).chosen_for(target, 10**9) == Redrawn(20)
-    assert Auto(20).steps(60) == Redrawn(20).steps(60)
+    target = InBatch(Fuzzy(5, scope="batch"), rows_of(60))
+    assert Auto(20).select(target, 60) == Shuffled(20)
+    assert Auto(20).select(target, 10**9) == Shuffled(20)
+    assert Auto(20).steps(60) == Shuffled(20).steps(60)
 
 
-@pytest.mark.parametrize("batches", [Edges(16), Seeds(4, 3)], ids=str)
+@pytest.mark.parametrize("batches", [Edges(16), Neighborhoods(4, 3)], ids=str)
 def test_drawing_along_edges_is_refused_where_there_is_no_graph(batches: Batches) -> None:
-    target = InBatch(Gaussian(5, over="batch"), rows_of(60))
-    with pytest.raises(ValueError, match=r"over=graph, or fixed or redrawn batches"):
-        drawn(batches, target, 60)
+    target = InBatch(Gaussian(5, scope="batch"), rows_of(60))
+    with pytest.raises(ValueError, match=r"scope=graph, or fixed or shuffled batches"):
+        sample(batches, target, 60)
 
 
 @given(
     batches=st.one_of(
-        *(st.builds(kind, st.integers(2, 10**6)) for kind in (Fixed, Redrawn, Edges, Auto)),
-        st.builds(Seeds, st.integers(1, 10**4), st.integers(1, 100)),
+        *(st.builds(kind, st.integers(2, 10**6)) for kind in (Fixed, Shuffled, Edges, Auto)),
+        st.builds(Neighborhoods, st.integers(1, 10**4), st.integers(1, 100)),
     )
 )
 def test_the_text_of_a_plan_is_read_back_without_loss(batches: Batches) -> None:
@@ -182,7 +182,14 @@ def test_the_text_of_a_plan_is_read_back_without_loss(batches: Batches) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [lambda: Fixed(1), lambda: Redrawn(0), lambda: Edges(1), lambda: Auto(-5), lambda: Seeds(0, 5), lambda: Seeds(5, 0)],
+    [
+        lambda: Fixed(1),
+        lambda: Shuffled(0),
+        lambda: Edges(1),
+        lambda: Auto(-5),
+        lambda: Neighborhoods(0, 5),
+        lambda: Neighborhoods(5, 0),
+    ],
 )
 def test_a_plan_in_which_rows_would_be_alone_is_refused(wrong) -> None:
     with pytest.raises(ValueError, match="at least"):

@@ -12,12 +12,12 @@ import dre.training.cuda_graphs
 from dre import DRE, Gaussian
 from dre.affinity.target import Graph, Pairs
 from dre.data.scaling import Scaling
-from dre.encoder.model_b import Convolved
+from dre.encoder.model_b import ConvBlock2d
 from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
 from dre.loss.pair_sums import over_all, over_target
 from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.points import points
-from dre.model.fitted import prepared
+from dre.model.fitted import to_model_rows
 from dre.neighbors.search import nearest
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
@@ -55,7 +55,7 @@ def test_neighbours_of_many_blocks_equal_those_of_the_cpu(monkeypatch, rows, k):
     torch.testing.assert_close(here.distances, there.distances.cpu())
 
 
-@pytest.mark.parametrize("batches", ["fixed(150)", "redrawn(150)", "edges(64)", "seeds(20, 5)"])
+@pytest.mark.parametrize("batches", ["fixed(150)", "shuffled(150)", "edges(64)", "neighborhoods(20, 5)"])
 @pytest.mark.parametrize("encoder", ["mlp(32)", "model-a(width=50)", "model-b(norm=true)"])
 def test_every_way_of_drawing_trains_every_encoder(batches, encoder):
     model = DRE(schedule=SCHEDULE, encoder=encoder, training=(batches, 1e-3), device="cuda", random_state=0).fit(IMAGES)
@@ -105,17 +105,17 @@ def test_rows_that_are_on_the_gpu_stay_there():
     assert points(rows, "X").data_ptr() == rows.data_ptr()
 
 
-@pytest.mark.parametrize("batches", ["fixed(150)", "redrawn(130)", "edges(64)"])
+@pytest.mark.parametrize("batches", ["fixed(150)", "shuffled(130)", "edges(64)"])
 @pytest.mark.parametrize("augment", ["none", "noise(0.3)", "affine + flip"])
 @pytest.mark.parametrize("loss", ["kl", "kl(alpha=0.5)", "ce"])
 def test_steps_that_are_replayed_learn_what_steps_that_are_made_learn(batches, augment, loss, monkeypatch):
-    if (batches, loss) == ("redrawn(130)", "ce"):
+    if (batches, loss) == ("shuffled(130)", "ce"):
         pytest.skip("sums over neighbours come in any order on a GPU, and this loss then never learns the same twice")
-    over = ", over=batch" if batches.startswith("fixed") else ""
+    over = ", scope=batch" if batches.startswith("fixed") else ""
     schedule = f"x: gaussian(10{over}) -> {loss} * 6; h1: gaussian(10{over}) -> {loss} * 4"
     settings = {"encoder": "strided(filters=8/16)", "training": (batches, 1e-3), "augment": augment, "random_state": 0}
     replayed = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
-    monkeypatch.setattr("dre.training.loop.Run.is_recorded", False)
+    monkeypatch.setattr("dre.training.loop.Run.is_captured", False)
     made = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
     assert np.abs(replayed.embedding_ - made.embedding_).max() < 0.05 * made.embedding_.std()
 
@@ -127,8 +127,8 @@ def test_rows_are_scaled_on_the_gpu_as_on_the_cpu(dtype):
     there = Scaling.of(X, torch.device("cuda"))
     np.testing.assert_allclose(there.mean, here.mean, rtol=1e-12, atol=1e-12)
     assert there.scale == pytest.approx(here.scale, rel=1e-12)
-    ours = prepared(X, here, torch.device("cuda")).read(0, 400)
-    assert torch.equal(ours.cpu(), prepared(X, here, torch.device("cpu")).read(0, 400))
+    ours = to_model_rows(X, here, torch.device("cuda")).read(0, 400)
+    assert torch.equal(ours.cpu(), to_model_rows(X, here, torch.device("cpu")).read(0, 400))
 
 
 @pytest.mark.parametrize("curve", CURVES, ids=str)
@@ -157,7 +157,7 @@ def test_kernels_of_the_loss_give_the_sums_and_gradients_of_the_cpu(curve, shape
 )
 def test_kernels_of_convolutions_learn_what_torch_learns(before, after, size, pool, norm, monkeypatch):
     torch.manual_seed(0)
-    block = Convolved(before, after, norm=norm, pool=pool).cuda()
+    block = ConvBlock2d(before, after, norm=norm, pool=pool).cuda()
     x = torch.randn(37, before, *size, device="cuda").to(memory_format=torch.channels_last)
 
     def learned(*, short: bool) -> list[torch.Tensor]:
@@ -169,17 +169,17 @@ def test_kernels_of_convolutions_learn_what_torch_learns(before, after, size, po
         return [y.float(), rows.grad, *gradients, *([copied.norm.running_mean, copied.norm.running_var] if norm else [])]
 
     ours = learned(short=True)
-    monkeypatch.setattr("dre.encoder.model_b.kernels_apply", lambda x: False)
+    monkeypatch.setattr("dre.encoder.model_b.triton_applies", lambda x: False)
     theirs, exact = learned(short=True), learned(short=False)
     for our, their, true in zip(ours, theirs, exact, strict=True):  # no further off than torch's own short products
         assert (our - true).norm() <= 1.5 * (their - true).norm() + 2e-3 * true.norm()
 
 
 STREAMED = [
-    {"schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3", "training": ("redrawn(150)", 1e-3)},
+    {"schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3", "training": ("shuffled(150)", 1e-3)},
     {"schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3", "training": ("edges(60)", 1e-3)},
-    {"schedule": "x: gaussian(10, over=batch) -> kl * 4", "training": ("redrawn(150)", 1e-3)},
-    {"schedule": "x: fuzzy(8) -> ce * 6 refresh 2", "training": ("seeds(20, 5)", 1e-3)},
+    {"schedule": "x: gaussian(10, scope=batch) -> kl * 4", "training": ("shuffled(150)", 1e-3)},
+    {"schedule": "x: fuzzy(8) -> ce * 6 refresh 2", "training": ("neighborhoods(20, 5)", 1e-3)},
 ]
 
 
@@ -206,12 +206,14 @@ def test_a_stream_that_fails_in_its_thread_says_so(monkeypatch):
 
 
 def test_batches_of_ever_other_shapes_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("dre.training.cuda_graphs.RECORDINGS", 2)
+    monkeypatch.setattr("dre.training.cuda_graphs.MAX_GRAPHS", 2)
     made = []
     monkeypatch.setattr(
-        "dre.training.cuda_graphs._Recording.__init__", count(made, dre.training.cuda_graphs._Recording.__init__)
+        "dre.training.cuda_graphs._CapturedGraph.__init__", count(made, dre.training.cuda_graphs._CapturedGraph.__init__)
     )
-    DRE(schedule="x: gaussian(10) -> kl * 40", encoder="mlp(32)", training=("seeds(5, 2)", 1e-3), device="cuda").fit(IMAGES)
+    DRE(schedule="x: gaussian(10) -> kl * 40", encoder="mlp(32)", training=("neighborhoods(5, 2)", 1e-3), device="cuda").fit(
+        IMAGES
+    )
     assert 0 < len(made) <= 2
 
 
@@ -226,7 +228,7 @@ def count(calls, function):
 def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
     schedule = "x: gaussian(10) -> kl * 3; h1: gaussian(10) -> kl(alpha=0.5) * 3"
     options = {"schedule": schedule, "encoder": "mlp(32)", "device": "cuda", "random_state": 0, "augment": "noise(0.1)"}
-    options["training"] = ("redrawn(150)", dre.Optimiser(1e-3, clip=0.01))
+    options["training"] = ("shuffled(150)", dre.Optimizer(1e-3, clip=0.01))
     replayed = DRE(**options).fit(IMAGES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dre.training.cuda_graphs.WARM_UP", 10**9)
@@ -235,14 +237,14 @@ def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
 
 
 def test_what_is_picked_is_what_is_below_the_bars():
-    from dre.neighbors.triton.select_below import Bars, Picked, pick
+    from dre.neighbors.triton.select_below import Selected, Thresholds, pick
 
     generator = torch.Generator("cuda").manual_seed(0)
     block = torch.rand(300, 500, generator=generator, device="cuda")
-    bars = [torch.rand(count, generator=generator, device="cuda") / 5 for count in block.shape]
-    found = [Picked.none(len(bar), 60, block.device) for bar in bars]
-    pick(block, Bars(bars[0], found[0], 1000), Bars(bars[1], found[1], 2000))
-    for turned, bar, picked, first in zip((block, block.T), bars, found, (1000, 2000), strict=True):
+    thresholds = [torch.rand(count, generator=generator, device="cuda") / 5 for count in block.shape]
+    found = [Selected.none(len(bar), 60, block.device) for bar in thresholds]
+    pick(block, Thresholds(thresholds[0], found[0], 1000), Thresholds(thresholds[1], found[1], 2000))
+    for turned, bar, picked, first in zip((block, block.T), thresholds, found, (1000, 2000), strict=True):
         below = turned < bar[:, None]
         assert torch.equal(picked.counts.long(), below.sum(1))
         for row in range(0, len(bar), 37):
@@ -260,7 +262,7 @@ def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatc
         if event.run.steps == 3:
             event.run.end_fit()
 
-    model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("redrawn(50)", 1e-3), device="cuda").fit(
+    model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("shuffled(50)", 1e-3), device="cuda").fit(
         IMAGES, observers=[end_soon]
     )
     assert np.isfinite(model.transform(IMAGES)).all()
@@ -270,6 +272,6 @@ def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatc
 def test_a_second_device_learns_after_the_first():
     losses = []
     for device in ("cuda:0", "cuda:1"):
-        model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("redrawn(50)", 1e-3), device=device, random_state=0)
+        model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("shuffled(50)", 1e-3), device=device, random_state=0)
         losses.append([epoch["loss"] for epoch in model.fit(IMAGES).history_])
     assert np.allclose(*losses, rtol=0.05)

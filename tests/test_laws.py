@@ -156,7 +156,7 @@ def test_more_rows_than_a_chunk_come_out_in_order(X, monkeypatch):
 
 
 @pytest.mark.parametrize("encoder", ["mlp(16)", "model-a", WithDropout()], ids=["mlp", "model-a", "dropout"])
-@pytest.mark.parametrize("batches", ["redrawn(20)", "fixed(20)", "edges(16)", "seeds(4, 3)"])
+@pytest.mark.parametrize("batches", ["shuffled(20)", "fixed(20)", "edges(16)", "neighborhoods(4, 3)"])
 def test_the_same_seed_gives_the_same_bits(encoder, batches, X):
     one, two = (cheap(encoder=encoder, training=(batches, None), augment="noise(0.5)").fit(X) for _ in range(2))
     np.testing.assert_array_equal(one.embedding_, two.embedding_)
@@ -216,13 +216,15 @@ def test_fit_transform_is_fit_and_then_transform(kind, X):
 # Sizes.
 
 
-@pytest.mark.parametrize("batches", ["redrawn(7)", "fixed(7)", "auto(7)", "edges(7)", "seeds(3, 2)", "redrawn(2)", "fixed(2)"])
+@pytest.mark.parametrize(
+    "batches", ["shuffled(7)", "fixed(7)", "auto(7)", "edges(7)", "neighborhoods(3, 2)", "shuffled(2)", "fixed(2)"]
+)
 @pytest.mark.parametrize("n", [23, 29])
 def test_any_number_of_rows_can_be_cut_into_batches(n, batches):
     assert cheap(training=(batches, None)).fit(some_rows(n)).embedding_.shape == (n, 2)
 
 
-@pytest.mark.parametrize("batches", ["redrawn(1000)", "fixed(1000)", "edges(1000)", "seeds(100, 9)"])
+@pytest.mark.parametrize("batches", ["shuffled(1000)", "fixed(1000)", "edges(1000)", "neighborhoods(100, 9)"])
 def test_fewer_rows_than_a_batch_are_enough(batches):
     model = cheap(training=(batches, None)).fit(some_rows(17))
     assert np.isfinite(model.embedding_).all()
@@ -230,16 +232,16 @@ def test_fewer_rows_than_a_batch_are_enough(batches):
 
 @pytest.mark.filterwarnings("ignore:perplexity:UserWarning")
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")
-@pytest.mark.parametrize("schedule", [SCHEDULE, "x: fuzzy(5) -> ce * 2", "x: gaussian(5, over=batch) -> kl * 2"])
+@pytest.mark.parametrize("schedule", [SCHEDULE, "x: fuzzy(5) -> ce * 2", "x: gaussian(5, scope=batch) -> kl * 2"])
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_a_handful_of_rows_can_be_fitted(n, schedule):
-    model = cheap(schedule=schedule, training=("redrawn(500)", None)).fit(some_rows(n))
+    model = cheap(schedule=schedule, training=("shuffled(500)", None)).fit(some_rows(n))
     assert np.isfinite(model.embedding_).all()
 
 
 @pytest.mark.parametrize("scope", ["graph", "batch"])
 def test_both_scopes_of_an_affinity_work_with_the_batches_of_the_default_recipe(scope, X):
-    model = cheap(schedule=f"x: gaussian(5, over={scope}) -> kl * 2").fit(X)
+    model = cheap(schedule=f"x: gaussian(5, scope={scope}) -> kl * 2").fit(X)
     assert np.isfinite(model.embedding_).all()
 
 
@@ -377,7 +379,7 @@ def test_the_history_has_one_record_per_epoch(X):
 
 def test_observers_see_every_event(X):
     events = []
-    cheap(training=("redrawn(30)", None)).fit(X, observers=[events.append])
+    cheap(training=("shuffled(30)", None)).fit(X, observers=[events.append])
     epoch = [Tick, Tick, EpochEnded]
     assert [type(e) for e in events] == [
         *[TargetBegan, StageBegan, *epoch, *epoch, StageEnded],

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dre import MLP, Fuzzy, Gaussian, ModelA, ModelB, Noise
+from dre import MLP, Fuzzy, Gaussian, ModelA, ModelB
 from dre.affinity import AFFINITIES
-from dre.augment import AUGMENTS
+from dre.augment import AUGMENTS, Noise
 from dre.encoder import ENCODERS
-from dre.notation import Family, NotationError, is_word, write
+from dre.notation import NotationError, Registry, is_word, write
 
-SHAPES = Family("shape", __name__)
+SHAPES = Registry("shape", __name__)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ numbers = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infi
 words = st.from_regex(r"[a-z_][a-z0-9_]*(-[a-z]+)?", fullmatch=True).filter(lambda w: w not in {"true", "false", "none", "inf"})
 
 
-def problem(family: Family, text: str) -> tuple[str, str]:
+def problem(family: Registry, text: str) -> tuple[str, str]:
     """The message, and the piece of the text that the carets stand under."""
     with pytest.raises(NotationError) as caught:
         family.parse(text)
@@ -66,12 +66,12 @@ def test_any_object_is_read_back_from_its_text(
         (ENCODERS, ModelB(filters=(8, 16, 32), norm=True)),
         (ENCODERS, ModelB(filters=(8,))),
         (AUGMENTS, Noise(0.25)),
-        (AFFINITIES, Gaussian(30, over="batch")),
+        (AFFINITIES, Gaussian(30, scope="batch")),
         (AFFINITIES, Fuzzy(5)),
     ],
-    ids=lambda each: "" if isinstance(each, Family) else str(each),  # by its text: an address differs between processes
+    ids=lambda each: "" if isinstance(each, Registry) else str(each),  # by its text: an address differs between processes
 )
-def test_every_kind_of_object_has_a_lossless_text(family: Family, thing: object) -> None:
+def test_every_kind_of_object_has_a_lossless_text(family: Registry, thing: object) -> None:
     assert family.parse(str(thing)) == thing
 
 
@@ -133,9 +133,9 @@ def test_an_error_at_the_end_points_behind_the_text() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong", "said"),
     [
-        ("gaussian(over=bach)", "bach", "graph or batch"),
+        ("gaussian(scope=bach)", "bach", "graph or batch"),
         ("gaussian(0.5)", "0.5", "must be at least 1"),
-        ("fuzzy(1, over=batch)", "1", "from 2 up"),
+        ("fuzzy(1, scope=batch)", "1", "from 2 up"),
         ("gausian(30)", "gausian", "Did you mean 'gaussian'?"),
     ],
 )

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR
 
-from dre import Optimiser
+from dre import Optimizer
 from dre.optimizer import one_cycle
 
 
@@ -28,7 +28,7 @@ def batches_of(steps: int) -> list[torch.Tensor]:
 @pytest.mark.parametrize("eps", [1e-8, 1e-3])
 def test_steps_are_those_of_torchs_adam(clip: float | None, eps: float) -> None:
     ours, theirs = a_network(), a_network()
-    plan = Optimiser(1e-2, eps=eps, policy="constant", clip=clip)
+    plan = Optimizer(1e-2, eps=eps, policy="constant", clip=clip)
     weights = [p for layer in ours for p in layer.parameters()]
     descent = plan.start(weights, plan.lr, 10)
     their_weights = [p for layer in theirs for p in layer.parameters()]
@@ -50,7 +50,7 @@ def test_weights_without_a_gradient_stay_and_frozen_ones_too() -> None:
     used, unused = a_network()
     used.bias.requires_grad_(requires_grad=False)
     before = [p.detach().clone() for p in (used.bias, *unused.parameters())]
-    descent = Optimiser(1e-2).start([*used.parameters(), *unused.parameters()], 1e-2, 1)
+    descent = Optimizer(1e-2).start([*used.parameters(), *unused.parameters()], 1e-2, 1)
     moved = used.weight.detach().clone()
     used(torch.ones(2, 5)).sum().backward()
     descent.update()

@@ -11,7 +11,7 @@ from dre.compare.jobs import Selection, jobs
 from dre.compare.plan import ANYWHERE, Data, Job
 from dre.compare.plans import Plans
 from dre.datasets import Dataset
-from dre.runtime import pick_device
+from dre.runtime import resolve_device
 from paper.loading import loaded
 from paper.runner import Outcome, Setting, carry_out, pending, watched
 from paper.unmatched import NO_PANEL, check_matches
@@ -92,7 +92,7 @@ def _with_panels(selection: Selection, device: str) -> Selection:
     if NO_PANEL in selection.panels:
         return replace(selection, panels=(ANYWHERE,))
     if "gpu" in selection.panels:
-        pick_device("cuda")  # an error where there is none
+        resolve_device("cuda")  # an error where there is none
     if selection.panels:
         return selection
-    return replace(selection, panels=(ANYWHERE, "gpu" if pick_device(device).type == "cuda" else "cpu"))
+    return replace(selection, panels=(ANYWHERE, "gpu" if resolve_device(device).type == "cuda" else "cpu"))

@@ -27,12 +27,12 @@ def draw_networks() -> Any:
         ("Model A: vectors", ModelA(), (784,)),
         ("Model B: images", ModelB(), (1, 28, 28)),
     ]
-    drawn = [(title, [Layer("x", "input", shape), *layers(plan.build(shape, 2), shape)]) for title, plan, shape in rows]
-    places = [_places(found) for _, found in drawn]
+    uniform_like = [(title, [Layer("x", "input", shape), *layers(plan.build(shape, 2), shape)]) for title, plan, shape in rows]
+    places = [_places(found) for _, found in uniform_like]
     figure, axis = one_sheet((max(xs[-1] for xs in places) + 0.6, HIGH * len(rows) + KEY), bottom=-KEY)
-    for i, ((title, found), xs) in enumerate(zip(drawn, places, strict=True)):
+    for i, ((title, found), xs) in enumerate(zip(uniform_like, places, strict=True)):
         _network(axis, title, found, xs, middle=HIGH * (len(rows) - i) - 1.75)
-    _key(axis, sorted({name for _, found in drawn for layer in found for name in layer.after}))
+    _key(axis, sorted({name for _, found in uniform_like for layer in found for name in layer.after}))
     return figure
 
 

@@ -45,9 +45,9 @@ def draw_all(
     found: dict[str, Path] = {}
     for figure in plans.figures:
         path = folder / f"{figure.name}.webp"
-        drawn = None if path.exists() and away(figure, plans, cells) else draw_figure(figure, plans, cells, loading)
-        if drawn is not None:
-            save(drawn, path)
+        uniform_like = None if path.exists() and away(figure, plans, cells) else draw_figure(figure, plans, cells, loading)
+        if uniform_like is not None:
+            save(uniform_like, path)
         if path.exists():
             found[figure.name] = path
         if figure.name == PUBLISHED_IN:

@@ -137,9 +137,9 @@ def _measured(job: Job, setting: Setting) -> float:
         result = measure(job, setting.plans, dataset, device=setting.device_for(job), workers=workers)
     finally:
         torch.set_num_threads(threads)  # UMAP's compiler sets OpenMP's, which are torch's too
-    drawn = drawn_maps(setting.plans, job, len(result.record["stages"]))
-    if drawn:
-        setting.cells.keep_maps(job, {name: Y for name, Y in result.maps.items() if name in drawn})
+    uniform_like = drawn_maps(setting.plans, job, len(result.record["stages"]))
+    if uniform_like:
+        setting.cells.keep_maps(job, {name: Y for name, Y in result.maps.items() if name in uniform_like})
     setting.cells.keep(job, result.record)
     seconds: Any = result.record["fit_seconds"]
     return float(seconds)

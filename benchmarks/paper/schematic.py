@@ -8,7 +8,7 @@ from typing import Any
 
 from dre.encoder import Encoder
 from dre.notation import write_value
-from dre.plan.recipe import Facts, Recipe
+from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Stage
 from dre.plot.look import INK, PAPER
@@ -17,7 +17,7 @@ from paper.layers import Layer, layers
 
 # What the paper calls the target, its counterpart in the map, and the loss.
 SYMBOLS = {"kl": ("P", "Q", "t-SNE loss\nKL(P‖Q)"), "ce": ("V", "W", "UMAP loss\nCE(V‖W)")}
-FACTS = Facts(60_000, (1, 28, 28), "cpu")  # MNIST
+FACTS = DataSpec(60_000, (1, 28, 28), "cpu")  # MNIST
 LEFT, STEP, BOX = 1.55, 2.2, 1.76  # of the lanes' titles; from one part of the network to the next, and how wide its box is
 HEIGHT, LANE, SLOT, APART = 0.86, 0.3, 1.3, 0.34  # of a part; above the first target, for each target, between lanes
 

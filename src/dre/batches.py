@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from dre.affinity.target import Graph, Pairs, Target
-from dre.notation import Family, write
+from dre.notation import Registry, write
 
-BATCHES = Family("way of drawing batches", __name__)
+BATCHES = Registry("way of drawing batches", __name__)
 KEEP_BYTES = 4 * 2**30  # blocks of fixed batches are kept between epochs up to this size, and computed again beyond it
 
 
@@ -24,22 +24,22 @@ class Batch(NamedTuple):
     pairs: Pairs  # positions in ids that attract, and how strongly
 
 
-class Draw(NamedTuple):
+class LazyBatch(NamedTuple):
     """A batch that was drawn but not yet put together: a GPU can do that within a step that it repeats as a whole."""
 
     rows: int
     given: tuple[Tensor, ...]  # of the same shapes in many steps
-    together: Callable[..., Batch]  # of ``given``, without a word from the host
+    assemble: Callable[..., Batch]  # of ``given``, without a word from the host
 
     def batch(self) -> Batch:
-        return self.together(*self.given)
+        return self.assemble(*self.given)
 
 
-def ready(ids: Tensor, pairs: Pairs) -> Draw:
+def ready(ids: Tensor, pairs: Pairs) -> LazyBatch:
     """A draw whose pairs are there."""
     if pairs.near is None:
-        return Draw(len(ids), (ids, pairs.weight), _dense)
-    return Draw(len(ids), (ids, pairs.weight, pairs.near), _sparse)
+        return LazyBatch(len(ids), (ids, pairs.weight), _dense)
+    return LazyBatch(len(ids), (ids, pairs.weight, pairs.near), _sparse)
 
 
 def _dense(ids: Tensor, weight: Tensor) -> Batch:
@@ -60,15 +60,15 @@ class Batches:
         cls.name, cls.along_graph = name, along_graph
         BATCHES.add(name, cls)
 
-    def check_scope(self, over: str) -> None:
+    def check_scope(self, scope: str) -> None:
         """Refuse an affinity that is over the batch where a graph is needed."""
-        if self.along_graph and over != "graph":
+        if self.along_graph and scope != "graph":
             raise ValueError(
-                f"{self} draws along the edges of a graph, but an affinity of the schedule is over the {over}: "
-                "use over=graph, or fixed or redrawn batches"
+                f"{self} draws along the edges of a graph, but an affinity of the schedule has the scope {scope}: "
+                "use scope=graph, or fixed or shuffled batches"
             )
 
-    def chosen_for(self, target: Target, n: int) -> Batches:
+    def select(self, target: Target, n: int) -> Batches:
         """The way that is really used for this target."""
         return self
 
@@ -80,7 +80,7 @@ class Batches:
         """Steps in an epoch over n rows."""
         raise NotImplementedError
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
         """One iterable of draws per epoch, for ever. What follows from ``seed``, the run's, is the same in every stage."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class Fixed(Batches, name="fixed"):
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
         own = torch.Generator(generator.device).manual_seed(seed)
         parts = _evenly(torch.randperm(n, generator=own, device=own.device), self.steps(n))
         if 4 * n * self.size > KEEP_BYTES:
@@ -112,7 +112,7 @@ class Fixed(Batches, name="fixed"):
 
 
 @dataclass(frozen=True)
-class Redrawn(Batches, name="redrawn"):
+class Shuffled(Batches, name="shuffled"):
     """Shuffled anew every epoch: each row meets other rows each time."""
 
     size: int = 2500
@@ -123,14 +123,14 @@ class Redrawn(Batches, name="redrawn"):
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
-        def together(ids: Tensor) -> Batch:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
+        def assemble(ids: Tensor) -> Batch:
             return Batch(ids, target.block(ids))
 
         while True:
             parts = _evenly(torch.randperm(n, generator=generator, device=generator.device), self.steps(n))
             if isinstance(target, Graph):
-                yield (Draw(len(ids), (ids,), together) for ids in parts)
+                yield (LazyBatch(len(ids), (ids,), assemble) for ids in parts)
             else:  # to find neighbours inside a batch takes as many rounds as they need, which the host counts
                 yield (ready(ids, target.block(ids)) for ids in parts)
 
@@ -150,11 +150,11 @@ class Edges(Batches, name="edges", along_graph=True):
     def steps(self, n: int) -> int:
         return math.ceil(n / self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
         graph = _graph_of(target, self)
         upto = graph.weight.double().ravel().cumsum(0)
 
-        def together(u: Tensor) -> Batch:
+        def assemble(u: Tensor) -> Batch:
             slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
             heads, tails = slot // graph.indices.shape[1], graph.indices.ravel()[slot]
             place = torch.arange(2 * self.size, device=slot.device)[:, None]
@@ -162,14 +162,14 @@ class Edges(Batches, name="edges", along_graph=True):
             return Batch(torch.cat([heads, tails]), Pairs(near, (place < self.size).float()))
 
         while True:
-            yield (Draw(2 * self.size, (self._where(generator),), together) for _ in range(self.steps(n)))
+            yield (LazyBatch(2 * self.size, (self._where(generator),), assemble) for _ in range(self.steps(n)))
 
     def _where(self, generator: torch.Generator) -> Tensor:
         return torch.rand(self.size, generator=generator, device=generator.device, dtype=torch.double)
 
 
 @dataclass(frozen=True)
-class Seeds(Batches, name="seeds", along_graph=True):
+class Neighborhoods(Batches, name="neighborhoods", along_graph=True):
     """Random rows, each with some of its neighbours; the batch gets the sub-block of all of them."""
 
     seeds: int = 250
@@ -180,18 +180,18 @@ class Seeds(Batches, name="seeds", along_graph=True):
         if self.neighbors < 1:
             raise ValueError(f"neighbors={self.neighbors}: each seed needs at least one")
 
-    def resized(self, size: int) -> Seeds:
-        return Seeds(max(1, size // (1 + self.neighbors)), self.neighbors)
+    def resized(self, size: int) -> Neighborhoods:
+        return Neighborhoods(max(1, size // (1 + self.neighbors)), self.neighbors)
 
     def steps(self, n: int) -> int:
         return math.ceil(n / (self.seeds * (1 + self.neighbors)))
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[Draw]]:
+    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
         graph = _graph_of(target, self)
         while True:
             yield (self._draw(graph, n, generator) for _ in range(self.steps(n)))
 
-    def _draw(self, graph: Graph, n: int, generator: torch.Generator) -> Draw:
+    def _draw(self, graph: Graph, n: int, generator: torch.Generator) -> LazyBatch:
         device, k = generator.device, graph.indices.shape[1]
         rows = torch.randint(n, (self.seeds,), generator=generator, device=device)
         slots = torch.randint(k, (self.seeds, self.neighbors), generator=generator, device=device)
@@ -201,7 +201,7 @@ class Seeds(Batches, name="seeds", along_graph=True):
 
 @dataclass(frozen=True)
 class Auto(Batches, name="auto"):
-    """Redrawn batches while a row meets at least one of its neighbours in them (k·size/n ≥ 1), sampled edges beyond."""
+    """Shuffled batches while a row meets at least one of its neighbours in them (k·size/n ≥ 1), sampled edges beyond."""
 
     size: int = 2500
 
@@ -209,11 +209,11 @@ class Auto(Batches, name="auto"):
         _check_size(self.size)
 
     def steps(self, n: int) -> int:
-        return _parts(n, self.size)  # of redrawn batches, the choice for targets that are inside the batch
+        return _parts(n, self.size)  # of shuffled batches, the choice for targets that are inside the batch
 
-    def chosen_for(self, target: Target, n: int) -> Batches:
+    def select(self, target: Target, n: int) -> Batches:
         if target.k is None or target.k * self.size >= n:
-            return Redrawn(self.size)
+            return Shuffled(self.size)
         return Edges(max(2, self.size // 2))
 
 

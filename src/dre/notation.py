@@ -1,4 +1,4 @@
-"""Objects written as calls, ``gaussian(30, over=batch)``, and read back without loss.
+"""Objects written as calls, ``gaussian(30, scope=batch)``, and read back without loss.
 
 A family (losses, affinities, encoders, ...) is the set of frozen dataclasses that can be named in such a text. Positional
 fields are written as positional arguments, keyword-only fields as ``key=value`` where they differ from their default, so
@@ -79,7 +79,7 @@ class Reader:
         return NotationError(self.text, token.start, token.start + len(token.text), message)
 
 
-class Family:
+class Registry:
     """The classes that one kind of object can be, by the name they have in texts.
 
     The folder of a family is searched when a name is first looked up: a new file in it is all that it takes to add a member.

@@ -16,7 +16,7 @@ BETAS = (0.9, 0.999)  # of Adam
 
 
 @dataclass(frozen=True)
-class Optimiser:
+class Optimizer:
     """Adam, started anew at each stage."""
 
     lr: float = 2e-3
@@ -33,34 +33,34 @@ class Optimiser:
             if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
                 raise ValueError(f"{name}={value!r}: must be a positive number")
 
-    def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int, *, recorded: bool = False) -> Descent:
+    def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int, *, captured: bool = False) -> AdamState:
         """What makes the steps of one stage; ``recorded`` where they are to be replayed on a GPU as they were once made."""
-        return Descent(self, [p for p in parameters if p.requires_grad], lr, steps, recorded=recorded)
+        return AdamState(self, [p for p in parameters if p.requires_grad], lr, steps, captured=captured)
 
 
-class Descent:
+class AdamState:
     """Adam and its rates, on the way through one stage.
 
     The function of torch, not its class: to make one of that class imports torch's compiler, which takes seconds.
     """
 
-    def __init__(self, plan: Optimiser, weights: list[nn.Parameter], lr: float, steps: int, *, recorded: bool) -> None:
+    def __init__(self, plan: Optimizer, weights: list[nn.Parameter], lr: float, steps: int, *, captured: bool) -> None:
         rates = one_cycle(lr, steps) if plan.policy == "one-cycle" else torch.full((steps,), lr, dtype=torch.double)
         self.rate: float | Tensor = lr  # of the step that was made last
         self._rates: Iterator[float] | None = None
-        if recorded:  # a replay reads and counts on the device, where it once did
+        if captured:  # a replay reads and counts on the device, where it once did
             self._all = rates.to(weights[0].device, torch.float32)
             self._at = torch.zeros(1, dtype=torch.long, device=self._all.device)
             self.rate = torch.tensor(lr, device=self._all.device)
         else:
             self._rates = iter(rates.tolist())
-        self._plan, self._recorded = plan, recorded
+        self._plan, self._recorded = plan, captured
         self._fused = all(p.device.type in ("cpu", "cuda") for p in weights)
-        self._moved = [_Moved(p, fused=self._fused or recorded) for p in weights]
+        self._moments = [_Moments(p, fused=self._fused or captured) for p in weights]
 
     def update(self) -> None:
         """Move the weights along their gradients."""
-        moved = [one for one in self._moved if one.weight.grad is not None]
+        moved = [one for one in self._moments if one.weight.grad is not None]
         if self._plan.clip is not None:
             nn.utils.clip_grad_norm_([one.weight for one in moved], self._plan.clip)
         if self._rates is not None:
@@ -88,7 +88,7 @@ class Descent:
             )
 
 
-class _Moved:
+class _Moments:
     """A weight, and what Adam remembers of its gradients."""
 
     def __init__(self, weight: nn.Parameter, *, fused: bool) -> None:

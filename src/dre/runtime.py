@@ -24,7 +24,7 @@ class Runtime:
 
     @classmethod
     def on(cls, device: str | torch.device = "auto", precision: str = "auto") -> Runtime:
-        chosen = pick_device(device)
+        chosen = resolve_device(device)
         if precision not in PRECISIONS:
             raise ValueError(f"precision={precision!r}; known: {', '.join(PRECISIONS)}")
         if precision == "auto":
@@ -49,7 +49,7 @@ class Runtime:
         return f"{name}, {self.precision}"
 
 
-def pick_device(device: str | torch.device = "auto") -> torch.device:
+def resolve_device(device: str | torch.device = "auto") -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -81,12 +81,12 @@ def available_bytes(device: str = "cpu") -> int | None:
         return None
 
 
-def full_precision() -> AbstractContextManager[None]:
+def full_float32() -> AbstractContextManager[None]:
     """Float32 as it is meant: without the shortened products (tf32, autocast) that may have been allowed around it."""
     return _products("highest")
 
 
-def short_products() -> AbstractContextManager[None]:
+def tf32_products() -> AbstractContextManager[None]:
     """Products of float32 by the ten leading bits, where a GPU is quicker at those."""
     return _products("high")
 
@@ -104,7 +104,7 @@ def _products(precision: str) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = convolutions
 
 
-class PrivateRandom:
+class IsolatedRNG:
     """Torch's global random state, swapped for one of our own while a network is built or trained.
 
     Initialisation and dropout draw from the global state and take no generator; with this they neither depend on it nor
@@ -156,7 +156,7 @@ def has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def kernels_apply(x: Tensor) -> bool:
+def triton_applies(x: Tensor) -> bool:
     """Cards before Ampere have no products of ten bits, nor bfloat16, which the kernels are made for."""
     return x.device.type == "cuda" and torch.version.hip is None and has_triton() and _is_new_enough(x.device)
 
@@ -166,6 +166,6 @@ def _is_new_enough(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def launched_at(x: Tensor) -> AbstractContextManager[object]:
+def on_device_of(x: Tensor) -> AbstractContextManager[object]:
     """Triton launches on the current device, whichever that is; inside, it is the one that x lies on."""
     return torch.cuda.device(x.device) if x.is_cuda else nullcontext()

@@ -103,11 +103,11 @@ def test_either_direction_alone_makes_a_pair_and_no_membership_exceeds_one(there
 
 def test_too_many_neighbours_for_the_rows_are_adapted_with_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"n_neighbors 15 is too large for 10 rows; 10 is used"):
-        fitted = Fuzzy(15, over="batch").fitted_to(10)
-    assert fitted == Fuzzy(10, over="batch")
+        fitted = Fuzzy(15, scope="batch").clamp_to(10)
+    assert fitted == Fuzzy(10, scope="batch")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fitted.fitted_to(10) is fitted
+        assert fitted.clamp_to(10) is fitted
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 0, -3, 15.5])

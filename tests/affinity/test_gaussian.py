@@ -104,20 +104,20 @@ def test_an_unattainably_large_perplexity_gives_a_uniform_row() -> None:
 
 def test_a_perplexity_too_large_for_the_rows_is_adapted_with_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"perplexity 30 is too large for 31 rows; 10 is used"):
-        fitted = Gaussian(30, over="batch").fitted_to(31)
-    assert fitted == Gaussian(10.0, over="batch")
+        fitted = Gaussian(30, scope="batch").clamp_to(31)
+    assert fitted == Gaussian(10.0, scope="batch")
 
 
 @given(n=st.integers(2, 400), perplexity=st.floats(1, 300))
 def test_what_is_fitted_can_be_reached_by_the_neighbours_there_are(n: int, perplexity: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = Gaussian(perplexity).fitted_to(n)
+        fitted = Gaussian(perplexity).clamp_to(n)
     assert fitted.perplexity <= max(1, fitted.neighbors(n))
     assert 1 <= fitted.neighbors(n) <= n - 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fitted.fitted_to(n) is fitted
+        assert fitted.clamp_to(n) is fitted
         assert perplexity > fitted.perplexity or fitted == Gaussian(perplexity)
 
 
@@ -143,7 +143,7 @@ def direct_p(X: np.ndarray, perplexity: float) -> np.ndarray:
 def test_over_the_batch_all_other_rows_count_as_in_a_direct_double_loop(offset: float) -> None:
     X = (DATA["standardised digits"][:60] + offset).astype("float32")
     P = direct_p(X.astype("float64"), 8)
-    pairs = InBatch(Gaussian(8, over="batch"), torch.tensor(X)).block(torch.arange(60))
+    pairs = InBatch(Gaussian(8, scope="batch"), torch.tensor(X)).block(torch.arange(60))
     ours = pairs.dense(60).double().numpy()
     ours /= ours.sum()
     assert (ours > 0).sum() == 60 * 59

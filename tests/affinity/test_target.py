@@ -108,19 +108,19 @@ def test_an_asymmetric_neighbourhood_makes_a_symmetric_pair(affinity: Affinity) 
 
 
 def test_in_a_batch_of_all_rows_the_fuzzy_target_is_the_graph() -> None:
-    whole = InBatch(Fuzzy(8, over="batch"), X).block(torch.arange(N)).dense(N)
+    whole = InBatch(Fuzzy(8, scope="batch"), X).block(torch.arange(N)).dense(N)
     theirs = graph(Fuzzy(8)).block(torch.arange(N)).dense(N)
     assert torch.equal(whole > 0, theirs > 0)
     assert torch.allclose(whole, theirs, rtol=1e-3, atol=1e-5)
 
 
 def test_in_a_batch_of_all_rows_the_gaussian_target_is_the_graph_of_all_neighbours() -> None:
-    whole = InBatch(Gaussian(5, over="batch"), X).block(torch.arange(N)).dense(N)
+    whole = InBatch(Gaussian(5, scope="batch"), X).block(torch.arange(N)).dense(N)
     theirs = Graph.of(Gaussian(5), nearest(X, N - 1)).block(torch.arange(N)).dense(N)
     assert torch.allclose(whole, theirs, rtol=1e-3, atol=1e-7)
 
 
-@pytest.mark.parametrize("affinity", [Gaussian(5, over="batch"), Fuzzy(8, over="batch")], ids=str)
+@pytest.mark.parametrize("affinity", [Gaussian(5, scope="batch"), Fuzzy(8, scope="batch")], ids=str)
 def test_the_target_of_a_batch_follows_the_order_of_its_rows_and_knows_no_others(affinity: Affinity) -> None:
     ids, order = some_ids(3, 30), some_ids(4, 30, 30)
     straight = InBatch(affinity, X).block(ids).dense(30)
@@ -130,7 +130,7 @@ def test_the_target_of_a_batch_follows_the_order_of_its_rows_and_knows_no_others
     assert torch.equal(straight, alone)
 
 
-@pytest.mark.parametrize("affinity", [Gaussian(5, over="batch"), Fuzzy(8, over="batch")], ids=str)
+@pytest.mark.parametrize("affinity", [Gaussian(5, scope="batch"), Fuzzy(8, scope="batch")], ids=str)
 def test_the_target_of_a_batch_does_not_depend_on_where_the_rows_lie(affinity: Affinity) -> None:
     rows = (X * 1024).round() / 1024  # these can be shifted without rounding
     here = InBatch(affinity, rows).block(torch.arange(N)).dense(N)
@@ -140,7 +140,7 @@ def test_the_target_of_a_batch_does_not_depend_on_where_the_rows_lie(affinity: A
 
 def test_duplicates_in_a_batch_are_full_members_and_do_not_count_as_nearest() -> None:
     rows, n = torch.cat([X, X[:10]]) + 5, N + 10
-    V = InBatch(Fuzzy(n, over="batch"), rows).block(torch.arange(n)).dense(n)
+    V = InBatch(Fuzzy(n, scope="batch"), rows).block(torch.arange(n)).dense(n)
     theirs = Graph.of(Fuzzy(n), nearest(rows, n - 1)).block(torch.arange(n)).dense(n)
     assert (V[torch.arange(10), torch.arange(N, n)] == 1).all()
     assert torch.allclose(V, theirs, rtol=1e-3, atol=1e-5)
@@ -148,6 +148,6 @@ def test_duplicates_in_a_batch_are_full_members_and_do_not_count_as_nearest() ->
 
 def test_a_batch_smaller_than_the_others_gets_the_perplexity_it_can_have() -> None:
     with pytest.warns(UserWarning, match="too large for 10 rows"):
-        pairs = InBatch(Gaussian(30, over="batch"), X).block(torch.arange(10))
+        pairs = InBatch(Gaussian(30, scope="batch"), X).block(torch.arange(10))
     assert pairs.weight.isfinite().all()
     assert pairs.weight.sum() == pytest.approx(5, rel=1e-5)  # each row gives 1, halved by the pair's two directions

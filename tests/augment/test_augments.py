@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from dre import DRE
-from dre.augment import AUGMENTS, Augment, Chain, Own, augmented, parse_augment, parted
-from dre.augment.color import Colour
+from dre.augment import AUGMENTS, Augment, CallableAugment, Chain, parse_augment
+from dre.augment.augmentation import augmented, split_augment
+from dre.augment.color import Color
 from dre.augment.noise import Dropout, Noise
 from dre.augment.warp import Affine, Crop, Elastic, Flip
 from dre.data.scaling import Scaling
-from dre.model.fitted import prepared, scaled_mean
+from dre.model.fitted import mean_of_scaled, to_model_rows
 from dre.notation import NotationError
 
 EACH = [cls() for cls in AUGMENTS.members().values()]
@@ -87,7 +88,7 @@ def test_vectors_are_changed_too_or_refused_with_what_would_help(augment: Augmen
 
 
 @pytest.mark.parametrize(
-    "augment", [*EACH, Affine(5.0, shift=0.0), Flip(0.1) + Noise(0.2), Crop() + Flip() + Colour(0.1, contrast=0.0)], ids=str
+    "augment", [*EACH, Affine(5.0, shift=0.0), Flip(0.1) + Noise(0.2), Crop() + Flip() + Color(0.1, contrast=0.0)], ids=str
 )
 def test_its_text_is_lossless(augment: Augment) -> None:
     assert parse_augment(str(augment)) == augment
@@ -114,20 +115,20 @@ class Doubled(Noise):
 
 def test_noise_and_dropout_alone_may_be_applied_behind_a_front() -> None:
     assert {str(augment) for augment in EACH if augment.anywhere} == {str(Noise()), str(Dropout())}
-    assert parted(None) == (None, None)
-    assert parted(Noise(0.1)) == (None, Noise(0.1))
-    assert parted(Flip() + Dropout(0.1) + Noise(0.1)) == (Flip(), Dropout(0.1) + Noise(0.1))
+    assert split_augment(None) == (None, None)
+    assert split_augment(Noise(0.1)) == (None, Noise(0.1))
+    assert split_augment(Flip() + Dropout(0.1) + Noise(0.1)) == (Flip(), Dropout(0.1) + Noise(0.1))
 
 
-@pytest.mark.parametrize("own", [Sorted(), Doubled(), Own(torch.tanh)], ids=["class", "subclass", "function"])
+@pytest.mark.parametrize("own", [Sorted(), Doubled(), CallableAugment(torch.tanh)], ids=["class", "subclass", "function"])
 def test_one_of_the_users_own_sees_the_rows_unless_it_says_that_any_values_will_do(own: Augment) -> None:
-    assert parted(own) == (own, None)
-    assert parted(Noise(0.1) + own + Flip()) == (own + Flip(), Noise(0.1))
+    assert split_augment(own) == (own, None)
+    assert split_augment(Noise(0.1) + own + Flip()) == (own + Flip(), Noise(0.1))
 
     class Anywhere(Sorted, anywhere=True):
         pass
 
-    assert isinstance(parted(Anywhere())[1], Anywhere)
+    assert isinstance(split_augment(Anywhere())[1], Anywhere)
 
 
 # What each of them does.
@@ -190,7 +191,7 @@ def test_an_elastic_field_moves_places_by_about_its_strength_and_smoothly() -> N
 
 def test_colour_stretches_and_moves_channels() -> None:
     x = images(300, (3, 16, 16))
-    changed = Colour(0.5, contrast=0.1)(x, seeded())
+    changed = Color(0.5, contrast=0.1)(x, seeded())
     mean, std = changed.mean((2, 3)), changed.std((2, 3)) / x.std((2, 3))
     assert 0.45 < (mean - x.mean((2, 3))).abs().max() < 0.6
     assert std.min() + 1e-4 >= 0.9
@@ -260,11 +261,11 @@ def test_images_are_moved_without_the_mean_image(shape: tuple[int, ...]) -> None
     ramp = np.arange(9.0).reshape(1, 1, 9, *[1] * (len(shape) - 2))  # a mean image that flipping would show
     X = np.random.default_rng(0).normal(size=(50, *shape)) + ramp
     scaling = Scaling.of(X)
-    mean, x = scaled_mean(scaling), prepared(X, scaling, torch.device("cpu")).read(0, 50)
+    mean, x = mean_of_scaled(scaling), to_model_rows(X, scaling, torch.device("cpu")).read(0, 50)
     seen = augmented(Flip(1.0) + Dropout(0.0), x, mean, seeded())
-    wanted = prepared(X[:, :, ::-1].copy(), scaling, torch.device("cpu")).read(0, 50)
+    wanted = to_model_rows(X[:, :, ::-1].copy(), scaling, torch.device("cpu")).read(0, 50)
     assert torch.allclose(seen, wanted, atol=1e-5)
 
 
 def test_a_function_has_a_name_to_be_shown_by() -> None:
-    assert str(Own(math.sin)) == "sin"
+    assert str(CallableAugment(math.sin)) == "sin"

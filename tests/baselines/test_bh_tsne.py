@@ -7,12 +7,12 @@ import pytest
 from sklearn.manifold import TSNE
 
 from dre.baselines.bh_tsne import BarnesHutTSNE
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 
 def test_the_map_is_that_of_scikit_learn(digits):
     rows = digits.rows.reshape(200, -1).astype(np.float32)
-    theirs = TSNE(perplexity=12, max_iter=260, init="pca", random_state=seed_from(5)).fit_transform(rows)
+    theirs = TSNE(perplexity=12, max_iter=260, init="pca", random_state=check_seed(5)).fit_transform(rows)
     np.testing.assert_array_equal(BarnesHutTSNE(perplexity=12, max_iter=260, random_state=5).fit_transform(digits.rows), theirs)
 
 

@@ -13,7 +13,7 @@ from dre.baselines.dl_projection import ASIDE, DLProjection, Lesson, built, in_u
 from dre.baselines.open_tsne import OpenTSNE
 from dre.baselines.pca import PCA
 from dre.metrics import procrustes_distance
-from dre.runtime import PrivateRandom
+from dre.runtime import IsolatedRNG
 from dre.training.loop import DivergedError
 
 TSNE = OpenTSNE(perplexity=15, n_jobs=1, random_state=0)
@@ -81,7 +81,7 @@ def test_the_lesson_ends_when_the_rows_set_aside_no_longer_gain(digits):
 def test_the_weights_are_those_of_the_best_epoch():
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(100, 5, generator=generator), torch.rand(100, 2, generator=generator)  # nothing to learn but by heart
-    with PrivateRandom(0, torch.device("cpu"))():
+    with IsolatedRNG(0, torch.device("cpu"))():
         network = built(5)
     history = Lesson(60, 10, 20).learn(network, x, y, seed=1)
     errors = [record["validation"] for record in history]

@@ -13,8 +13,8 @@ from dre.baselines.parametric_tsne import ParametricTSNE, Unit, unrolled
 from dre.baselines.rbm import RBM
 from dre.data.scaling import Scaling
 from dre.metrics import nearest_neighbor
-from dre.model.fitted import embed, prepared
-from dre.runtime import PrivateRandom
+from dre.model.fitted import embed, to_model_rows
+from dre.runtime import IsolatedRNG
 
 CPU = torch.device("cpu")
 WIDTHS = (60, 60, 120)
@@ -44,8 +44,8 @@ def trained(digits) -> tuple[ParametricTSNE, float]:
 def test_new_rows_fall_among_their_own_kind_and_do_not_in_an_untrained_network(trained, digits):
     X, y = digits
     scaling = Scaling.of(X[:600])
-    rows, others = (prepared(part, scaling, CPU) for part in (X[:600], X[600:1000]))
-    with PrivateRandom(0, CPU)():
+    rows, others = (to_model_rows(part, scaling, CPU) for part in (X[:600], X[600:1000]))
+    with IsolatedRNG(0, CPU)():
         bare = unrolled(Unit.of(rows, scaling), [64, *WIDTHS, 2], [])
     untrained = nearest_neighbor(embed(bare, others), y[600:1000], train=(embed(bare, rows), y[:600]))
     assert trained[1] > 0.75
@@ -77,7 +77,7 @@ def test_fine_tuning_lowers_the_loss_from_where_the_machines_put_it(trained):
 def test_the_plan_is_that_of_the_publication():
     recipe = ParametricTSNE()._recipe(torch.nn.Identity(), 60_000)
     assert str(recipe.batches) == "fixed(5000)"
-    assert str(recipe.schedule) == "x: gaussian(30, over=batch) -> kl * 100"
+    assert str(recipe.schedule) == "x: gaussian(30, scope=batch) -> kl * 100"
     assert str(ParametricTSNE()._recipe(torch.nn.Identity(), 2000).schedule).endswith("* 1000")  # few batches, more epochs
 
 
@@ -87,7 +87,7 @@ def test_the_plan_is_that_of_the_publication():
 def test_the_unrolled_network_is_the_machines_one_above_the_other():
     X = some((30, 5, 4))
     scaling = Scaling.of(X)
-    rows = prepared(X, scaling, CPU)
+    rows = to_model_rows(X, scaling, CPU)
     unit, random = Unit.of(rows, scaling), torch.Generator().manual_seed(0)
     machines = [RBM.blank(20, 7, random), RBM.blank(7, 2, random, linear=True)]
     machines[0].hidden += 0.3
@@ -101,7 +101,7 @@ def test_pixels_are_brought_into_the_unit_interval_together(shape):
     X = some(shape)
     X[0] = 1e3 * X[0]
     scaling = Scaling.of(X)
-    rows = prepared(X, scaling, CPU)
+    rows = to_model_rows(X, scaling, CPU)
     expected = (X - X.min()) / np.ptp(X)
     expected = np.moveaxis(expected, -1, 1) if shape[-1] == 3 else expected
     np.testing.assert_allclose(Unit.of(rows, scaling)(rows.read(0, 30)), expected.reshape(30, -1), atol=1e-5)
@@ -110,7 +110,7 @@ def test_pixels_are_brought_into_the_unit_interval_together(shape):
 def test_columns_are_brought_into_the_unit_interval_one_by_one():
     X = some() * [1, 10, 100, 1, 1, 0] + [0, 0, 0, 1e4, 0, 7]
     scaling = Scaling.of(X)
-    rows = prepared(X, scaling, CPU)
+    rows = to_model_rows(X, scaling, CPU)
     v = Unit.of(rows, scaling)(rows.read(0, 60)).numpy()
     np.testing.assert_allclose(v.min(0), 0, atol=1e-4)
     np.testing.assert_allclose(v.max(0), [1, 1, 1, 1, 1, 0], atol=1e-4)

@@ -65,9 +65,9 @@ def test_linear_units_are_gaussian_around_their_input_with_the_variance_one():
     machine, v = tiny(linear=True), states(4)
     torch.testing.assert_close(machine.up(v), v @ machine.weight + machine.hidden)
     mean = machine.up(v[5:6]).expand(100_000, -1)
-    drawn = machine.drawn(mean, generator())
-    torch.testing.assert_close(drawn.mean(0), mean[0], rtol=0, atol=0.02)
-    torch.testing.assert_close(drawn.var(0), torch.ones(3), rtol=0, atol=0.02)
+    uniform_like = machine.sample(mean, generator())
+    torch.testing.assert_close(uniform_like.mean(0), mean[0], rtol=0, atol=0.02)
+    torch.testing.assert_close(uniform_like.var(0), torch.ones(3), rtol=0, atol=0.02)
 
 
 def test_the_rows_pull_at_the_weights_as_the_free_energy_falls():

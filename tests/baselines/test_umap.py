@@ -9,14 +9,14 @@ import pytest
 
 from dre.baselines import umap as adapter
 from dre.baselines.umap import UMAP
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 umap_learn = pytest.importorskip("umap", reason="needs umap-learn, the extra `baselines`")
 
 
 def test_the_map_is_that_of_the_library_and_a_seed_costs_no_warning(digits):
     rows = digits.rows.reshape(200, -1).astype(np.float32)
-    theirs = umap_learn.UMAP(n_neighbors=8, n_epochs=30, n_jobs=1, random_state=seed_from(5)).fit_transform(rows)
+    theirs = umap_learn.UMAP(n_neighbors=8, n_epochs=30, n_jobs=1, random_state=check_seed(5)).fit_transform(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = UMAP(n_neighbors=8, n_epochs=30, random_state=5).fit(digits.rows)
@@ -43,7 +43,7 @@ def test_without_a_seed_the_library_itself_works_on_all_cores_without_a_warning(
     assert np.isfinite(places).all()
 
 
-class Recorder:
+class GraphCapture:
     """In the place of the library: notes how it was called, and draws from numpy's global state as that does."""
 
     def UMAP(self, **options):
@@ -57,7 +57,7 @@ class Recorder:
 
 @pytest.mark.parametrize(("random_state", "n_jobs"), [(None, -1), (0, 1)])
 def test_without_a_seed_all_cores_work_and_the_global_state_is_left_alone(random_state, n_jobs, monkeypatch):
-    recorder = Recorder()
+    recorder = GraphCapture()
     monkeypatch.setattr(adapter, "umap_learn", lambda: recorder)
     X = np.zeros((20, 3))
     before = np.random.get_state()

@@ -87,9 +87,9 @@ def test_the_dots_are_the_rows_of_the_map_in_the_colours_of_their_classes(cells:
     known = {
         tuple(place): class_colours(10)[label][:3] for place, label in zip(places.astype(float).round(5), labels, strict=True)
     }
-    drawn = dots.get_offsets().data.round(5)
-    assert len(drawn) >= 0.98 * len(places)  # rows that lie far out may be left out
-    for place, colour in zip(drawn, dots.get_facecolors(), strict=True):
+    uniform_like = dots.get_offsets().data.round(5)
+    assert len(uniform_like) >= 0.98 * len(places)  # rows that lie far out may be left out
+    for place, colour in zip(uniform_like, dots.get_facecolors(), strict=True):
         assert colour[:3] == pytest.approx(known[tuple(place)], abs=1e-6)
 
 

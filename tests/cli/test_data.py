@@ -10,7 +10,7 @@ import torch
 from dre.cli.columns import Chosen, features
 from dre.cli.data import labelled
 from dre.cli.wrong_use import WrongUseError
-from dre.data.rows import HostRows, is_rows, whole
+from dre.data.rows import HostRows, is_rows, read_all
 from dre.data.subsample import taken
 from dre.io.readers import Source
 
@@ -28,7 +28,7 @@ def test_a_column_of_labels_is_taken_out_of_rows_of_any_kind(monkeypatch, kind, 
     assert found.columns == names
     assert labels.tolist() == LABELS.tolist()
     assert labels.dtype.kind == "i"
-    dense = whole(found.rows) if is_rows(found.rows) else found.rows
+    dense = read_all(found.rows) if is_rows(found.rows) else found.rows
     np.testing.assert_array_equal(dense.toarray() if scipy.sparse.issparse(dense) else dense, X)
 
 

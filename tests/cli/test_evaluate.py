@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 from dre import DRE
 from dre.cli.scores import WORDS, table
-from dre.data.subsample import spread
+from dre.data.subsample import evenly_spaced_ids
 from dre.io.readers import open_source
 from dre.metrics import evaluate
 from dre.metrics.evaluation import MEASURES
@@ -82,7 +82,7 @@ def test_of_a_model_every_stage_is_scored(dre: Run, capsys: pytest.CaptureFixtur
 def test_some_rows_are_from_end_to_end_with_their_places_and_labels(
     dre: Run, capsys: pytest.CaptureFixture[str], is_model: bool
 ) -> None:
-    ids = spread(300, 100)
+    ids = evenly_spaced_ids(300, 100)
     assert (len(ids), ids[0], ids[-1]) == (100, 0, 299)
     assert np.ptp(np.diff(ids)) <= 1
     model = DRE(schedule="x: gaussian(5) -> kl * 3", random_state=0, device="cpu").fit(X)
@@ -113,7 +113,7 @@ def test_points_of_a_sample_say_which_rows_they_are(dre: Run, said: str, names: 
     assert dre("evaluate", said, "y.npy", "--sample", "50", "--per-point", "p.csv") == 0
     found = open_source("p.csv")
     assert found.names is not None
-    assert found.names.tolist() == [names.format(i) for i in spread(300, 50)]
+    assert found.names.tolist() == [names.format(i) for i in evenly_spaced_ids(300, 50)]
 
 
 @pytest.mark.usefixtures("data")

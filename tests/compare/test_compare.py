@@ -99,8 +99,8 @@ def test_the_map_before_the_recursion_comes_from_the_same_fit(quick):
     assert after["trustworthiness"] == stages[1]["scores"]["trustworthiness"]
     assert before["fit_seconds"] == stages[0]["seconds"] < after["fit_seconds"]
     assert before["transform_seconds"] is None
-    drawn = [axis.collections[0].get_offsets() for axis in found.picture().axes if axis.get_title().startswith("dre")]
-    for places, stage in zip(drawn, (0, 1), strict=True):
+    uniform_like = [axis.collections[0].get_offsets() for axis in found.picture().axes if axis.get_title().startswith("dre")]
+    for places, stage in zip(uniform_like, (0, 1), strict=True):
         assert {tuple(place) for place in np.float32(places)} == {tuple(p) for p in found.results["dre"].maps[f"test-{stage}"]}
 
 

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from dre import DRE, DivergedError
-from dre.data.rows import is_rows, whole
+from dre.data.rows import is_rows, read_all
 from dre.data.scaling import ScaledRows, Scaling
 from dre.data.validation import check_rows
 from dre.datasets.stream import Digits, InfiMNIST
 
 N = 90
 GRAPH = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
-IN_BATCH = "x: gaussian(5, over=batch) -> kl * 2; h1: fuzzy(5, over=batch) -> ce * 1"
+IN_BATCH = "x: gaussian(5, scope=batch) -> kl * 2; h1: fuzzy(5, scope=batch) -> ce * 1"
 SHAPES = [(7,), (12, 10), (10, 12, 3), (3, 12, 12)]
 
 
@@ -71,7 +71,7 @@ def test_a_stream_gives_the_bits_of_the_array(shape, schedule):
 
 
 @pytest.mark.parametrize("augment", ["none", "noise(0.3)", lambda x: x.flip(-1)], ids=["none", "behind", "before"])
-@pytest.mark.parametrize(("encoder", "shape"), [("mlp(16, front=5)", (7,)), ("filtered(16, front=12)", (8, 6))], ids=str)
+@pytest.mark.parametrize(("encoder", "shape"), [("mlp(16, front=5)", (7,)), ("patch-mlp(16, front=12)", (8, 6))], ids=str)
 def test_so_it_does_behind_a_computed_front(encoder, shape, augment, monkeypatch):
     monkeypatch.setattr("dre.encoder.pca_front.SAMPLE_ROWS", N // 2)
     monkeypatch.setattr("dre.encoder.pca_front.SAMPLE_PER_AXIS", 1)  # so that a sample is taken
@@ -84,7 +84,7 @@ def test_so_it_does_behind_a_computed_front(encoder, shape, augment, monkeypatch
     assert len(np.unique(streamed.embedding_, axis=0)) == N  # a front that was never computed would put all in one place
 
 
-@pytest.mark.parametrize("batches", ["fixed(40)", "redrawn(40)", "edges(16)", "seeds(4, 3)"])
+@pytest.mark.parametrize("batches", ["fixed(40)", "shuffled(40)", "edges(16)", "neighborhoods(4, 3)"])
 def test_so_it_does_for_every_way_of_drawing(batches):
     X = some()
     streamed, held = (cheap(training=(batches, None), augment="noise(0.3)").fit(rows) for rows in (Stream(X), X))
@@ -110,7 +110,7 @@ def test_ranges_of_a_stream_give_the_parts_of_its_map(fitted, monkeypatch):
     X = some(n=200)
     whole = fitted.transform(Stream(X))
     parts = [fitted.transform(Stream(X[a:b])) for a, b in ((0, 1), (1, 77), (77, 200))]
-    np.testing.assert_allclose(np.concatenate(parts), whole, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate(parts), read_all, atol=1e-5)
     monkeypatch.setattr("dre.encoder.forward.CHUNK_ROWS", 50)
     parts = [fitted.transform(Stream(X[a : a + 100])) for a in (0, 100)]  # whole chunks: to the bit
     np.testing.assert_array_equal(np.concatenate(parts), fitted.transform(Stream(X)))
@@ -202,12 +202,12 @@ def test_what_can_be_an_array_too_is_still_read_piece_by_piece(monkeypatch):
 def test_rows_are_read_whole_in_chunks(monkeypatch):
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 7 * 20)
     stream = Stream(some())
-    found = whole(stream)
+    found = read_all(stream)
     np.testing.assert_array_equal(found, some())
     assert found.dtype == np.float32
     assert stream.asked == [20, 20, 20, 20, 10]
     monkeypatch.setattr("dre.data.rows.available_bytes", lambda: None)  # where that can't be told
-    np.testing.assert_array_equal(whole(stream, np.float64), some())
+    np.testing.assert_array_equal(read_all(stream, np.float64), some())
 
 
 # What is wrong is said.

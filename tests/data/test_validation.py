@@ -23,7 +23,7 @@ from dre.batches import Fixed
 from dre.encoder.mlp import MLP
 from dre.loss import Loss
 from dre.model.archive import HEADER
-from dre.optimizer import Optimiser
+from dre.optimizer import Optimizer
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 
@@ -174,7 +174,7 @@ class GivesAPair(OwnModule):
         return x, x
 
 
-RECIPE = Recipe(Schedule.parse(SCHEDULE), MLP(16), Fixed(20), Optimiser())
+RECIPE = Recipe(Schedule.parse(SCHEDULE), MLP(16), Fixed(20), Optimizer())
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ RECIPE = Recipe(Schedule.parse(SCHEDULE), MLP(16), Fixed(20), Optimiser())
         ({"training": (2.5, None)}, "batches"),
         ({"training": ("fixd(20)", None)}, "unknown way of drawing batches 'fixd'.*edges.*fixed"),
         ({"training": (None, -1.0)}, "lr=-1.0: must be a positive number"),
-        ({"training": ("edges(8)", None), "schedule": "x: gaussian(5, over=batch) -> kl * 1"}, "use over=graph"),
+        ({"training": ("edges(8)", None), "schedule": "x: gaussian(5, scope=batch) -> kl * 1"}, "use scope=graph"),
         ({"umap": 15}, r"umap=\(n_neighbors, min_dist\)"),
         ({"umap": ("many", None)}, "n_neighbors='many': expected a whole number"),
         ({"training": (None, "fast")}, "learning rate='fast': expected a number"),
@@ -241,9 +241,9 @@ def test_numbers_of_numpy_are_numbers(X):
 
 @pytest.mark.parametrize("scope", ["graph", "batch"])
 def test_a_perplexity_too_large_for_the_rows_is_adapted_with_a_warning(scope):
-    schedule = f"x: gaussian(30, over={scope}) -> kl * 1"
+    schedule = f"x: gaussian(30, scope={scope}) -> kl * 1"
     with pytest.warns(UserWarning, match=r"perplexity 30 is too large for 20 rows; 6.333 is used.*smaller perplexity"):
-        model = cheap(schedule=schedule, training=("redrawn(500)", None)).fit(some_rows(20))
+        model = cheap(schedule=schedule, training=("shuffled(500)", None)).fit(some_rows(20))
     assert np.isfinite(model.embedding_).all()
 
 
@@ -440,7 +440,7 @@ def test_a_save_that_fails_leaves_the_file_that_was_there(step, problem, fitted,
 @pytest.mark.parametrize("wrong", [{"clip": -1.0}, {"clip": 0.0}, {"eps": -1.0}, {"lr": float("nan")}, {"lr": "a"}])
 def test_an_optimiser_that_would_climb_is_refused(wrong):
     with pytest.raises(ValueError, match="must be a positive number"):
-        Optimiser(**wrong)
+        Optimizer(**wrong)
 
 
 @pytest.mark.parametrize("observers", [[EarlyStop], [3], print])

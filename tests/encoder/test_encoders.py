@@ -14,15 +14,15 @@ from dre.data.rows import ArrayRows
 from dre.encoder import ENCODERS, Encoder
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
-from dre.encoder.model_b import Convolved, ModelB
+from dre.encoder.model_b import ConvBlock2d, ModelB
 from dre.encoder.network import ChannelsLast, Flat
-from dre.encoder.patch_mlp import Filtered
+from dre.encoder.patch_mlp import PatchMLP
 from dre.encoder.pca_front import Front
 from dre.encoder.strided import Strided
 
 VECTORS = [(1,), (7,), (50,)]
 IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]
-READS_ONLY_IMAGES = {"filtered", "model-b", "strided"}
+READS_ONLY_IMAGES = {"patch-mlp", "model-b", "strided"}
 NAMES = [*sorted(ENCODERS.members()), "mlp(32, front=5)"]
 CASES = [(name, shape) for name in NAMES for shape in IMAGES + ([] if name in READS_ONLY_IMAGES else VECTORS)]
 
@@ -36,8 +36,8 @@ def built(text: str, shape: tuple[int, ...], n_components: int = 2) -> nn.Module
     network = ENCODERS.parse(text).build(shape, n_components)
     generator = torch.Generator().manual_seed(0)
     for front in layers(network, Front):
-        front.settle(ArrayRows(torch.randn(60, *shape, generator=generator), torch.device("cpu")), generator)
-        assert front.is_settled
+        front.fit(ArrayRows(torch.randn(60, *shape, generator=generator), torch.device("cpu")), generator)
+        assert front.is_fitted
     return network
 
 
@@ -132,7 +132,7 @@ def test_an_encoder_of_images_refuses_vectors_and_names_others(name):
     [
         *("mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "mlp(16, front=0)"),
         *("model-a(width=0)", "model-a(depth=0)", "model-b(filters=0/)", "strided(filters=8/0)"),
-        *("filtered(0)", "filtered(depth=0)", "filtered(filters=0)", "filtered(front=0)"),
+        *("patch-mlp(0)", "patch-mlp(depth=0)", "patch-mlp(filters=0)", "patch-mlp(front=0)"),
     ],
 )
 def test_a_network_without_layers_is_refused_when_it_is_planned(text):
@@ -149,10 +149,10 @@ def test_a_network_without_layers_is_refused_when_it_is_planned(text):
         (ModelA, {"width": math.inf}),
         (ModelB, {"filters": ()}),
         (Strided, {"filters": (8, math.nan)}),
-        (Filtered, {"filters": math.nan}),
-        (Filtered, {"pixels": -0.5}),
-        (Filtered, {"pixels": math.nan}),
-        (Filtered, {"pixels": math.inf}),
+        (PatchMLP, {"filters": math.nan}),
+        (PatchMLP, {"pixels": -0.5}),
+        (PatchMLP, {"pixels": math.nan}),
+        (PatchMLP, {"pixels": math.inf}),
     ],
 )
 def test_numbers_that_no_network_has_are_refused_by_name(plan, wrong):
@@ -161,7 +161,7 @@ def test_numbers_that_no_network_has_are_refused_by_name(plan, wrong):
 
 
 def test_pixels_may_be_left_out():
-    assert Filtered(pixels=0).build((1, 6, 5), 2)(torch.randn(4, 1, 6, 5)).shape == (4, 2)
+    assert PatchMLP(pixels=0).build((1, 6, 5), 2)(torch.randn(4, 1, 6, 5)).shape == (4, 2)
 
 
 def test_an_encoder_of_the_users_own_says_itself_what_its_fields_may_be(monkeypatch):
@@ -204,8 +204,8 @@ def test_model_b_has_two_convolutions_of_16_filters_and_two_of_32_each_pair_pool
         (16, 32, (3, 3)),
         (32, 32, (3, 3)),
     ]
-    blocks = layers(features, Convolved)
-    assert [type(module) for module in features.children()] == [ChannelsLast, *[Convolved] * 4, Flat]
+    blocks = layers(features, ConvBlock2d)
+    assert [type(module) for module in features.children()] == [ChannelsLast, *[ConvBlock2d] * 4, Flat]
     assert [isinstance(block.pool, nn.MaxPool2d) for block in blocks] == [False, True, False, True]
     assert not layers(features, nn.BatchNorm2d)
     assert len(layers(ModelB(norm=True).build((1, 28, 28), 2).features, nn.BatchNorm2d)) == 4

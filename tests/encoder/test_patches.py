@@ -17,7 +17,7 @@ IMAGES = torch.from_numpy(load_digits().images).float()[:200, None] / 5 - 1
 
 def settled(count: int = 6, images: torch.Tensor = IMAGES) -> Patches:
     patches = Patches(images.shape[1], count, side=3, part=4)
-    patches.settle(images)
+    patches.fit(images)
     return patches
 
 
@@ -59,7 +59,7 @@ def test_pieces_give_what_the_whole_gives(monkeypatch) -> None:
 @pytest.mark.parametrize("pixels", [0.0, 1.0])
 def test_what_lies_along_axes_is_what_a_product_with_them_gives(pixels: float) -> None:
     patches = Patches(1, 6, side=3, pixels=pixels)
-    patches.settle(IMAGES)
+    patches.fit(IMAGES)
     described = patches(IMAGES)
     axes = torch.randn(5, described.shape[1])
     torch.testing.assert_close(patches.along(IMAGES, axes), described @ axes.T, rtol=1e-4, atol=1e-4)

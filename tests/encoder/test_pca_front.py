@@ -31,7 +31,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 @pytest.mark.parametrize("components", [1, 5, 20])
 def test_it_holds_as_much_of_the_variance_as_principal_components_can(components: int) -> None:
     front = Front((64,), components)
-    front.settle(rows(DIGITS), seeded())
+    front.fit(rows(DIGITS), seeded())
     x = rows(DIGITS).read(0, len(DIGITS))
     ours = front(x).var(0).sum() / front.axes[0].square().sum() / x.var(0).sum()
     assert ours.item() == pytest.approx(PCA(components).fit(DIGITS).explained_variance_ratio_.sum(), rel=1e-3)
@@ -39,7 +39,7 @@ def test_it_holds_as_much_of_the_variance_as_principal_components_can(components
 
 def test_its_axes_are_those_of_scikit_learn_up_to_their_sign_and_one_length() -> None:
     front = Front((64,), 5)
-    front.settle(rows(DIGITS), seeded())
+    front.fit(rows(DIGITS), seeded())
     lengths = front.axes.norm(dim=1)
     torch.testing.assert_close(lengths, lengths[:1].expand(5), rtol=1e-4, atol=0)
     axes = (front.axes / lengths[:, None]).numpy()
@@ -48,7 +48,7 @@ def test_its_axes_are_those_of_scikit_learn_up_to_their_sign_and_one_length() ->
 
 def test_what_it_gives_is_centred_with_a_standard_deviation_of_one() -> None:
     front = Front((64,), 10)
-    front.settle(ArrayRows(torch.from_numpy(DIGITS).float() + 3, CPU), seeded())
+    front.fit(ArrayRows(torch.from_numpy(DIGITS).float() + 3, CPU), seeded())
     y = front(torch.from_numpy(DIGITS).float() + 3)
     assert y.mean(0).abs().max() < 1e-4
     assert y.square().mean().sqrt().item() == pytest.approx(1, abs=1e-3)
@@ -57,7 +57,7 @@ def test_what_it_gives_is_centred_with_a_standard_deviation_of_one() -> None:
 def test_rows_with_fewer_values_keep_the_proportions_of_their_distances() -> None:
     X = DIGITS[:200, 20:27]
     front = Front((7,), 50)
-    front.settle(rows(X), seeded())
+    front.fit(rows(X), seeded())
     x = rows(X).read(0, 200)
     assert front(x).shape == (200, 7)
     ours, theirs = (torch.pdist(each) for each in (front(x), x))
@@ -67,7 +67,7 @@ def test_rows_with_fewer_values_keep_the_proportions_of_their_distances() -> Non
 def test_axes_beyond_the_directions_that_the_rows_have_are_zero_and_new_rows_show_nothing_along_them() -> None:
     flat = torch.randn(500, 3, generator=seeded()) @ torch.randn(3, 64, generator=seeded(1))  # all in three directions
     front = Front((64,), 10)
-    front.settle(ArrayRows(flat, CPU), seeded())
+    front.fit(ArrayRows(flat, CPU), seeded())
     assert front.axes[:3].any(1).all()
     assert not front.axes[3:].any()
     new = front(torch.randn(20, 64, generator=seeded(2)))
@@ -78,7 +78,7 @@ def test_axes_beyond_the_directions_that_the_rows_have_are_zero_and_new_rows_sho
 @pytest.mark.parametrize(("values", "components"), [(64, 10), (300, 200)])
 def test_fewer_rows_than_components_give_as_many_axes_as_they_have_directions(values: int, components: int) -> None:
     front = Front((values,), components)
-    front.settle(ArrayRows(torch.randn(6, values, generator=seeded()), CPU), seeded())
+    front.fit(ArrayRows(torch.randn(6, values, generator=seeded()), CPU), seeded())
     assert int(front.axes.any(1).sum()) == 5  # the mean is taken from six
 
 
@@ -86,7 +86,7 @@ def test_a_direction_that_dwarfs_the_others_does_not_make_them_faint() -> None:
     x = torch.randn(800, 12, generator=seeded())
     x[:, 4] = torch.where(torch.rand(800, generator=seeded(1)) < 0.02, -99_999.0, 0.0)  # what some write for a missing value
     front = Front((12,), 12)
-    front.settle(ArrayRows(x, CPU), seeded())
+    front.fit(ArrayRows(x, CPU), seeded())
     assert front.axes.any(1).all()
 
 
@@ -94,18 +94,18 @@ def test_a_direction_that_dwarfs_the_others_does_not_make_them_faint() -> None:
 def test_however_wide_rows_are_the_sample_has_a_few_for_each_component(components: int, monkeypatch) -> None:
     class Counted(ArrayRows):
         def take(self, ids: torch.Tensor) -> torch.Tensor:
-            taken.append(len(ids))
+            to_array.append(len(ids))
             return super().take(ids)
 
-    taken: list[int] = []
+    to_array: list[int] = []
     monkeypatch.setattr("dre.encoder.pca_front.SAMPLE_VALUES", 64 * 30)
-    Front((64,), components).settle(Counted(torch.from_numpy(DIGITS).float(), CPU), seeded())
-    assert taken == [max(30, 4 * components)]
+    Front((64,), components).fit(Counted(torch.from_numpy(DIGITS).float(), CPU), seeded())
+    assert to_array == [max(30, 4 * components)]
 
 
 def test_rows_that_are_all_alike_do_no_harm() -> None:
     front = Front((6,), 3)
-    front.settle(ArrayRows(torch.zeros(10, 6), CPU), seeded())
+    front.fit(ArrayRows(torch.zeros(10, 6), CPU), seeded())
     assert front.axes.isfinite().all()
 
 

@@ -132,9 +132,9 @@ def test_negatives_is_the_ratio_of_repulsive_to_attractive_terms_whatever_the_nu
 def test_two_strangers_are_pushed_apart_and_two_full_members_drawn_together() -> None:
     y = torch.tensor([[0.0, 0.0], [1.0, 0.0]], dtype=torch.double, requires_grad=True)
     member = Pairs(None, torch.tensor([[0.0, 1.0], [0.0, 0.0]], dtype=torch.double))
-    apart, together = -gradient(CE(), y, strangers(2)), -gradient(CE(), y, member)
+    apart, assemble = -gradient(CE(), y, strangers(2)), -gradient(CE(), y, member)
     assert apart[1, 0] > 0 > apart[0, 0]
-    assert together[1, 0] < 0 < together[0, 0]
+    assert assemble[1, 0] < 0 < assemble[0, 0]
 
 
 @pytest.mark.parametrize("n", [10, 40, 160])

@@ -257,7 +257,7 @@ def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, bl
 def test_a_bar_is_shown_where_someone_watches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     X, Y, _ = CASES["normal"]
     monkeypatch.setattr(dre.metrics.bar, "SECONDS_BEFORE_A_BAR", 0)
-    monkeypatch.setattr(dre.metrics.bar, "someone_watches", lambda: True)
+    monkeypatch.setattr(dre.metrics.bar, "is_interactive", lambda: True)
     evaluate(X, Y)
     written = capsys.readouterr()
     assert "evaluate" in written.err
@@ -271,7 +271,7 @@ def test_no_bar_is_shown_where_nobody_watches_or_it_is_quick(
 ) -> None:
     X, Y, labels = CASES["normal"]
     monkeypatch.setattr(dre.metrics.bar, "SECONDS_BEFORE_A_BAR", seconds)
-    monkeypatch.setattr(dre.metrics.bar, "someone_watches", lambda: watched)
+    monkeypatch.setattr(dre.metrics.bar, "is_interactive", lambda: watched)
     evaluate(X, Y, labels)
     written = capsys.readouterr()
     assert written.err == ""

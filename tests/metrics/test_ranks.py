@@ -13,7 +13,7 @@ from torch import Tensor
 import dre.metrics.ranks
 import dre.neighbors.distances
 from dre.metrics.ranks import Ranks, count
-from dre.neighbors.distances import Distances, both_ways
+from dre.neighbors.distances import Distances, with_transpose
 
 
 def targets(n: int, k: int) -> Tensor:
@@ -26,7 +26,7 @@ def ranked(rows: Tensor, others: Tensor, dtype: torch.dtype | None) -> Tensor:
     distances = Distances(rows, dtype)
     ranks = Ranks(distances, others)
     for some, those in distances.half():
-        both_ways(ranks.take, some, those, distances.block(some, those))
+        with_transpose(ranks.take, some, those, distances.block(some, those))
     return ranks.ranks
 
 

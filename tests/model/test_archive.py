@@ -19,24 +19,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from dre import (
-    CE,
-    DRE,
-    KL,
-    MLP,
-    DeepTSNE,
-    DeepUMAP,
-    Fixed,
-    Gaussian,
-    ModelB,
-    ModelFileError,
-    Noise,
-    Optimiser,
-    Recipe,
-    Schedule,
-    Stage,
-)
+from dre import CE, DRE, KL, MLP, DeepTSNE, DeepUMAP, Gaussian, ModelB, ModelFileError, Optimizer, Recipe, Schedule, Stage
 from dre.affinity.target import Pairs
+from dre.augment import Noise
+from dre.batches import Fixed
 from dre.loss import LOSSES, Loss
 from dre.model.archive import HEADER
 
@@ -215,7 +201,7 @@ def test_a_file_with_everything_in_every_stage_is_read_too(X, tmp_path, monkeypa
 def test_the_file_does_not_grow_with_the_data(tmp_path):
     sizes = []
     for n in (40, 400):
-        cheap(training=("redrawn(500)", None)).fit(np.random.default_rng(0).normal(size=(n, 6))).save(tmp_path / "model")
+        cheap(training=("shuffled(500)", None)).fit(np.random.default_rng(0).normal(size=(n, 6))).save(tmp_path / "model")
         sizes.append(sum(entry["data_offsets"][1] - entry["data_offsets"][0] for entry in tensors(tmp_path / "model")))
     assert sizes[0] == sizes[1]
 
@@ -340,7 +326,7 @@ def test_load_gives_the_class_that_was_saved(X, tmp_path):
         {"augment": Noise(0.25)},
         {"augment": "noise(0.25)"},
         {
-            "recipe": Recipe(Schedule.parse(SCHEDULE), MLP(8), Fixed(20), Optimiser(1e-2, clip=1.0)),
+            "recipe": Recipe(Schedule.parse(SCHEDULE), MLP(8), Fixed(20), Optimizer(1e-2, clip=1.0)),
             "schedule": None,
             "encoder": None,
         },
@@ -361,7 +347,7 @@ def test_parameters_survive(parameters, X, tmp_path):
 
 
 def test_a_recipe_with_a_module_of_your_own_survives(X, tmp_path):
-    recipe = Recipe(Schedule.parse(OWN_SCHEDULE), OwnModule(), Fixed(20), Optimiser())
+    recipe = Recipe(Schedule.parse(OWN_SCHEDULE), OwnModule(), Fixed(20), Optimizer())
     model = DRE(recipe, device="cpu", random_state=0).fit(X)
     model.save(tmp_path / "model")
     loaded = DRE.load(tmp_path / "model", encoder=OwnModule(), device="cpu")

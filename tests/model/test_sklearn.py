@@ -20,7 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from dre import DRE, KL, DeepTSNE, DeepUMAP, Fixed, Gaussian, Noise, Schedule, Stage
+from dre import DRE, KL, DeepTSNE, DeepUMAP, Gaussian, Schedule, Stage
+from dre.augment import Noise
+from dre.batches import Fixed
 from dre.plan.recipes import RECIPES
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 import dre.neighbors.distances
-from dre.neighbors.distances import Distances, both_ways, pairwise_distances
+from dre.neighbors.distances import Distances, pairwise_distances, with_transpose
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -97,9 +97,9 @@ def test_direct_distances_are_those_of_the_differences(monkeypatch: pytest.Monke
 def test_stretches_are_of_one_size_and_cover_all_rows_once(n: int, limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": limit})
-        stretches = Distances(torch.zeros(n, 1)).stretches()
-    sizes = [part.stop - part.start for part in stretches]
-    assert [i for part in stretches for i in range(part.start, part.stop)] == list(range(n))
+        tiles = Distances(torch.zeros(n, 1)).tiles()
+    sizes = [part.stop - part.start for part in tiles]
+    assert [i for part in tiles for i in range(part.start, part.stop)] == list(range(n))
     assert len(set(sizes[:-1])) <= 1
     assert all(size % 8 == 0 for size in sizes[:-1])
     assert 1 <= sizes[-1] <= max(sizes) < limit + 8
@@ -119,7 +119,7 @@ def test_blocks_and_their_transposes_show_every_pair_once(n: int, limit: int) ->
         patch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": limit})
         distances = Distances(rows, torch.double)
         for some, others in distances.half():
-            both_ways(take, some, others, distances.block(some, others))
+            with_transpose(take, some, others, distances.block(some, others))
     assert (seen == 1).all()
     assert torch.allclose(values.fill_diagonal_(0), truth(rows), atol=1e-12)
 
@@ -155,7 +155,7 @@ def test_rows_are_left_as_they_were() -> None:
 
 def test_asking_for_a_block_twice_gives_the_same() -> None:
     distances = Distances(DATA["normal"])
-    some = distances.stretches()[0]
+    some = distances.tiles()[0]
     assert torch.equal(distances.block(some, some), distances.block(some, some))
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 import dre.neighbors.distances
 import dre.neighbors.exact
 from dre.neighbors.distances import Distances
-from dre.neighbors.exact import NearestSoFar, in_order, nearest_rows, nearest_to
+from dre.neighbors.exact import KNearest, in_order, nearest_rows, nearest_to
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -115,8 +115,8 @@ def test_blocks_may_come_in_any_order(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": 24})
         distances = Distances(DATA["grid of 8 dimensions"])
-        gathered = NearestSoFar(distances, 6)
-        blocks = [(some, others) for some in distances.stretches() for others in distances.stretches()]
+        gathered = KNearest(distances, 6)
+        blocks = [(some, others) for some in distances.tiles() for others in distances.tiles()]
         for at in torch.randperm(len(blocks), generator=seeded(seed)).tolist():
             gathered.take(*blocks[at], distances.block(*blocks[at]))
         found = gathered.nearest()

@@ -27,8 +27,8 @@ def X() -> np.ndarray:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if stderr were a terminal."""
-    monkeypatch.setattr("dre.observe.progress.someone_watches", lambda: True)
-    monkeypatch.setattr("dre.model.estimator.someone_watches", lambda: True)
+    monkeypatch.setattr("dre.observe.progress.is_interactive", lambda: True)
+    monkeypatch.setattr("dre.model.estimator.is_interactive", lambda: True)
 
 
 def slowly(event: object) -> None:
@@ -91,7 +91,7 @@ def test_verbose_says_what_was_chosen(X, capfd):
     assert f"loss {model.history_[-1]['loss']:.4g}" in err
 
 
-@pytest.mark.parametrize(("n", "chosen", "met"), [(40, r"redrawn\(4\)", "1.5"), (400, r"edges\(2\)", "0.15")])
+@pytest.mark.parametrize(("n", "chosen", "met"), [(40, r"shuffled\(4\)", "1.5"), (400, r"edges\(2\)", "0.15")])
 def test_verbose_says_how_batches_are_drawn_and_why(n, chosen, met, capfd):
     X = np.random.default_rng(0).normal(size=(n, 6))
     cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1", training=("auto(4)", None)).fit(X)
@@ -99,5 +99,5 @@ def test_verbose_says_how_batches_are_drawn_and_why(n, chosen, met, capfd):
 
 
 def test_verbose_says_that_a_target_is_inside_the_batch(X, capfd):
-    cheap(verbose=True, schedule="x: gaussian(5, over=batch) -> kl * 1", training=("fixed(20)", None)).fit(X)
+    cheap(verbose=True, schedule="x: gaussian(5, scope=batch) -> kl * 1", training=("fixed(20)", None)).fit(X)
     assert "target inside each batch, batches fixed(20)" in capfd.readouterr().err

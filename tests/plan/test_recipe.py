@@ -9,37 +9,19 @@ from dataclasses import replace
 import pytest
 from torch import nn
 
-from dre import (
-    CE,
-    KL,
-    MLP,
-    Auto,
-    DeepTSNE,
-    DeepUMAP,
-    Edges,
-    Fixed,
-    Fuzzy,
-    Gaussian,
-    ModelA,
-    ModelB,
-    Noise,
-    Optimiser,
-    Recipe,
-    Redrawn,
-    Schedule,
-    Seeds,
-    Stage,
-)
+from dre import CE, KL, MLP, DeepTSNE, DeepUMAP, Fuzzy, Gaussian, ModelA, ModelB, Optimizer, Recipe, Schedule, Stage
+from dre.augment import Noise
+from dre.batches import Auto, Edges, Fixed, Neighborhoods, Shuffled
 from dre.encoder import Encoder
-from dre.encoder.patch_mlp import Filtered
+from dre.encoder.patch_mlp import PatchMLP
 from dre.loss import Sum
-from dre.plan.overrides import Overrides, resolve
-from dre.plan.recipe import Facts
+from dre.plan.overrides import Overrides, apply_overrides
+from dre.plan.recipe import DataSpec
 from dre.plan.recipes import RECIPES
 
-VECTORS, IMAGES = Facts(60_000, (50,), "cpu"), Facts(60_000, (1, 28, 28), "cpu")
+VECTORS, IMAGES = DataSpec(60_000, (50,), "cpu"), DataSpec(60_000, (1, 28, 28), "cpu")
 FACTS = [
-    Facts(n, shape, device)
+    DataSpec(n, shape, device)
     for n, shape, device in itertools.product((2, 1797, 60_000, 10_000_000), ((50,), (1, 28, 28), (3, 32, 32)), ("cpu", "cuda"))
 ]
 NOTHING = Overrides()
@@ -60,7 +42,7 @@ def test_the_names_are_those_of_the_documentation():
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("facts", FACTS, ids=str)
 def test_every_recipe_can_be_made_for_any_data_and_device(name, facts):
-    recipe = resolve(name, facts, NOTHING)
+    recipe = apply_overrides(name, facts, NOTHING)
     assert isinstance(recipe.encoder, Encoder)
     assert recipe.schedule[0].source == ("x" if "-" in name or name == "paper" else recipe.encoder.first_source)
     assert Schedule.parse(str(recipe.schedule)) == recipe.schedule
@@ -71,9 +53,9 @@ def test_every_recipe_can_be_made_for_any_data_and_device(name, facts):
 
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("recursions", [0, 1, 2, 3, 5])
-@pytest.mark.parametrize("facts", [VECTORS, IMAGES, Facts(500, (9,), "cuda")], ids=str)
+@pytest.mark.parametrize("facts", [VECTORS, IMAGES, DataSpec(500, (9,), "cuda")], ids=str)
 def test_any_number_of_recursions_can_be_asked_of_any_recipe(name, recursions, facts):
-    recipe = resolve(name, facts, Overrides(recursions=recursions))
+    recipe = apply_overrides(name, facts, Overrides(recursions=recursions))
     known = {"x", *dict(recipe.encoder.build(facts.shape, 2).named_modules())}
     first = recipe.schedule[0]
     recursive = [s for s in recipe.schedule.stages[1:] if s.affinity == first.affinity]  # not the paper's UMAP stage
@@ -87,70 +69,70 @@ def test_any_number_of_recursions_can_be_asked_of_any_recipe(name, recursions, f
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("n", [100, 60_000, 10_000_000])
 def test_the_paper_is_as_published_on_every_device_and_at_every_size(n, device):
-    assert resolve("paper", Facts(n, (1, 28, 28), device), NOTHING) == Recipe(
+    assert apply_overrides("paper", DataSpec(n, (1, 28, 28), device), NOTHING) == Recipe(
         Schedule.parse(
             """
-            x:  gaussian(30, over=batch) -> kl * 100
-            h1: gaussian(30, over=batch) -> kl * 50
-            h2: gaussian(30, over=batch) -> kl * 50
-            h3: gaussian(30, over=batch) -> kl * 50
-            h3: fuzzy(15, over=batch) -> ce(min_dist=0.001) * 100 @ 1e-4
+            x:  gaussian(30, scope=batch) -> kl * 100
+            h1: gaussian(30, scope=batch) -> kl * 50
+            h2: gaussian(30, scope=batch) -> kl * 50
+            h3: gaussian(30, scope=batch) -> kl * 50
+            h3: fuzzy(15, scope=batch) -> ce(min_dist=0.001) * 100 @ 1e-4
             """
         ),
         ModelB(filters=(16, 32), norm=False),
         Fixed(2500),
-        Optimiser(1e-3, eps=1e-7, policy="constant", clip=None),
+        Optimizer(1e-3, eps=1e-7, policy="constant", clip=None),
         augment=None,
         precision="auto",  # the only thing that may differ from what was published
     )
 
 
 def test_the_paper_uses_the_exact_losses_and_the_degree_of_freedom_of_t_sne():
-    losses = [stage.loss for stage in resolve("paper", IMAGES, NOTHING).schedule]
+    losses = [stage.loss for stage in apply_overrides("paper", IMAGES, NOTHING).schedule]
     assert losses == [KL(alpha=1.0)] * 4 + [CE(min_dist=0.001, spread=1.0, negatives=None)]
 
 
 def test_the_paper_reads_vectors_with_model_a():
-    vectors, images = (resolve("paper", facts, NOTHING) for facts in (VECTORS, IMAGES))
+    vectors, images = (apply_overrides("paper", facts, NOTHING) for facts in (VECTORS, IMAGES))
     assert vectors.encoder == ModelA(width=500, depth=5, norm=False)
     assert vectors.schedule == images.schedule
-    assert (vectors.batches, vectors.optimiser) == (images.batches, images.optimiser)
+    assert (vectors.batches, vectors.optimizer) == (images.batches, images.optimizer)
 
 
 @pytest.mark.parametrize("facts", [VECTORS, IMAGES], ids=str)
 def test_paper_tsne_is_the_paper_without_its_umap_stage(facts):
-    whole, tsne = resolve("paper", facts, NOTHING), resolve("paper-tsne", facts, NOTHING)
+    whole, tsne = apply_overrides("paper", facts, NOTHING), apply_overrides("paper-tsne", facts, NOTHING)
     assert tsne.schedule.stages == whole.schedule.stages[:-1]
     assert not any(isinstance(stage.affinity, Fuzzy) or isinstance(stage.loss, CE) for stage in tsne.schedule)
-    assert (tsne.encoder, tsne.batches, tsne.optimiser) == (whole.encoder, whole.batches, whole.optimiser)
+    assert (tsne.encoder, tsne.batches, tsne.optimizer) == (whole.encoder, whole.batches, whole.optimizer)
 
 
 def test_paper_umap_is_the_recursive_umap_loss_alone():
-    recipe = resolve("paper-umap", IMAGES, NOTHING)
+    recipe = apply_overrides("paper-umap", IMAGES, NOTHING)
     assert sources(recipe) == ["x", "h1", "h2", "h3"]
-    assert all(stage.affinity == Fuzzy(15, over="batch") and stage.loss == CE(min_dist=0.001) for stage in recipe.schedule)
+    assert all(stage.affinity == Fuzzy(15, scope="batch") and stage.loss == CE(min_dist=0.001) for stage in recipe.schedule)
     assert [stage.epochs for stage in recipe.schedule] == [100, 50, 50, 50]
 
 
 def test_the_umap_stage_of_the_paper_reads_the_last_source_of_the_recursions():
-    assert sources(resolve("paper", IMAGES, Overrides(recursions=1))) == ["x", "h1", "h1"]
-    assert sources(resolve("paper", IMAGES, Overrides(recursions=0))) == ["x", "x"]
+    assert sources(apply_overrides("paper", IMAGES, Overrides(recursions=1))) == ["x", "h1", "h1"]
+    assert sources(apply_overrides("paper", IMAGES, Overrides(recursions=0))) == ["x", "x"]
 
 
 # Ours.
 
 
 @pytest.mark.parametrize("name", ["auto", "fast"])
-@pytest.mark.parametrize("facts", [Facts(n, (50,), device) for n in (500, 60_000) for device in ("cpu", "cuda")], ids=str)
+@pytest.mark.parametrize("facts", [DataSpec(n, (50,), device) for n in (500, 60_000) for device in ("cpu", "cuda")], ids=str)
 def test_ours_recurses_over_the_graph_of_all_rows(name, facts):
-    recipe = resolve(name, facts, NOTHING)
+    recipe = apply_overrides(name, facts, NOTHING)
     assert len(recipe.schedule) > 1
-    assert all(stage.affinity.over == "graph" for stage in recipe.schedule)
+    assert all(stage.affinity.scope == "graph" for stage in recipe.schedule)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_smaller_data_get_more_epochs_and_more_noise(device):
-    recipes = [resolve("auto", Facts(n, (64,), device), NOTHING) for n in (500, 5_000, 15_000)]
+    recipes = [apply_overrides("auto", DataSpec(n, (64,), device), NOTHING) for n in (500, 5_000, 15_000)]
     epochs = [recipe.schedule[0].epochs for recipe in recipes]
     noise = [recipe.augment.sigma if recipe.augment else 0.0 for recipe in recipes]
     for numbers in (epochs, noise):
@@ -161,33 +143,33 @@ def test_smaller_data_get_more_epochs_and_more_noise(device):
 @pytest.mark.parametrize("facts", FACTS, ids=str)
 def test_fast_takes_fewer_epochs_than_auto_and_no_more_graphs(facts):
     def work(name: str) -> int:
-        return sum(stage.epochs for stage in resolve(name, facts, NOTHING).schedule)
+        return sum(stage.epochs for stage in apply_overrides(name, facts, NOTHING).schedule)
 
     assert work("fast") < work("auto") or work("auto") == 1
-    assert len(resolve("fast", facts, NOTHING).schedule) <= len(resolve("auto", facts, NOTHING).schedule)
+    assert len(apply_overrides("fast", facts, NOTHING).schedule) <= len(apply_overrides("auto", facts, NOTHING).schedule)
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=str)
 def test_a_schedule_inside_the_batch_goes_with_the_batches_of_every_recipe(facts):
-    schedule = Schedule.parse("x: gaussian(30, over=batch) -> kl * 2")
-    assert not resolve("auto", facts, Overrides(schedule=schedule)).batches.along_graph
-    assert resolve("auto", facts, Overrides(schedule=schedule, batches=300)).batches.resized(300) == Auto(300)
+    schedule = Schedule.parse("x: gaussian(30, scope=batch) -> kl * 2")
+    assert not apply_overrides("auto", facts, Overrides(schedule=schedule)).batches.along_graph
+    assert apply_overrides("auto", facts, Overrides(schedule=schedule, batches=300)).batches.resized(300) == Auto(300)
 
 
 @pytest.mark.parametrize(("name", "affinity", "loss"), [("deep-tsne", Gaussian, KL), ("deep-umap", Fuzzy, CE)])
 def test_the_deep_recipes_have_no_recursion(name, affinity, loss):
-    (stage,) = resolve(name, VECTORS, NOTHING).schedule
+    (stage,) = apply_overrides(name, VECTORS, NOTHING).schedule
     assert stage.source == "x"
     assert isinstance(stage.affinity, affinity)
     assert isinstance(stage.loss, loss)
 
 
 def test_the_classes_without_recursion_run_the_deep_recipes_with_their_own_parameters():
-    recipe, said = DeepTSNE(perplexity=12)._said()
-    (stage,) = resolve(recipe, VECTORS, said).schedule
+    recipe, said = DeepTSNE(perplexity=12)._overrides()
+    (stage,) = apply_overrides(recipe, VECTORS, said).schedule
     assert stage.affinity == Gaussian(12)
-    recipe, said = DeepUMAP(n_neighbors=9, min_dist=0.3)._said()
-    (stage,) = resolve(recipe, VECTORS, said).schedule
+    recipe, said = DeepUMAP(n_neighbors=9, min_dist=0.3)._overrides()
+    (stage,) = apply_overrides(recipe, VECTORS, said).schedule
     assert stage.affinity == Fuzzy(9)
     assert stage.loss.min_dist == 0.3
 
@@ -197,86 +179,86 @@ def test_the_classes_without_recursion_run_the_deep_recipes_with_their_own_param
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_what_is_not_said_is_left(name):
-    assert resolve(name, VECTORS, NOTHING) == RECIPES[name](VECTORS, None)
-    own = Recipe(SCHEDULE, MLP(8), Fixed(20), Optimiser())
-    assert resolve(own, VECTORS, NOTHING) == own
+    assert apply_overrides(name, VECTORS, NOTHING) == RECIPES[name](VECTORS, None)
+    own = Recipe(SCHEDULE, MLP(8), Fixed(20), Optimizer())
+    assert apply_overrides(own, VECTORS, NOTHING) == own
 
 
 @pytest.mark.parametrize("name", ["paper", "auto"])
 def test_a_perplexity_is_that_of_every_gaussian_affinity_and_of_no_other(name):
-    before, after = resolve(name, VECTORS, NOTHING), resolve(name, VECTORS, Overrides(perplexity=7))
+    before, after = apply_overrides(name, VECTORS, NOTHING), apply_overrides(name, VECTORS, Overrides(perplexity=7))
     for old, new in zip(before.schedule, after.schedule, strict=True):
         if isinstance(old.affinity, Gaussian):
-            assert new.affinity == Gaussian(7, over=old.affinity.over)
+            assert new.affinity == Gaussian(7, scope=old.affinity.scope)
         else:
             assert new == old
 
 
 def test_neighbours_and_min_dist_are_those_of_every_fuzzy_affinity_and_cross_entropy():
-    recipe = resolve("paper", VECTORS, Overrides(n_neighbors=20, min_dist=0.5))
-    assert recipe.schedule[-1] == Stage("h3", Fuzzy(20, over="batch"), CE(min_dist=0.5), 100, lr=1e-4)
-    assert recipe.schedule.stages[:-1] == resolve("paper", VECTORS, NOTHING).schedule.stages[:-1]
+    recipe = apply_overrides("paper", VECTORS, Overrides(n_neighbors=20, min_dist=0.5))
+    assert recipe.schedule[-1] == Stage("h3", Fuzzy(20, scope="batch"), CE(min_dist=0.5), 100, lr=1e-4)
+    assert recipe.schedule.stages[:-1] == apply_overrides("paper", VECTORS, NOTHING).schedule.stages[:-1]
 
 
 def test_min_dist_reaches_into_a_sum_of_losses():
-    loss = resolve("auto", VECTORS, Overrides(schedule=SCHEDULE, min_dist=0.4)).schedule[1].loss
+    loss = apply_overrides("auto", VECTORS, Overrides(schedule=SCHEDULE, min_dist=0.4)).schedule[1].loss
     assert loss == Sum(((1.0, CE(min_dist=0.4)), (0.5, KL())))
 
 
 def test_a_schedule_takes_the_place_of_the_recipes_and_the_rest_stays():
-    before, after = resolve("paper", VECTORS, NOTHING), resolve("paper", VECTORS, Overrides(schedule=SCHEDULE))
+    before, after = apply_overrides("paper", VECTORS, NOTHING), apply_overrides("paper", VECTORS, Overrides(schedule=SCHEDULE))
     assert after.schedule == SCHEDULE
-    assert (after.encoder, after.batches, after.optimiser) == (before.encoder, before.batches, before.optimiser)
+    assert (after.encoder, after.batches, after.optimizer) == (before.encoder, before.batches, before.optimizer)
 
 
 def test_a_schedule_is_adjusted_by_the_perplexity_that_stands_beside_it():
-    after = resolve("auto", VECTORS, Overrides(schedule=SCHEDULE, perplexity=9, n_neighbors=4))
+    after = apply_overrides("auto", VECTORS, Overrides(schedule=SCHEDULE, perplexity=9, n_neighbors=4))
     assert [stage.affinity for stage in after.schedule] == [Gaussian(9), Fuzzy(4)]
 
 
 def test_a_batch_size_keeps_the_recipes_way_of_drawing():
-    assert resolve("paper", VECTORS, Overrides(batches=100)).batches == Fixed(100)
-    auto = resolve("auto", VECTORS, Overrides(batches=100)).batches
-    assert type(auto) is type(resolve("auto", VECTORS, NOTHING).batches)
+    assert apply_overrides("paper", VECTORS, Overrides(batches=100)).batches == Fixed(100)
+    auto = apply_overrides("auto", VECTORS, Overrides(batches=100)).batches
+    assert type(auto) is type(apply_overrides("auto", VECTORS, NOTHING).batches)
     assert auto.size == 100
 
 
 def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_recipes():
     module = nn.Linear(50, 2)
-    said = Overrides(batches=Fixed(64), optimiser=5e-4, encoder=module, augment=Noise(0.9))
-    before, after = resolve("auto", VECTORS, NOTHING), resolve("auto", VECTORS, said)
+    said = Overrides(batches=Fixed(64), optimizer=5e-4, encoder=module, augment=Noise(0.9))
+    before, after = apply_overrides("auto", VECTORS, NOTHING), apply_overrides("auto", VECTORS, said)
     assert after.batches == Fixed(64)
-    assert after.optimiser.lr == 5e-4
-    assert after.optimiser.policy == before.optimiser.policy
+    assert after.optimizer.lr == 5e-4
+    assert after.optimizer.policy == before.optimizer.policy
     assert after.encoder is module
     assert after.augment == Noise(0.9)
     assert after.schedule.stages[1:] == before.schedule.stages[1:]  # the first reads what the encoder has
 
 
 @pytest.mark.parametrize(
-    ("encoder", "source"), [(ModelB(), "x"), (Filtered(64), "features"), (MLP(64, front=8), "features"), (nn.Flatten(), "x")]
+    ("encoder", "source"), [(ModelB(), "x"), (PatchMLP(64), "features"), (MLP(64, front=8), "features"), (nn.Flatten(), "x")]
 )
 def test_the_first_stage_reads_what_the_encoder_of_the_user_has(encoder, source):
-    facts = Facts(60_000, (1, 28, 28), "cuda")
-    assert sources(resolve("auto", facts, NOTHING)) == ["features", "h1", "h1"]
-    assert sources(resolve("auto", facts, Overrides(encoder=encoder))) == [source, "h1", "h1"]
-    assert sources(resolve("auto", facts, Overrides(encoder=encoder, schedule=SCHEDULE))) == ["x", "h1"]
+    facts = DataSpec(60_000, (1, 28, 28), "cuda")
+    assert sources(apply_overrides("auto", facts, NOTHING)) == ["features", "h1", "h1"]
+    assert sources(apply_overrides("auto", facts, Overrides(encoder=encoder))) == [source, "h1", "h1"]
+    assert sources(apply_overrides("auto", facts, Overrides(encoder=encoder, schedule=SCHEDULE))) == ["x", "h1"]
 
 
 def test_a_stage_of_a_recipe_keeps_its_proportion_to_the_rate():
-    recipe = resolve("paper", VECTORS, Overrides(optimiser=5e-3))
-    assert recipe.optimiser.lr == 5e-3
+    recipe = apply_overrides("paper", VECTORS, Overrides(optimizer=5e-3))
+    assert recipe.optimizer.lr == 5e-3
     assert [stage.lr for stage in recipe.schedule] == [None, None, None, None, pytest.approx(5e-4)]
 
 
 def test_the_rates_of_a_schedule_that_the_user_wrote_are_left_alone():
     schedule = Schedule.parse("x: gaussian(30) -> kl * 3 @ 0.01")
-    assert resolve("paper", VECTORS, Overrides(schedule=schedule, optimiser=5e-3)).schedule == schedule
+    assert apply_overrides("paper", VECTORS, Overrides(schedule=schedule, optimizer=5e-3)).schedule == schedule
 
 
 def test_a_whole_optimiser_takes_the_place_of_the_recipes():
-    optimiser = Optimiser(1e-3, policy="constant", clip=1.0)
-    assert resolve("auto", VECTORS, Overrides(optimiser=optimiser)).optimiser == optimiser
+    optimizer = Optimizer(1e-3, policy="constant", clip=1.0)
+    assert apply_overrides("auto", VECTORS, Overrides(optimizer=optimizer)).optimizer == optimizer
 
 
 @pytest.mark.parametrize(
@@ -284,61 +266,61 @@ def test_a_whole_optimiser_takes_the_place_of_the_recipes():
 )
 def test_what_no_stage_could_use_is_refused(recipe, said):
     with pytest.raises(ValueError, match=f"no stage has a {next(iter(said))}"):
-        resolve(recipe, VECTORS, Overrides(**said))
+        apply_overrides(recipe, VECTORS, Overrides(**said))
 
 
-@pytest.mark.parametrize("batches", [Fixed(100), Redrawn(100), Edges(100), Auto(100)])
+@pytest.mark.parametrize("batches", [Fixed(100), Shuffled(100), Edges(100), Auto(100)])
 def test_a_batch_size_keeps_the_way_of_drawing(batches):
-    recipe = replace(resolve("auto", VECTORS, NOTHING), batches=batches)
-    assert resolve(recipe, VECTORS, Overrides(batches=64)).batches == type(batches)(64)
-    seeds = replace(recipe, batches=Seeds(10, 9))
-    assert resolve(seeds, VECTORS, Overrides(batches=500)).batches == Seeds(50, 9)
+    recipe = replace(apply_overrides("auto", VECTORS, NOTHING), batches=batches)
+    assert apply_overrides(recipe, VECTORS, Overrides(batches=64)).batches == type(batches)(64)
+    seeds = replace(recipe, batches=Neighborhoods(10, 9))
+    assert apply_overrides(seeds, VECTORS, Overrides(batches=500)).batches == Neighborhoods(50, 9)
 
 
 def test_recursions_beyond_the_last_source_stay_on_it():
-    assert sources(resolve("paper-tsne", VECTORS, Overrides(recursions=5))) == ["x", "h1", "h2", "h3", "h3", "h3"]
+    assert sources(apply_overrides("paper-tsne", VECTORS, Overrides(recursions=5))) == ["x", "h1", "h2", "h3", "h3", "h3"]
 
 
-@pytest.mark.parametrize("recipe", ["auto", Recipe(SCHEDULE, MLP(8), Fixed(20), Optimiser())], ids=["name", "object"])
+@pytest.mark.parametrize("recipe", ["auto", Recipe(SCHEDULE, MLP(8), Fixed(20), Optimizer())], ids=["name", "object"])
 def test_recursions_contradict_a_schedule(recipe):
     with pytest.raises(ValueError, match="recursions"):
-        resolve(recipe, VECTORS, Overrides(schedule=SCHEDULE, recursions=2))
+        apply_overrides(recipe, VECTORS, Overrides(schedule=SCHEDULE, recursions=2))
 
 
 def test_an_unknown_name_is_refused_with_those_that_are_known():
     with pytest.raises(ValueError, match=r"unknown recipe 'fats'.*auto.*paper-umap.*Did you mean 'fast'"):
-        resolve("fats", VECTORS, NOTHING)
+        apply_overrides("fats", VECTORS, NOTHING)
 
 
 def test_the_text_of_a_recipe_shows_all_that_it_is():
-    recipe = Recipe(SCHEDULE, ModelB(norm=True), Fixed(77), Optimiser(0.003), Noise(0.25))
+    recipe = Recipe(SCHEDULE, ModelB(norm=True), Fixed(77), Optimizer(0.003), Noise(0.25))
     text = str(recipe)
     for part in (*map(str, SCHEDULE), "model-b(norm=true)", "fixed(77)", "0.003", "noise(0.25)"):
         assert part in text
 
 
 def test_a_recipe_reads_texts():
-    recipe = resolve("auto", VECTORS, NOTHING)
+    recipe = apply_overrides("auto", VECTORS, NOTHING)
     changed = replace(recipe, batches="edges(32)", encoder="mlp(64)", schedule=str(SCHEDULE), augment="noise(0.1)")
     assert changed == replace(recipe, batches=Edges(32), encoder=MLP(64), schedule=SCHEDULE, augment=Noise(0.1))
 
 
 def test_a_recipe_says_what_few_rows_made_of_its_affinities():
-    recipe = resolve("paper", Facts(50, (9,), "cpu"), NOTHING)
+    recipe = apply_overrides("paper", DataSpec(50, (9,), "cpu"), NOTHING)
     with pytest.warns(UserWarning, match="perplexity 30 is too large for 50 rows") as said:
-        fitted = recipe.fitted_to(50)
+        fitted = recipe.clamp_to(50)
     assert len(said) == 1  # once, not once a stage
-    assert [stage.affinity for stage in fitted.schedule][:4] == [Gaussian(49 / 3, over="batch")] * 4
+    assert [stage.affinity for stage in fitted.schedule][:4] == [Gaussian(49 / 3, scope="batch")] * 4
 
 
 def test_a_rate_of_nothing_is_refused():
     with pytest.raises(ValueError, match="must be a positive number"):
-        resolve("auto", VECTORS, Overrides(optimiser=0.0))
+        apply_overrides("auto", VECTORS, Overrides(optimizer=0.0))
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (50,)])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_beyond_a_million_rows_each_is_seen_less_often(shape, device):
-    recipes = [resolve("auto", Facts(n, shape, device), Overrides()) for n in (1_000_000, 8_000_000)]
+    recipes = [apply_overrides("auto", DataSpec(n, shape, device), Overrides()) for n in (1_000_000, 8_000_000)]
     epochs = [[stage.epochs for stage in recipe.schedule] for recipe in recipes]
     assert epochs[1] == [max(1, math.ceil(each / 8)) for each in epochs[0]]

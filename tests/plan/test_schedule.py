@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from dre import CE, KL, Fuzzy, Gaussian, Schedule, Stage
 from dre.loss import Sum
 from dre.notation import NotationError
-from dre.plan.recipe import Facts
+from dre.plan.recipe import DataSpec
 from dre.plan.recipes import RECIPES
 
 PAPER = """
-x:  gaussian(30, over=batch) -> kl * 100
-h1: gaussian(30, over=batch) -> kl * 50
-h2: gaussian(30, over=batch) -> kl * 50
-h3: gaussian(30, over=batch) -> kl * 50
-h3: fuzzy(15, over=batch) -> ce(min_dist=0.001) * 100 @ 1e-4
+x:  gaussian(30, scope=batch) -> kl * 100
+h1: gaussian(30, scope=batch) -> kl * 50
+h2: gaussian(30, scope=batch) -> kl * 50
+h3: gaussian(30, scope=batch) -> kl * 50
+h3: fuzzy(15, scope=batch) -> ce(min_dist=0.001) * 100 @ 1e-4
 """
 
 positive = st.floats(0, exclude_min=True, allow_infinity=False, allow_nan=False)
 scopes = st.sampled_from(["graph", "batch"])
-affinities = st.builds(Gaussian, st.integers(1, 1000) | st.floats(1, 1e6), over=scopes) | st.builds(
-    Fuzzy, st.integers(2, 500), over=scopes
+affinities = st.builds(Gaussian, st.integers(1, 1000) | st.floats(1, 1e6), scope=scopes) | st.builds(
+    Fuzzy, st.integers(2, 500), scope=scopes
 )
 terms = st.builds(KL, alpha=st.floats(1e-3, 1e3)) | st.builds(
     CE, min_dist=st.floats(0, 1), spread=st.floats(1, 10), negatives=st.none() | st.floats(0.1, 100)
@@ -51,14 +51,14 @@ def test_the_text_is_read_back_without_loss(plan: list[Stage]) -> None:
 
 
 def test_the_papers_five_rows_are_read_and_printed() -> None:
-    batch = Gaussian(30, over="batch")
+    batch = Gaussian(30, scope="batch")
     wanted = Schedule(
         Stage("x", batch, KL(), 100),
         *(Stage(source, batch, KL(), 50) for source in ("h1", "h2", "h3")),
-        Stage("h3", Fuzzy(15, over="batch"), CE(min_dist=0.001), 100, lr=1e-4),
+        Stage("h3", Fuzzy(15, scope="batch"), CE(min_dist=0.001), 100, lr=1e-4),
     )
     assert Schedule.parse(PAPER) == wanted
-    assert RECIPES["paper"](Facts(60_000, (1, 28, 28), "cuda"), None).schedule == wanted
+    assert RECIPES["paper"](DataSpec(60_000, (1, 28, 28), "cuda"), None).schedule == wanted
     assert str(wanted).split() == PAPER.replace("1e-4", "0.0001").split()
 
 
@@ -79,9 +79,9 @@ def test_stages_stand_on_lines_or_between_semicolons(between: str) -> None:
             "unknown affinity 'gausian'; known: … fuzzy … gaussian … Did you mean 'gaussian'?",
         ),
         ("x: gaussian(30) -> lk * 3", "lk", "unknown loss 'lk'; known: … ce … kl"),
-        ("x: gaussian(perp=30) -> kl * 3", "perp", "known: perplexity, over"),
+        ("x: gaussian(perp=30) -> kl * 3", "perp", "known: perplexity, scope"),
         ("x: gaussian(30) -> kl(alfa=1) * 3", "alfa", "Did you mean 'alpha'?"),
-        ("x: gaussian(over=bach) -> kl * 3", "bach", "graph or batch"),
+        ("x: gaussian(scope=bach) -> kl * 3", "bach", "graph or batch"),
         ("x: gaussian(3o) -> kl * 3", "3o", "perplexity of gaussian must be float"),
         ("x: fuzzy(15.5) -> kl * 3", "15.5", "n_neighbors of fuzzy must be int"),
         ("x: gaussian(30) -> kl * three", "three", "the number of epochs"),

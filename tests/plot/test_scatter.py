@@ -252,10 +252,10 @@ def test_strokes_on_an_empty_ground_let_the_map_through(ground: int, alpha: floa
     images = np.full((2, 5, 5), ground, np.uint8)
     images[:, 2, 2] = 255 - ground
     axis = plot.scatter([[0, 0], [1, 1]], images=images, style="dark")
-    drawn = axis.images[0].get_array()
-    assert drawn[0, 0, 3] == alpha
-    assert drawn[2, 2, 3] == 1
-    assert np.allclose(drawn[2, 2, :3], to_rgb(DARK.ink), atol=1e-6)
+    uniform_like = axis.images[0].get_array()
+    assert uniform_like[0, 0, 3] == alpha
+    assert uniform_like[2, 2, 3] == 1
+    assert np.allclose(uniform_like[2, 2, :3], to_rgb(DARK.ink), atol=1e-6)
 
 
 @pytest.mark.parametrize(("shape", "remedy"), [((4, 64), "expected"), ((3, 8, 8), "one for each")])

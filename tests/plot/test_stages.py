@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from dre import metrics, plot
-from dre.data.subsample import spread
+from dre.data.subsample import evenly_spaced_ids
 from dre.plot.stages import turned
 
 RNG = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def test_what_is_scored_by_some_of_the_rows_says_so(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys.modules["dre.plot.stages"], "MOST", 40)
     figure = plot.stages([Y], LABELS)
     assert figure.get_supxlabel() == "scores of 40 of 60 rows"
-    some = spread(60, 40)
+    some = evenly_spaced_ids(60, 40)
     assert f"1-NN {metrics.nearest_neighbor(Y[some], LABELS[some]):.3f}" in figure.axes[0].get_xlabel()
 
 

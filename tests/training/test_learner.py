@@ -13,7 +13,7 @@ from dre.augment import Augment, parse_augment
 from dre.augment.noise import Noise
 from dre.data.rows import ArrayRows
 from dre.encoder.forward import outputs
-from dre.encoder.patch_mlp import Filtered
+from dre.encoder.patch_mlp import PatchMLP
 from dre.encoder.pca_front import Front
 from dre.training.learner import Learner, learner
 
@@ -22,7 +22,7 @@ ROWS = ArrayRows(torch.from_numpy(IMAGES).float()[:, None] / 5 - 1, torch.device
 
 
 def learning(augment: str | None) -> Learner:
-    network = Filtered(16, front=10).build((1, 8, 8), 2)
+    network = PatchMLP(16, front=10).build((1, 8, 8), 2)
     plan = None if augment is None else parse_augment(augment)
     return learner(network, ROWS, plan, torch.zeros(1, 8, 8), torch.Generator().manual_seed(0))
 
@@ -52,7 +52,7 @@ def test_an_augmentation_of_the_users_own_is_shown_images() -> None:
         def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
             return x.flip(3)
 
-    network = Filtered(16, front=10).build((1, 8, 8), 2)
+    network = PatchMLP(16, front=10).build((1, 8, 8), 2)
     learns = learner(network, ROWS, Mirrored() + Noise(0), torch.zeros(1, 8, 8), torch.Generator())
     x = ROWS.read(0, 5)
     torch.testing.assert_close(learns.seen(x, torch.Generator()), network.features(x.flip(3)))
@@ -69,7 +69,7 @@ def test_a_front_that_was_settled_keeps_its_axes_and_is_the_source_that_it_was()
         torch.testing.assert_close(learns.features("features"), wanted)
 
 
-@pytest.mark.parametrize("encoder", ["filtered(16)", "mlp(16, front=20)"])
+@pytest.mark.parametrize("encoder", ["patch-mlp(16)", "mlp(16, front=20)"])
 def test_a_trained_network_is_trained_further_behind_the_front_that_it_has(encoder, tmp_path) -> None:
     settings = {"schedule": "features: gaussian(10) -> kl * 2", "training": (100, 1e-3), "random_state": 0, "device": "cpu"}
     model = DRE(encoder=encoder, **settings).fit(IMAGES[:150])
@@ -81,11 +81,11 @@ def test_a_trained_network_is_trained_further_behind_the_front_that_it_has(encod
 
 
 def test_a_network_that_was_only_built_has_its_front_computed() -> None:
-    network = Filtered(16, front=10).build((1, 8, 8), 2)
+    network = PatchMLP(16, front=10).build((1, 8, 8), 2)
     schedule = "features: gaussian(10) -> kl * 2"
     model = DRE(encoder=network, schedule=schedule, training=(100, 1e-3), random_state=0, device="cpu").fit(IMAGES)
-    assert model.encoder_.features.is_settled
-    assert not network.features.is_settled  # what was handed in stays as it was
+    assert model.encoder_.features.is_fitted
+    assert not network.features.is_fitted  # what was handed in stays as it was
 
 
 def test_a_front_is_computed_in_full_precision_whatever_is_allowed_around_it() -> None:
@@ -105,7 +105,13 @@ def test_only_what_lies_behind_the_front_is_trained() -> None:
 @pytest.mark.parametrize("augment", ["noise(0.2)", "affine + noise(0.2)", "none"])
 def test_a_filtered_network_learns_saves_and_repeats(augment, tmp_path) -> None:
     schedule = "features: gaussian(10) -> kl * 6; h1: gaussian(10) -> kl * 4"
-    settings = {"schedule": schedule, "encoder": "filtered(32)", "training": (100, 2e-3), "augment": augment, "random_state": 0}
+    settings = {
+        "schedule": schedule,
+        "encoder": "patch-mlp(32)",
+        "training": (100, 2e-3),
+        "augment": augment,
+        "random_state": 0,
+    }
     model, again = (DRE(**settings, device="cpu").fit(IMAGES) for _ in range(2))
     assert (model.embedding_ == again.embedding_).all()
     assert model.history_[-1]["loss"] < model.history_[0]["loss"]

@@ -14,14 +14,15 @@ import torch
 from torch import Tensor, nn
 
 import dre.training.loop
-from dre import KL, MLP, Auto, DivergedError, Edges, Fixed, Gaussian, Optimiser, Recipe, Redrawn, Schedule, Stage
+from dre import KL, MLP, DivergedError, Gaussian, Optimizer, Recipe, Schedule, Stage
 from dre.affinity.target import Graph, InBatch, Pairs
 from dre.augment import Augment
-from dre.data.rows import ArrayRows, SomeRows
+from dre.batches import Auto, Edges, Fixed, Shuffled
+from dre.data.rows import ArrayRows, RowSubset
 from dre.encoder.forward import evaluating, outputs
 from dre.loss import Loss
 from dre.neighbors.search import nearest
-from dre.runtime import PrivateRandom, Runtime
+from dre.runtime import IsolatedRNG, Runtime
 from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick, train
 
 N, D = 50, 6
@@ -31,13 +32,13 @@ TWO_STAGES = "x: gaussian(5) -> kl * 3; h1: gaussian(5) -> kl * 2"
 
 
 def network(seed: int = 0) -> nn.Module:
-    with PrivateRandom(seed, CPU)():
+    with IsolatedRNG(seed, CPU)():
         return MLP(16, depth=2).build((D,), 2)
 
 
 def plan(schedule: str | Schedule, encoder: nn.Module) -> Recipe:
     schedule = Schedule.parse(schedule) if isinstance(schedule, str) else schedule
-    return Recipe(schedule, encoder, Redrawn(20), Optimiser(1e-2, policy="constant"), precision="float32")
+    return Recipe(schedule, encoder, Shuffled(20), Optimizer(1e-2, policy="constant"), precision="float32")
 
 
 def run(
@@ -98,7 +99,7 @@ class First(nn.Module):
 
 
 def own(seed: int = 0) -> Sequenced:
-    with PrivateRandom(seed, CPU)():
+    with IsolatedRNG(seed, CPU)():
         return Sequenced()
 
 
@@ -388,8 +389,8 @@ def test_a_stages_own_rate_takes_the_place_of_the_recipes_and_adam_starts_anew()
     assert descents[0] is not descents[1]
 
 
-@pytest.mark.parametrize("batches", [Fixed(20), Redrawn(20), Auto(20), Fixed(1000), Fixed(49)], ids=str)
-@pytest.mark.parametrize("affinity", ["gaussian(4, over=batch)", "fuzzy(5, over=batch)", "gaussian(5)", "fuzzy(5)"])
+@pytest.mark.parametrize("batches", [Fixed(20), Shuffled(20), Auto(20), Fixed(1000), Fixed(49)], ids=str)
+@pytest.mark.parametrize("affinity", ["gaussian(4, scope=batch)", "fuzzy(5, scope=batch)", "gaussian(5)", "fuzzy(5)"])
 def test_every_affinity_goes_with_batches_that_divide_the_rows_or_not(affinity: str, batches: object) -> None:
     events = list(run(f"x: {affinity} -> kl * 1; h1: {affinity} -> ce * 1", batches=batches))
     began = [event for event in events if isinstance(event, StageBegan)]
@@ -399,19 +400,19 @@ def test_every_affinity_goes_with_batches_that_divide_the_rows_or_not(affinity: 
 
 def test_a_perplexity_too_large_for_the_smallest_batch_is_adapted_with_one_warning() -> None:
     with pytest.warns(UserWarning, match="perplexity 30 is too large for 16 rows") as caught:
-        list(run("x: gaussian(30, over=batch) -> kl * 3"))
+        list(run("x: gaussian(30, scope=batch) -> kl * 3"))
     assert len([w for w in caught if "too large" in str(w.message)]) == 1
 
 
 def test_auto_batches_turn_to_edges_when_the_rows_outnumber_the_neighbours() -> None:
     began = first(run("x: gaussian(2) -> kl * 1", batches=Auto(4)))  # k·b/n = 6·4/50
     assert began.batches == Edges(2)
-    assert first(run("x: gaussian(2) -> kl * 1", batches=Auto(20))).batches == Redrawn(20)
+    assert first(run("x: gaussian(2) -> kl * 1", batches=Auto(20))).batches == Shuffled(20)
 
 
 def test_edges_on_a_target_inside_the_batch_are_refused_with_the_remedy() -> None:
-    with pytest.raises(ValueError, match=r"edges\(16\) draws along the edges of a graph.*use over=graph"):
-        list(run("x: gaussian(3, over=batch) -> kl * 1", batches=Edges(16)))
+    with pytest.raises(ValueError, match=r"edges\(16\) draws along the edges of a graph.*use scope=graph"):
+        list(run("x: gaussian(3, scope=batch) -> kl * 1", batches=Edges(16)))
 
 
 def test_a_source_is_read_before_a_later_module_overwrites_it() -> None:
@@ -456,7 +457,7 @@ def test_some_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 7 * X[0].numel())
     ids = torch.randperm(len(X))[:30]
-    some = SomeRows(Watched(X, CPU), ids)
+    some = RowSubset(Watched(X, CPU), ids)
     assert torch.equal(some.read(2, 25), X[ids[2:25]])
     assert torch.equal(some.take(torch.tensor([3, 0])), X[ids[[3, 0]]])
     assert max(asked) <= 7

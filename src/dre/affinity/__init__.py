@@ -11,26 +11,26 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dre.notation import Family, write
+from dre.notation import Registry, write
 
-AFFINITIES = Family("affinity", __name__)
+AFFINITIES = Registry("affinity", __name__)
 SCOPES = ("graph", "batch")
 
 
 class Affinity:
     """Directed weights from each row to others, and how the two directions of a pair become one weight.
 
-    ``over="graph"``: the neighbours are sought among all rows, once per stage. ``over="batch"``: among the rows of a batch.
+    ``scope="graph"``: the neighbours are sought among all rows, once per stage. ``scope="batch"``: among the rows of a batch.
     """
 
     name: ClassVar[str]
-    over: str
+    scope: str
 
     def __init_subclass__(cls, *, name: str) -> None:
         cls.name = name
         AFFINITIES.add(name, cls)
 
-    def fitted_to(self, n: int) -> Affinity:
+    def clamp_to(self, n: int) -> Affinity:
         """This affinity, or the nearest one that n rows allow (with a warning that says so)."""
         raise NotImplementedError
 
@@ -50,9 +50,9 @@ class Affinity:
         return write(self, self.name)
 
 
-def check_scope(over: str) -> None:
-    if over not in SCOPES:
-        raise ValueError(f"over={over!r}: an affinity is taken over {' or '.join(SCOPES)}")
+def check_scope(scope: str) -> None:
+    if scope not in SCOPES:
+        raise ValueError(f"scope={scope!r}: an affinity is taken over {' or '.join(SCOPES)}")
 
 
 STEPS = 200  # doubling or halving from 1 reaches any scale that data have; bisection then settles within 40

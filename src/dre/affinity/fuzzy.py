@@ -28,14 +28,14 @@ class Fuzzy(Affinity, name="fuzzy"):
 
     n_neighbors: int = 15
     _: KW_ONLY
-    over: str = "graph"
+    scope: str = "graph"
 
     def __post_init__(self) -> None:
-        check_scope(self.over)
+        check_scope(self.scope)
         if self.n_neighbors < 2 or self.n_neighbors != int(self.n_neighbors):
             raise ValueError(f"n_neighbors={self.n_neighbors}: must be a whole number from 2 up, the row itself and one other")
 
-    def fitted_to(self, n: int) -> Fuzzy:
+    def clamp_to(self, n: int) -> Fuzzy:
         if self.n_neighbors <= n:
             return self
         warnings.warn(

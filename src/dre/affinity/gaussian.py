@@ -23,20 +23,20 @@ class Gaussian(Affinity, name="gaussian"):
 
     P is (p(j|i) + p(i|j)) / 2N; the constant falls away because the loss makes the weights of a batch sum to one.
 
-    >>> str(Gaussian(30, over="batch"))
-    'gaussian(30, over=batch)'
+    >>> str(Gaussian(30, scope="batch"))
+    'gaussian(30, scope=batch)'
     """
 
     perplexity: float = 30
     _: KW_ONLY
-    over: str = "graph"
+    scope: str = "graph"
 
     def __post_init__(self) -> None:
-        check_scope(self.over)
+        check_scope(self.scope)
         if not 1 <= self.perplexity < math.inf:
             raise ValueError(f"perplexity={self.perplexity}: must be at least 1")
 
-    def fitted_to(self, n: int) -> Gaussian:
+    def clamp_to(self, n: int) -> Gaussian:
         largest = max(1.0, (n - 1) / REACH)
         if self.perplexity <= largest:
             return self
@@ -48,7 +48,7 @@ class Gaussian(Affinity, name="gaussian"):
         return replace(self, perplexity=largest)
 
     def neighbors(self, n: int) -> int:
-        reach = math.ceil(REACH * self.perplexity) if self.over == "graph" else n - 1
+        reach = math.ceil(REACH * self.perplexity) if self.scope == "graph" else n - 1
         return max(1, min(n - 1, reach))
 
     def conditional(self, distances: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ class Target(Protocol):
         """The pairs among these rows; the ids must differ."""
 
 
-class Found(NamedTuple):
+class SearchInfo(NamedTuple):
     """How the neighbours of a graph were found."""
 
     method: str
@@ -60,7 +60,7 @@ class Graph:
     same pair stands at the other row.
     """
 
-    def __init__(self, indices: Tensor, weight: Tensor, found: Found) -> None:
+    def __init__(self, indices: Tensor, weight: Tensor, found: SearchInfo) -> None:
         self.indices, self.weight, self.found = indices, weight, found
         self.k: int | None = indices.shape[1]
         # Where each row stands in the batch, -1 where it is not in it.
@@ -70,7 +70,7 @@ class Graph:
     def of(cls, affinity: Affinity, neighbors: Neighbors) -> Graph:
         indices, distances, method, recall = neighbors
         weight = _each_pair_once(affinity, indices, affinity.conditional(distances))
-        return cls(indices, weight, Found(method, recall))
+        return cls(indices, weight, SearchInfo(method, recall))
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Tensor, Graph]]) -> Graph:
@@ -79,7 +79,7 @@ class Graph:
         recall = min(graph.found.recall for _, graph in parts)
         shape = (n, first.indices.shape[1])
         whole = cls(
-            first.indices.new_empty(shape), first.weight.new_empty(shape), Found(first.found.method, recall, len(parts))
+            first.indices.new_empty(shape), first.weight.new_empty(shape), SearchInfo(first.found.method, recall, len(parts))
         )
         for ids, graph in parts:
             whole.indices[ids], whole.weight[ids] = ids[graph.indices], graph.weight
@@ -105,7 +105,7 @@ class InBatch:
 
     def block(self, ids: Tensor) -> Pairs:
         b = len(ids)
-        affinity = self.affinity.fitted_to(b)
+        affinity = self.affinity.clamp_to(b)
         features = self.features[ids]
         distances = pairwise_distances(features, features).fill_diagonal_(torch.inf)
         nearest, near = distances.topk(affinity.neighbors(b), largest=False, sorted=True)

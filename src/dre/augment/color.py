@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from dre.augment import Augment, drawn
+from dre.augment.augmentation import Augment, uniform_like
 
 
 @dataclass(frozen=True)
-class Colour(Augment, name="colour", reads_images=True):
+class Color(Augment, name="color", reads_images=True):
     """Moves each channel by up to ``brightness`` standard deviations of the data, and stretches it by up to ``contrast``."""
 
     brightness: float = 0.2
@@ -25,5 +25,5 @@ class Colour(Augment, name="colour", reads_images=True):
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         channels = (x.shape[1], 1, 1)
-        stretch = 1 + self.contrast * drawn(x, generator, -1, 1, *channels)
-        return x * stretch + self.brightness * drawn(x, generator, -1, 1, *channels)
+        stretch = 1 + self.contrast * uniform_like(x, generator, -1, 1, *channels)
+        return x * stretch + self.brightness * uniform_like(x, generator, -1, 1, *channels)

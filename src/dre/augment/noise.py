@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dre.augment import Augment, drawn
+from dre.augment.augmentation import Augment, uniform_like
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,4 @@ class Dropout(Augment, name="dropout", anywhere=True):
             raise ValueError(f"share={self.share}: must be at least 0 and below 1")
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return x * (drawn(x, generator, 0, 1, *x.shape[1:]) >= self.share)
+        return x * (uniform_like(x, generator, 0, 1, *x.shape[1:]) >= self.share)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
-from dre.augment import Augment, drawn
+from dre.augment.augmentation import Augment, uniform_like
 
 
 def read_at(x: Tensor, places: Tensor) -> Tensor:
@@ -50,12 +50,12 @@ class Affine(Augment, name="affine", reads_images=True):
             raise ValueError(f"scale={self.scale}: must be below 1")
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        angle = drawn(x, generator, -1, 1) * math.radians(self.degrees)
-        size = 1 + self.scale * drawn(x, generator, -1, 1)
-        shear = self.shear * drawn(x, generator, -1, 1)
+        angle = uniform_like(x, generator, -1, 1) * math.radians(self.degrees)
+        size = 1 + self.scale * uniform_like(x, generator, -1, 1)
+        shear = self.shear * uniform_like(x, generator, -1, 1)
         cosine, sine = angle.cos(), angle.sin()
         turned = torch.stack([cosine, shear * cosine - sine, sine, shear * sine + cosine], 1).view(-1, 2, 2)
-        return linear(x, turned / size[:, None, None], self.shift * drawn(x, generator, -1, 1, 2))
+        return linear(x, turned / size[:, None, None], self.shift * uniform_like(x, generator, -1, 1, 2))
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Crop(Augment, name="crop", reads_images=True):
             raise ValueError(f"smallest={self.smallest}: must be above 0 and at most 1")
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        side = drawn(x, generator, self.smallest, 1)
+        side = uniform_like(x, generator, self.smallest, 1)
         room = (1 - side)[:, None] / 2  # to either side of a window in the middle
         matrix = side[:, None, None] * torch.eye(2, device=x.device)
-        return linear(x, matrix, room * drawn(x, generator, -1, 1, 2))
+        return linear(x, matrix, room * uniform_like(x, generator, -1, 1, 2))
 
 
 @dataclass(frozen=True)
@@ -108,5 +108,5 @@ class Flip(Augment, name="flip", reads_images=True):
             raise ValueError(f"share={self.share}: must lie between 0 and 1")
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        mirrored = drawn(x, generator, 0, 1) < self.share
+        mirrored = uniform_like(x, generator, 0, 1) < self.share
         return torch.where(mirrored[:, None, None, None], x.flip(3), x)

@@ -18,18 +18,18 @@ from dre.baselines.bar import bar
 from dre.baselines.diverged import check_error
 from dre.baselines.mirror import mirrored
 from dre.baselines.vectors import check_shape
-from dre.batches import Redrawn
+from dre.batches import Shuffled
 from dre.data.image_layout import image_layout, model_shape
 from dre.data.rows import ArrayRows, Rows, is_rows
 from dre.data.scaling import Scaling
-from dre.data.validation import check_rows, number, read, seed_from
+from dre.data.validation import check_rows, check_seed, number, read
 from dre.encoder import ENCODERS, Encoder
 from dre.encoder.forward import chunk_rows, outputs
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.model.fitted import SLICES, Array, embed, prepared
-from dre.optimizer import Optimiser
-from dre.runtime import PrivateRandom, Runtime
+from dre.model.fitted import SLICES, Array, embed, to_model_rows
+from dre.optimizer import Optimizer
+from dre.runtime import IsolatedRNG, Runtime
 
 COMPONENTS = 2
 EPOCHS = 40
@@ -92,9 +92,9 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if self.epochs is not None and number("epochs", self.epochs, whole=True) < 1:
             raise ValueError(f"epochs={self.epochs}: must be at least 1")
         X = check_rows(self, X, fitting=True)
-        runtime, seed, scaling = Runtime.on(self.device), seed_from(self.random_state), Scaling.of(X)
-        rows = prepared(X, scaling, runtime.device)
-        random = PrivateRandom(seed, runtime.device)
+        runtime, seed, scaling = Runtime.on(self.device), check_seed(self.random_state), Scaling.of(X)
+        rows = to_model_rows(X, scaling, runtime.device)
+        random = IsolatedRNG(seed, runtime.device)
         with random():
             encoder = self._plan(rows.shape[1:]).build(rows.shape[1:], COMPONENTS)
             decoder = mirrored(encoder, rows.shape[1:])
@@ -114,9 +114,9 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _train(self, both: nn.Module, rows: Rows, runtime: Runtime, generator: torch.Generator) -> list[dict[str, Any]]:
         """Both networks, in place, and one record per epoch."""
-        parts = Redrawn(self.batch_size).steps(rows.shape[0])
+        parts = Shuffled(self.batch_size).steps(rows.shape[0])
         epochs = _enough(parts) if self.epochs is None else self.epochs
-        descent = Optimiser(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
+        descent = Optimizer(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
         history: list[dict[str, Any]] = []
         with bar("auto-encoder", epochs * parts, self.verbose) as tick:
             for epoch in range(epochs):
@@ -137,9 +137,9 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_shape(shape, X)
         X = check_rows(self, X, fitting=False)
         if is_rows(X):
-            return embed(self.encoder_, prepared(X, self._scaling, self._on))
+            return embed(self.encoder_, to_model_rows(X, self._scaling, self._on))
         step = SLICES * chunk_rows(model_shape(shape))  # only a slice is dense float32 at a time
-        slices = (prepared(X[start : start + step], self._scaling, self._on) for start in range(0, X.shape[0], step))
+        slices = (to_model_rows(X[start : start + step], self._scaling, self._on) for start in range(0, X.shape[0], step))
         return np.concatenate([embed(self.encoder_, rows) for rows in slices])
 
     def inverse_transform(self, Y: Any) -> Array:

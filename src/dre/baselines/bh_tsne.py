@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from dre.baselines import contract
 from dre.baselines.in_sample import refusal
 from dre.baselines.vectors import Array, vectors
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 
 class BarnesHutTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +53,7 @@ class BarnesHutTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             init="pca",
             method="barnes_hut",
             n_jobs=self.n_jobs,
-            random_state=seed_from(self.random_state),
+            random_state=check_seed(self.random_state),
         )
         self.embedding_: Array = np.asarray(model.fit_transform(rows), dtype=np.float32)
         self.n_iter_ = model.n_iter_

@@ -24,15 +24,15 @@ from dre.baselines.umap import UMAP
 from dre.baselines.vectors import Array, vectors
 from dre.data.rows import ArrayRows, chunks
 from dre.data.scaling import Scaling
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 from dre.encoder.forward import chunk_rows
 from dre.model.fitted import SLICES, embed
 from dre.notation import unknown
-from dre.optimizer import Descent, Optimiser
-from dre.runtime import PrivateRandom, full_precision, pick_device
+from dre.optimizer import AdamState, Optimizer
+from dre.runtime import IsolatedRNG, full_float32, resolve_device
 
 TEACHERS: dict[str, Any] = {"tsne": OpenTSNE, "umap": UMAP}
-ADAM = Optimiser(1e-3, eps=1e-7, policy="constant")
+ADAM = Optimizer(1e-3, eps=1e-7, policy="constant")
 WIDTHS = (256, 512, 256)
 ASIDE = 0.05  # of the rows, which tell when to stop and are not learned from
 WORTH = 1e-5  # what the error on these must fall by to count as better
@@ -104,12 +104,12 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Let the teacher place the rows of X, (n, d) or images, which are flattened, and learn where."""
         lesson = Lesson(self.epochs, self.batch_size, self.patience)
         rows = vectors(self, X, fitting=True)
-        device, seed = pick_device(self.device), seed_from(self.random_state)
+        device, seed = resolve_device(self.device), check_seed(self.random_state)
         teacher, taught = self._teacher(seed), self._taught(len(rows), seed)
         target = in_unit_square(teacher.fit_transform(rows[taught]))
         scaling = within_one(rows)
         x = ArrayRows(scaling.apply(rows), device)
-        with PrivateRandom(seed, device)():
+        with IsolatedRNG(seed, device)():
             network = built(rows.shape[1]).to(device)
         with bar("DL projection", self.epochs, self.verbose) as tick:
             places = torch.from_numpy(target).to(device)
@@ -173,7 +173,7 @@ class Lesson:
         descent = ADAM.start(network.parameters(), ADAM.lr, steps)
         history: list[dict[str, Any]] = []
         best, best_epoch, weights = math.inf, 0, network.state_dict()
-        with full_precision():
+        with full_float32():
             for epoch in range(self.epochs):
                 began = time.perf_counter()
                 shuffled = learned[torch.randperm(len(learned), generator=generator)].to(x.device)
@@ -191,7 +191,7 @@ class Lesson:
         network.load_state_dict(weights)
         return history
 
-    def _epoch(self, network: nn.Module, descent: Descent, x: Tensor, y: Tensor) -> float:
+    def _epoch(self, network: nn.Module, descent: AdamState, x: Tensor, y: Tensor) -> float:
         """One pass over rows that are shuffled already; the mean error of the rows as they came."""
         total = torch.zeros((), device=x.device)
         for rows, places in zip(x.split(self.batch_size), y.split(self.batch_size), strict=True):

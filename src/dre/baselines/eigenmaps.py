@@ -13,7 +13,7 @@ from dre.baselines import contract
 from dre.baselines.in_sample import refusal
 from dre.baselines.libraries import has_pyamg
 from dre.baselines.vectors import Array, vectors
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 # Up to here the Laplacian is factorised, which is exact; the memory that takes grows with the square of the rows.
 FACTORISED = 2000
@@ -48,7 +48,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             affinity="nearest_neighbors",
             n_neighbors=self.n_neighbors,
             eigen_solver=solver_for(len(rows)),
-            random_state=seed_from(self.random_state),
+            random_state=check_seed(self.random_state),
         )
         self.embedding_: Array = np.asarray(model.fit_transform(rows), dtype=np.float32)
         return self

@@ -12,7 +12,7 @@ from dre.baselines import contract
 from dre.baselines.in_sample import refusal
 from dre.baselines.libraries import open_tsne
 from dre.baselines.vectors import Array, vectors
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 EARLY = (250, 12.0, 0.5)  # iterations, exaggeration and momentum at the start
 MOMENTUM = 0.8  # from then on
@@ -72,7 +72,7 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             perplexity=self.perplexity,
             negative_gradient_method="fft",
             n_jobs=self.n_jobs,
-            random_state=seed_from(self.random_state),
+            random_state=check_seed(self.random_state),
         ).prepare_initial(rows)
         for iterations, exaggeration, momentum in phases:
             rate = rate_for(len(rows), exaggeration)

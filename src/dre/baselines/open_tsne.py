@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from dre.baselines import contract
 from dre.baselines.libraries import open_tsne
 from dre.baselines.vectors import Array, vectors
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 
 class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,7 +51,7 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tsne = open_tsne().TSNE
         rows = vectors(self, X, fitting=True, features=2)
         model = tsne(
-            perplexity=self.perplexity, n_iter=self.n_iter, n_jobs=self.n_jobs, random_state=seed_from(self.random_state)
+            perplexity=self.perplexity, n_iter=self.n_iter, n_jobs=self.n_jobs, random_state=check_seed(self.random_state)
         )
         places = model.fit(rows)
         # The library moves a map to the middle of its axes when it first embeds new rows. Done here, old and new rows agree.

@@ -22,19 +22,19 @@ from dre.batches import Fixed
 from dre.data.image_layout import channels_first, image_layout
 from dre.data.rows import Rows
 from dre.data.scaling import Scaling
-from dre.data.validation import check_rows, number, seed_from
+from dre.data.validation import check_rows, check_seed, number
 from dre.encoder.forward import chunk_rows
 from dre.encoder.network import Network
 from dre.loss.kl import KL
-from dre.model.fitted import Array, FittedMap, embed, prepared
+from dre.model.fitted import Array, FittedMap, embed, to_model_rows
 from dre.observe import Observer, watch
 from dre.observe.history import History
-from dre.observe.progress import Progress, someone_watches
+from dre.observe.progress import Progress, is_interactive
 from dre.observe.stopping import Interrupt
-from dre.optimizer import Optimiser
+from dre.optimizer import Optimizer
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Schedule, Stage
-from dre.runtime import PrivateRandom, Runtime
+from dre.runtime import IsolatedRNG, Runtime
 from dre.training.loop import train
 
 COMPONENTS = 2
@@ -111,11 +111,11 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _fit(self, X: Any) -> Self:
         # In float32 throughout: sigmoids that are nearly saturated have no digits to spare.
-        runtime, seed, scaling = Runtime.on(self.device, "float32"), seed_from(self.random_state), Scaling.of(X)
-        rows = prepared(X, scaling, runtime.device)
+        runtime, seed, scaling = Runtime.on(self.device, "float32"), check_seed(self.random_state), Scaling.of(X)
+        rows = to_model_rows(X, scaling, runtime.device)
         unit = Unit.of(rows, scaling).to(runtime.device)
         machines = self._machines(unit(rows.read(0, rows.shape[0])), runtime.generator(seed))
-        with PrivateRandom(seed, runtime.device)():
+        with IsolatedRNG(seed, runtime.device)():
             encoder = runtime.place(unrolled(unit, [unit.size, *self.layers, COMPONENTS], machines))
         recipe = self._recipe(encoder, rows.shape[0])
         history = History()
@@ -150,12 +150,12 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _recipe(self, encoder: nn.Module, n: int) -> Recipe:
         batches = Fixed(self.batch_size)
         epochs = _enough(batches.steps(n)) if self.epochs is None else self.epochs
-        stage = Stage("x", Gaussian(self.perplexity, over="batch"), KL(), epochs)
-        recipe = Recipe(Schedule(stage), encoder, batches, Optimiser(self.learning_rate), precision="float32")
-        return recipe.fitted_to(n)
+        stage = Stage("x", Gaussian(self.perplexity, scope="batch"), KL(), epochs)
+        recipe = Recipe(Schedule(stage), encoder, batches, Optimizer(self.learning_rate), precision="float32")
+        return recipe.clamp_to(n)
 
     def _shown(self) -> list[Observer]:
-        return [Progress()] if self.verbose or (self.verbose is None and someone_watches()) else []
+        return [Progress()] if self.verbose or (self.verbose is None and is_interactive()) else []
 
     def transform(self, X: Any) -> Array:
         """The place of each row in the map, float32."""

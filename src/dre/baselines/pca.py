@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 
 from dre.baselines import contract
 from dre.baselines.vectors import Array, vectors
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,7 +34,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components of X: (n, d), or images, which are flattened."""
         rows = vectors(self, X, fitting=True, features=2)
-        self.model_ = decomposition.PCA(2, random_state=seed_from(self.random_state)).fit(rows)
+        self.model_ = decomposition.PCA(2, random_state=check_seed(self.random_state)).fit(rows)
         self.embedding_ = self._places(rows)
         return self
 

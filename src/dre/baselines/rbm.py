@@ -10,8 +10,8 @@ from torch import Tensor
 
 from dre.baselines.bar import Tick
 from dre.baselines.diverged import check_error
-from dre.batches import Redrawn
-from dre.runtime import full_precision
+from dre.batches import Shuffled
+from dre.runtime import full_float32
 
 REMEDY = "scale the rows to [0, 1], or lower the rate of ContrastiveDivergence"
 
@@ -55,7 +55,7 @@ class RBM:
         """The mean of v given h: (n, h) to (n, v)."""
         return torch.addmm(self.visible, h, self.weight.T).sigmoid_()
 
-    def drawn(self, h: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, h: Tensor, generator: torch.Generator) -> Tensor:
         """Hidden states whose means are h."""
         if self.linear:
             return h + torch.randn(h.shape, generator=generator, device=h.device)
@@ -73,7 +73,7 @@ class RBM:
         States are drawn on the way down alone; elsewhere means stand in for them, which says the same with less noise.
         """
         h = self.up(v)
-        back = self.down(self.drawn(h, generator))
+        back = self.down(self.sample(h, generator))
         again = self.up(back)
         weight = torch.addmm(v.T @ h, back.T, again, alpha=-1)
         n = len(v)
@@ -99,14 +99,14 @@ class ContrastiveDivergence:
 
     def steps(self, n: int) -> int:
         """In an epoch over n rows."""
-        return Redrawn(max(2, self.batch_size)).steps(n)
+        return Shuffled(max(2, self.batch_size)).steps(n)
 
     def train(self, machine: RBM, v: Tensor, generator: torch.Generator, tick: Tick = lambda: None) -> RBM:
         """The machine after training on rows v (n, v) in [0, 1]; the one handed in stays as it was."""
         weight, visible, hidden = machine.weight.clone(), machine.visible.clone(), machine.hidden.clone()
         machine = RBM(weight, visible, hidden, linear=machine.linear)
         moving = [torch.zeros_like(p) for p in (weight, visible, hidden)]
-        with full_precision(), torch.no_grad():
+        with full_float32(), torch.no_grad():
             for epoch in range(self.epochs):
                 order = torch.randperm(len(v), generator=generator, device=generator.device)
                 error = torch.zeros((), device=v.device)

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from dre.baselines import contract
 from dre.baselines.libraries import umap_learn
 from dre.baselines.vectors import Array, vectors
-from dre.data.validation import seed_from
+from dre.data.validation import check_seed
 
 
 class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,7 +57,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             min_dist=self.min_dist,
             n_epochs=self.n_epochs,
             n_jobs=1 if seeded else -1,  # what a seed makes of it anyway, with a warning
-            random_state=seed_from(self.random_state) if seeded else None,
+            random_state=check_seed(self.random_state) if seeded else None,
         )
         with _own_global_state():
             self.model_ = model.fit(rows)
@@ -80,7 +80,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
 def _own_global_state() -> Iterator[None]:
     """Numpy's global random state, swapped for a fresh one: without a seed the library draws from it."""
     before = np.random.get_state()
-    np.random.seed(seed_from(None))
+    np.random.seed(check_seed(None))
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dre.data.rows import is_rows, whole
+from dre.data.rows import is_rows, read_all
 from dre.data.validation import check_rows
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ def vectors(estimator: BaseEstimator, X: Any, *, fitting: bool, features: int = 
             "add a feature, or use 'umap' or 'dre', which need no more than one"
         )
     if is_rows(X):
-        return whole(X).reshape(X.shape[0], width)
+        return read_all(X).reshape(X.shape[0], width)
     rows = (X.toarray() if scipy.sparse.issparse(X) else X).reshape(X.shape[0], width)
     return np.array(rows, dtype=float_for(rows.dtype), order="C")
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dre.cli.wrong_use import WrongUseError
-from dre.data.rows import Rows, is_rows, rows_at_once
+from dre.data.rows import Rows, chunk_length, is_rows
 from dre.io.readers.source import Source, listed
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _values(rows: Any, columns: list[int]) -> Array:
     if not is_rows(rows):
         some = rows[:, columns]
         return np.asarray(some.toarray() if scipy.sparse.issparse(some) else some)
-    n, step = rows.shape[0], rows_at_once(rows.shape[1:])
+    n, step = rows.shape[0], chunk_length(rows.shape[1:])
     pieces = [rows.read(start, min(n, start + step))[:, columns].cpu().numpy() for start in range(0, n, step)]
     return np.concatenate(pieces)
 

@@ -62,9 +62,9 @@ def compare(
     from dre.compare.compare import compare as run
     from dre.compare.notices import notices
     from dre.compare.record import provenance, write
-    from dre.io.writers import check_writable, whole_file
+    from dre.io.writers import check_writable
     from dre.plot.look import pyplot
-    from dre.runtime import pick_device
+    from dre.runtime import resolve_device
 
     pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed
     with refusing():
@@ -74,7 +74,7 @@ def compare(
         read = [file_of(data), None if labels is None else file_of(labels)]
         for path in (output, beside):
             check_writable(path, [path.suffix.lower()], force=force, read=read)
-        pick_device(device)
+        resolve_device(device)
     source, known = labelled(opened(data), labels)
     with refusing():
         check_split(test_size, source.rows.shape[0])
@@ -92,7 +92,7 @@ def compare(
     typer.echo(str(found))
     counts = {"rows": found.dataset.train.rows.shape[0], "test_rows": found.dataset.test.rows.shape[0]}
     told = {"seed": seed, "test_size": test_size, **counts, "results": found.rows(), "failed": found.failed}
-    with whole_file(output) as part:
+    with atomic_write(output) as part:
         found.picture().savefig(part, dpi=120)
     write(beside, {**provenance(), **told})
     typer.echo(f"\nThe maps are in {output}, the scores in {beside}.")

@@ -74,7 +74,7 @@ def evaluate(
     from dre.cli.data import labelled, opened
     from dre.cli.map import is_model, map_of
     from dre.cli.scores import table
-    from dre.data.subsample import spread, taken
+    from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import evaluate as score
 
     if is_model(data):
@@ -83,11 +83,11 @@ def evaluate(
     most = _rows(sample)
     source, known = labelled(opened(data), labels)
     n = source.rows.shape[0]
-    ids = spread(n, n if most is None else most)
+    ids = evenly_spaced_ids(n, n if most is None else most)
     _check_sample(ids, n, neighbors, per_point)
     some = replace(
         source,
-        rows=taken(source.rows, ids),
+        rows=to_array(source.rows, ids),
         names=ids if source.names is None else source.names[ids],
         metadata={},
     )

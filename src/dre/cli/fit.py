@@ -103,11 +103,11 @@ def _like_labels(columns: list[str]) -> list[str]:
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     """What no recipe can be made of is said now, and not after the rows were read."""
     from dre.data.image_layout import model_shape
-    from dre.plan.overrides import Overrides, resolve
-    from dre.plan.recipe import Facts
+    from dre.plan.overrides import Overrides, apply_overrides
+    from dre.plan.recipe import DataSpec
     from dre.plan.schedule import Schedule
-    from dre.runtime import pick_device
+    from dre.runtime import resolve_device
 
     stages = None if model.schedule is None else Schedule.parse(model.schedule)
-    facts = Facts(shape[0], model_shape(shape[1:]), pick_device(model.device).type)
-    resolve(model.recipe, facts, Overrides(schedule=stages, perplexity=model.perplexity, recursions=model.recursions))
+    facts = DataSpec(shape[0], model_shape(shape[1:]), resolve_device(model.device).type)
+    apply_overrides(model.recipe, facts, Overrides(schedule=stages, perplexity=model.perplexity, recursions=model.recursions))

@@ -128,11 +128,11 @@ def _places(said: str) -> tuple[Array, Source]:
     import numpy as np
 
     from dre.cli.columns import as_classes
-    from dre.data.rows import is_rows, whole
+    from dre.data.rows import is_rows, read_all
     from dre.io.readers.source import Source, listed
 
     found = opened(f"{said}:{KEY}" if Path(said).suffix.lower() == CELLS else said)
-    held = np.asarray(whole(found.rows) if is_rows(found.rows) else found.rows)
+    held = np.asarray(read_all(found.rows) if is_rows(found.rows) else found.rows)
     columns = found.columns or []
     ours = [i for i, name in enumerate(columns) if name.lower().startswith(COMPONENT) and name[len(COMPONENT) :].isdigit()]
     if not ours:

@@ -169,26 +169,26 @@ def _drawn(kind: Kind, found: OpenedMap, labels: Any, thumbnails: bool, look: _L
 
 
 def _shepard(found: OpenedMap, look: _Look) -> Any:
-    from dre.data.subsample import spread, taken
+    from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import shepard_diagram
     from dre.plot import shepard
     from dre.plot.sample import MOST, told
 
-    ids = spread(len(found.places), MOST)
-    diagram = shepard_diagram(taken(found.rows, ids), found.places[ids], device=look.device)
+    ids = evenly_spaced_ids(len(found.places), MOST)
+    diagram = shepard_diagram(to_array(found.rows, ids), found.places[ids], device=look.device)
     title = "\n".join(line for line in (look.title or "Shepard diagram", told(len(ids), len(found.places))) if line)
     return _sized(shepard(diagram, title=title, style=look.style).figure, look.size)
 
 
 def _lies(found: OpenedMap, look: _Look) -> Any:
-    from dre.data.subsample import spread, taken
+    from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import continuity, trustworthiness
     from dre.plot import where_it_lies
     from dre.plot.look import style_of
     from dre.plot.sample import MOST, told
 
-    ids = spread(len(found.places), MOST)
-    rows, places = taken(found.rows, ids), found.places[ids]
+    ids = evenly_spaced_ids(len(found.places), MOST)
+    rows, places = to_array(found.rows, ids), found.places[ids]
     measures = {"trustworthiness": trustworthiness, "continuity": continuity}
     per_point = {name: measure(rows, places, per_point=True, device=look.device) for name, measure in measures.items()}
     figure = where_it_lies(places, per_point, note=told(len(ids), len(found.places)), style=look.style)

@@ -63,14 +63,14 @@ def transform(
 
 
 def _stretch(rows: Any, start: int, stop: int) -> Any:
-    from dre.data.rows import Stretch, is_rows
+    from dre.data.rows import RowSlice, is_rows
 
-    return Stretch(rows, start, stop) if is_rows(rows) else rows[start:stop]
+    return RowSlice(rows, start, stop) if is_rows(rows) else rows[start:stop]
 
 
 def _bar(n: int) -> Any:
     from tqdm.auto import tqdm
 
-    from dre.observe.progress import someone_watches
+    from dre.observe.progress import is_interactive
 
-    return tqdm(total=n, unit=" rows", unit_scale=True, leave=False, delay=1, disable=not someone_watches())
+    return tqdm(total=n, unit=" rows", unit_scale=True, leave=False, delay=1, disable=not is_interactive())

@@ -27,7 +27,7 @@ from dre.metrics.labels import plain_labels
 from dre.metrics.points import check_row_names
 from dre.notation import unknown
 from dre.plot.scatter import NAMED_UP_TO
-from dre.runtime import pick_device
+from dre.runtime import resolve_device
 
 Array = np.ndarray[Any, Any]
 # Quick on a CPU, and what of it must be installed. All embed new rows: the table is of held-out ones.
@@ -65,7 +65,7 @@ def compare(
     fails is named with the reason, and the others go on; it is an error only when all fail. ``say`` is told what is going on.
     """
     names = check_methods(usual_methods() if methods is None else methods)
-    pick_device(device)
+    resolve_device(device)
     dataset = split(X, labels, test_size, random_state)
     plans = _plans(names)
     began = time.perf_counter()

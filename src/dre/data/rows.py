@@ -35,16 +35,16 @@ def is_rows(X: Any) -> TypeGuard[Rows]:
 
 def chunks(X: Any) -> Any:
     """Float64 copies of consecutive rows of a dense or sparse array, or of Rows."""
-    n, step = X.shape[0], rows_at_once(X.shape[1:], min(CACHED_VALUES, CHUNK_VALUES))
+    n, step = X.shape[0], chunk_length(X.shape[1:], min(CACHED_VALUES, CHUNK_VALUES))
     wide = step * max(1, CHUNK_VALUES // CACHED_VALUES) if is_rows(X) else step  # a stream is asked less often
     for start in range(0, n, wide):
-        part = checked(X, start, min(n, start + wide)).cpu().numpy() if is_rows(X) else X[start : start + wide]
+        part = read_checked(X, start, min(n, start + wide)).cpu().numpy() if is_rows(X) else X[start : start + wide]
         for at in range(0, part.shape[0], step):
             some = part[at : at + step]
             yield np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
 
 
-def whole(rows: Rows, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+def read_all(rows: Rows, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
     """All of them as one array, read in chunks; where memory would not hold it, that is said before any is read."""
     needed, available = math.prod(rows.shape) * np.dtype(dtype).itemsize, available_bytes()
     if available is not None and needed > available / 2:
@@ -59,15 +59,15 @@ def whole(rows: Rows, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
     return out
 
 
-def rows_at_once(shape: tuple[int, ...], values: int | None = None) -> int:
+def chunk_length(shape: tuple[int, ...], values: int | None = None) -> int:
     return max(1, (values or CHUNK_VALUES) // max(1, math.prod(shape)))
 
 
-def checked(rows: Rows, start: int, stop: int) -> Tensor:
+def read_checked(rows: Rows, start: int, stop: int) -> Tensor:
     """``rows.read``, and what a stream can only be asked for then: that it gives what it promised, and finite numbers."""
     if isinstance(rows, HostRows):  # an array was looked at when it was handed in
         return rows.read(start, stop)
-    x = promised(rows, rows.read(start, stop), stop - start, "read")
+    x = check_stream_output(rows, rows.read(start, stop), stop - start, "read")
     finite = x.isfinite()
     if not bool(finite.all()):
         first = (~finite).flatten(1).any(1).nonzero()[0, 0]
@@ -76,7 +76,7 @@ def checked(rows: Rows, start: int, stop: int) -> Tensor:
     return x
 
 
-def promised(rows: Rows, x: Any, n: int, method: str) -> Tensor:
+def check_stream_output(rows: Rows, x: Any, n: int, method: str) -> Tensor:
     expected = (n, *rows.shape[1:])
     if not isinstance(x, Tensor) or tuple(x.shape) != expected:
         given = f"a tensor {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
@@ -121,7 +121,7 @@ class ArrayRows:
         return self.data[ids.to(self.data.device)].to(self._device)
 
 
-class SomeRows:
+class RowSubset:
     """Some of other rows, in the order of their ids."""
 
     def __init__(self, rows: Rows, ids: Tensor) -> None:
@@ -130,7 +130,7 @@ class SomeRows:
 
     def read(self, start: int, stop: int) -> Tensor:
         """Piece by piece: what takes rows may need several times their memory."""
-        pieces = self._ids[start:stop].split(rows_at_once(self.shape[1:]))
+        pieces = self._ids[start:stop].split(chunk_length(self.shape[1:]))
         first = self._rows.take(pieces[0])
         out = torch.empty(stop - start, *first.shape[1:], dtype=first.dtype, device=first.device)
         at = len(first)
@@ -144,7 +144,7 @@ class SomeRows:
         return self._rows.take(self._ids[ids])
 
 
-class Stretch:
+class RowSlice:
     """Rows of others from one to another, as rows of their own."""
 
     def __init__(self, rows: Rows, start: int, stop: int) -> None:
@@ -158,7 +158,7 @@ class Stretch:
         return self._rows.take(self._start + ids)
 
 
-def is_held(rows: Rows, device: torch.device) -> bool:
+def is_on_device(rows: Rows, device: torch.device) -> bool:
     """Whether they lie in the memory of this device."""
     return isinstance(rows, ArrayRows) and rows.data.device.type == device.type
 

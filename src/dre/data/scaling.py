@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dre.data.image_layout import channels_first, image_layout, model_shape
-from dre.data.rows import CACHED_VALUES, CPU, HostRows, Rows, checked, chunks, is_rows, promised, rows_at_once
+from dre.data.rows import CACHED_VALUES, CPU, HostRows, Rows, check_stream_output, chunk_length, chunks, is_rows, read_checked
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Scaling:
 
     @classmethod
     def _found_on(cls, device: torch.device, rows: Rows) -> Scaling:
-        n, values, step = rows.shape[0], math.prod(rows.shape[1:]), rows_at_once(rows.shape[1:])
+        n, values, step = rows.shape[0], math.prod(rows.shape[1:]), chunk_length(rows.shape[1:])
         total, norm = torch.zeros(rows.shape[1:], dtype=torch.float64, device=device), 0.0
         for start in range(0, n, step):
-            total += checked(rows, start, min(n, start + step)).to(device).double().sum(0)
+            total += read_checked(rows, start, min(n, start + step)).to(device).double().sum(0)
         mean = total / n
         for start in range(0, n, step):
-            apart = checked(rows, start, min(n, start + step)).to(device).double() - mean
+            apart = read_checked(rows, start, min(n, start + step)).to(device).double() - mean
             largest = float(apart.abs().max())
             if largest > 0:  # squares may be too large or too small for a float
                 norm = math.hypot(norm, largest * math.sqrt(float((apart / largest).square_().sum())))
@@ -74,16 +74,16 @@ class ScaledRows:
         self.shape = (rows.shape[0], *model_shape(rows.shape[1:]))
         self._rows = rows
         self._layout = image_layout(rows.shape[1:])
-        self._piece = rows_at_once(rows.shape[1:], CACHED_VALUES)
+        self._piece = chunk_length(rows.shape[1:], CACHED_VALUES)
         self._device = device
         # Both as tensors on the device: in float64, and by division, rows get the bits that Scaling.apply gives them.
         self._mean = torch.from_numpy(scaling.mean).to(device)
         self._scale = torch.tensor(scaling.scale, dtype=torch.float64, device=device)
 
     def read(self, start: int, stop: int) -> Tensor:
-        step = rows_at_once(self.shape[1:])
+        step = chunk_length(self.shape[1:])
         if stop - start <= step:
-            return self._scaled(checked(self._rows, start, stop))
+            return self._scaled(read_checked(self._rows, start, stop))
         out = torch.empty(stop - start, *self.shape[1:], device=self._device)
         for at in range(start, stop, step):
             out[at - start : at - start + step] = self.read(at, min(stop, at + step))
@@ -91,7 +91,7 @@ class ScaledRows:
 
     def take(self, ids: Tensor) -> Tensor:
         """Not looked at for NaN: each step would wait for the answer. The loss tells."""
-        return self._scaled(promised(self._rows, self._rows.take(ids), len(ids), "take"))
+        return self._scaled(check_stream_output(self._rows, self._rows.take(ids), len(ids), "take"))
 
     def _scaled(self, x: Tensor) -> Tensor:
         x = x.to(self._device)

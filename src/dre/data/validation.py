@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from dre.data.rows import is_rows, whole
+from dre.data.rows import is_rows, read_all
 from dre.runtime import available_bytes
 
 LARGEST_SEED = 2**31 - 1
@@ -25,7 +25,7 @@ ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_n
 def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     """X as an array (n, d) or (n, ...) of numbers, or as Rows; its values and its order are never changed.
 
-    The values of Rows are looked at when they are read (``dre.data.rows.checked``).
+    The values of Rows are looked at when they are read (``dre.data.rows.read_checked``).
     """
     least = 2 if fitting else 1
     if is_rows(X):
@@ -42,7 +42,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
 
 def check_array(rows: Any, name: str) -> Any:
     """Rows that are not an estimator's, as an array (n, d) or (n, ...) of numbers; ``Rows`` are read whole."""
-    rows = whole(rows) if is_rows(rows) else _from_torch(rows)
+    rows = read_all(rows) if is_rows(rows) else _from_torch(rows)
     try:
         rows = sklearn.utils.check_array(rows, input_name=name, **ACCEPTED)
     except ValueError as problem:
@@ -133,7 +133,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def seed_from(random_state: Any) -> int:
+def check_seed(random_state: Any) -> int:
     """A seed for generators from scikit-learn's ``random_state``: a number, a RandomState, or None."""
     if random_state is None:  # fresh entropy: scikit-learn's own reading would advance numpy's global state
         return int(np.random.default_rng().integers(LARGEST_SEED))

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.data.rows import whole
+from dre.data.rows import read_all
 from dre.datasets import mnist
 from dre.datasets.dataset import Array
 from dre.datasets.files import Folder
-from dre.runtime import pick_device
+from dre.runtime import resolve_device
 
 SIDE = 28
 FIELDS = 1522
@@ -85,7 +85,7 @@ class InfiMNIST:
     """
 
     def __init__(self, digits: Digits, indices: range | Array, *, device: str | torch.device = "auto") -> None:
-        self.device = pick_device(device)
+        self.device = resolve_device(device)
         self._digits = digits
         self._framed = torch.from_numpy(np.pad(digits.images, ((0, 0), (1, 1), (1, 1)))).to(self.device)  # (n, 30, 30)
         self._fields = torch.from_numpy(fields()).to(self.device)
@@ -137,7 +137,7 @@ class InfiMNIST:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("an array of images that are made when asked for is always a new one: leave out copy=False")
-        return whole(self, np.float32 if dtype is None else dtype)
+        return read_all(self, np.float32 if dtype is None else dtype)
 
     def at(self, indices: range | Array) -> InfiMNIST:
         """The images at other indices of the stream."""

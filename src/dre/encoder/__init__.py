@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from torch import nn
 
-from dre.notation import Family, write
+from dre.notation import Registry, write
 
-ENCODERS = Family("encoder", __name__)
+ENCODERS = Registry("encoder", __name__)
 
 
 class Encoder:
@@ -40,7 +40,7 @@ class Encoder:
         return write(self, self.name)
 
 
-def at_least_one(plan: Encoder, *names: str) -> None:
+def check_positive_ints(plan: Encoder, *names: str) -> None:
     """Refuse a plan with anything but whole numbers from 1 up in these fields, each a number or a tuple of them."""
     for name in names:
         value = getattr(plan, name)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dre.data.rows import Rows
 from dre.notation import unknown
-from dre.runtime import PrivateRandom, full_precision
+from dre.runtime import IsolatedRNG, full_float32
 
 CHUNK_ROWS = 8192  # at a time at most, and fewer where rows are large: hidden layers can hold many times the values of a row
 CHUNK_VALUES = 2**24
@@ -35,7 +35,7 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
     out: Tensor | None = None
     device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
     # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
-    with evaluating(encoder), torch.no_grad(), full_precision(), PrivateRandom(0, device)():
+    with evaluating(encoder), torch.no_grad(), full_float32(), IsolatedRNG(0, device)():
         for start in range(0, n, step):
             x = rows.read(start, min(n, start + step))
             y = _one_chunk(encoder, x, source).reshape(len(x), -1)

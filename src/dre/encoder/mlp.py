@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, at_least_one, flat_size
+from dre.encoder import Encoder, check_positive_ints, flat_size
 from dre.encoder.network import LayerNorm, Network, dense_blocks
 from dre.encoder.pca_front import Front
 
@@ -28,9 +28,9 @@ class MLP(Encoder, name="mlp"):
     front: int | None = None
 
     def __post_init__(self) -> None:
-        at_least_one(self, "width", "depth")
+        check_positive_ints(self, "width", "depth")
         if self.front is not None:
-            at_least_one(self, "front")
+            check_positive_ints(self, "front")
 
     @property
     def first_source(self) -> str:

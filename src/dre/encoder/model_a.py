@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, at_least_one, flat_size
+from dre.encoder import Encoder, check_positive_ints, flat_size
 from dre.encoder.network import Network, dense_blocks
 
 
@@ -23,7 +23,7 @@ class ModelA(Encoder, name="model-a"):
     norm: bool = False
 
     def __post_init__(self) -> None:
-        at_least_one(self, "width", "depth")
+        check_positive_ints(self, "width", "depth")
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         layers: list[nn.Module] = [nn.Flatten()]

@@ -7,15 +7,15 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor, nn
 
-from dre.encoder import Encoder, at_least_one, check_image
+from dre.encoder import Encoder, check_image, check_positive_ints
 from dre.encoder.network import ChannelsLast, Flat, Network, dense_blocks
-from dre.runtime import kernels_apply, launched_at
+from dre.runtime import on_device_of, triton_applies
 
 WIDEST = 64  # channels that the kernels keep in registers
 LARGEST = 2**31  # numbers in a tensor that they can count
 
 
-class Convolved(nn.Module):
+class ConvBlock2d(nn.Module):
     """3x3 convolution, batch norm if asked for, ReLU, and pooling by 2 if asked for; images stay images."""
 
     def __init__(self, before: int, after: int, *, norm: bool = False, pool: bool = False) -> None:
@@ -33,7 +33,7 @@ class Convolved(nn.Module):
 
     def _is_fused(self, x: Tensor) -> bool:
         """In training alone, where eight bits are enough: what is embedded is computed in full."""
-        if not (self.training and torch.is_grad_enabled() and kernels_apply(x)):
+        if not (self.training and torch.is_grad_enabled() and triton_applies(x)):
             return False
         if not torch.is_autocast_enabled("cuda") or torch.get_autocast_dtype("cuda") != torch.bfloat16:
             return False
@@ -53,7 +53,7 @@ class Convolved(nn.Module):
             norm = (its.weight, its.bias, its.running_mean, its.running_var, its.momentum, its.eps)
         pooled = isinstance(self.pool, nn.MaxPool2d)
         nhwc = x.to(torch.bfloat16).permute(0, 2, 3, 1)
-        with launched_at(x):
+        with on_device_of(x):
             y = conv_block(nhwc, self.convolution.weight, self.convolution.bias, norm, pool=pooled)
         return y.permute(0, 3, 1, 2)
 
@@ -70,14 +70,14 @@ class ModelB(Encoder, name="model-b"):
     norm: bool = False
 
     def __post_init__(self) -> None:
-        at_least_one(self, "filters")
+        check_positive_ints(self, "filters")
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)
         layers: list[nn.Module] = [ChannelsLast()]
         before = shape[0]
         for width in self.filters:
-            layers += [Convolved(before, width, norm=self.norm), Convolved(width, width, norm=self.norm, pool=True)]
+            layers += [ConvBlock2d(before, width, norm=self.norm), ConvBlock2d(width, width, norm=self.norm, pool=True)]
             before = width
         features = nn.Sequential(*layers, Flat())
         with torch.no_grad():

@@ -7,13 +7,13 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import nn
 
-from dre.encoder import Encoder, at_least_one, check_image
+from dre.encoder import Encoder, check_image, check_positive_ints
 from dre.encoder.network import LayerNorm, Network, dense_blocks
 from dre.encoder.pca_front import Front, Patches
 
 
 @dataclass(frozen=True)
-class Filtered(Encoder, name="filtered"):
+class PatchMLP(Encoder, name="patch-mlp"):
     """What computed filters answer in each part of an image, in principal components (``features``), then as in ``mlp``.
 
     Nothing of the part that looks at images is trained, so that a step costs no more than one on short vectors; and what it
@@ -29,7 +29,7 @@ class Filtered(Encoder, name="filtered"):
     pixels: float = 1.0
 
     def __post_init__(self) -> None:
-        at_least_one(self, "width", "depth", "filters", "front")
+        check_positive_ints(self, "width", "depth", "filters", "front")
         if not 0 <= self.pixels < math.inf:
             raise ValueError(f"pixels={self.pixels}: must be a finite number from 0 up; 0 leaves the pixels out")
 

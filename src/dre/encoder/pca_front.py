@@ -33,31 +33,31 @@ class Patches(nn.Module):
         self.register_buffer("filters", torch.zeros(min(count, channels * side * side - 1), channels, side, side))
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([self._described(piece) for piece in x.split(self.at_once(x))])
+        return torch.cat([self._describe(piece) for piece in x.split(self.images_per_piece(x))])
 
     def along(self, x: Tensor, axes: Tensor) -> Tensor:
         """``self(x) @ axes.T``, without answers and pixels ever lying side by side."""
         pieces = []
-        for piece in x.split(self.at_once(x)):
-            answers = self._answers(piece)
+        for piece in x.split(self.images_per_piece(x)):
+            answers = self._responses(piece)
             pieces.append(answers @ axes[:, : answers.shape[1]].T)
             if self.pixels:
                 pieces[-1] += piece.flatten(1) @ (axes[:, answers.shape[1] :] * self.share).T
         return torch.cat(pieces)
 
-    def at_once(self, x: Tensor) -> int:
+    def images_per_piece(self, x: Tensor) -> int:
         """Images: as many answers as a CPU's cache holds; a GPU has room for more."""
         answers = self.filters.shape[0] * x.shape[2] * x.shape[3]
         return max(1, (CACHED if x.device.type == "cpu" else 2**6 * CACHED) // answers)
 
-    def _described(self, x: Tensor) -> Tensor:
-        return torch.cat([self._answers(x), x.flatten(1) * self.share], 1) if self.pixels else self._answers(x)
+    def _describe(self, x: Tensor) -> Tensor:
+        return torch.cat([self._responses(x), x.flatten(1) * self.share], 1) if self.pixels else self._responses(x)
 
-    def _answers(self, x: Tensor) -> Tensor:
+    def _responses(self, x: Tensor) -> Tensor:
         answers = conv2d(x, self.filters, padding=self.filters.shape[2] // 2).abs_()
         return avg_pool2d(answers, self.part, ceil_mode=True).flatten(1)
 
-    def settle(self, images: Tensor) -> None:
+    def fit(self, images: Tensor) -> None:
         """Find the filters for these images (n, c, h, w)."""
         count, channels, side, _ = self.filters.shape
         wanted = min(len(images), max(1, VALUES // (images[0].numel() * side * side)))
@@ -71,7 +71,7 @@ class Patches(nn.Module):
         filters = (axes / strength.sqrt()).where(strength > FAINT_FILTER * strength[0], 0)
         self.filters.copy_(filters.T.reshape(count, channels, side, side))
         if self.pixels:
-            answers = torch.cat([self._answers(piece) for piece in images.split(self.at_once(images))])
+            answers = torch.cat([self._responses(piece) for piece in images.split(self.images_per_piece(images))])
             spread = float(answers.var(0).sum() / images.flatten(1).var(0).sum().clamp_min(1e-30))
             self.share.fill_((self.pixels * spread) ** 0.5)
 
@@ -80,14 +80,14 @@ SAMPLE_ROWS, SAMPLE_VALUES = 10_000, 2**25  # what the axes are found from
 SAMPLE_PER_AXIS = 4  # rows at least, however wide they are: fewer rows than axes leave some without a direction
 FAINT_AXIS = 1e-10  # of the largest variance: weaker axes of a sample are rounding, and new rows would show anything
 ROUNDS = 4  # each brings the axes nearer to the principal ones
-SPARE = 16  # axes beyond those that are kept, which makes these settle sooner
+SPARE = 16  # axes beyond those that are kept, which makes these fit sooner
 
 
 class Front(nn.Module):
     """Rows to principal components, scaled so that their overall standard deviation is 1.
 
     A network behind it is small and quick, and sees nearly all that there is to see. With ``patches`` the components are those
-    of what these answer to an image. All of it is found by ``settle``, once, from a sample of the rows; axes beyond the
+    of what these answer to an image. All of it is found by ``fit``, once, from a sample of the rows; axes beyond the
     directions that the sample has are zero.
     """
 
@@ -107,17 +107,17 @@ class Front(nn.Module):
         return along - self.middle
 
     @property
-    def is_settled(self) -> bool:
+    def is_fitted(self) -> bool:
         """Whether its axes were found. They are all zero until then, which survives any way of saving them."""
         return bool(self.axes.any())
 
-    def settle(self, rows: Rows, generator: torch.Generator) -> None:
+    def fit(self, rows: Rows, generator: torch.Generator) -> None:
         widest = max(math.prod(rows.shape[1:]), self.axes.shape[1])
         n = max(SAMPLE_PER_AXIS * len(self.axes), min(SAMPLE_ROWS, SAMPLE_VALUES // widest))
         ids = torch.randperm(rows.shape[0], generator=generator, device=generator.device)[:n]
         sample = rows.take(ids.sort().values)
         if isinstance(self.patches, Patches):
-            self.patches.settle(sample)
+            self.patches.fit(sample)
         values = self.patches(sample)
         mean = values.mean(0)
         axes, variance = principal(values - mean, len(self.axes), generator)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import nn
 
-from dre.encoder import Encoder, at_least_one, check_image
+from dre.encoder import Encoder, check_image, check_positive_ints
 from dre.encoder.network import ChannelsLast, Flat, Network, dense_blocks
 
 
@@ -19,7 +19,7 @@ class Strided(Encoder, name="strided"):
     filters: tuple[int, ...] = (64, 128)
 
     def __post_init__(self) -> None:
-        at_least_one(self, "filters")
+        check_positive_ints(self, "filters")
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.data.subsample import FEWEST, SCORED, scores, spread, vectors
+from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, scores, vectors
 from dre.explore.columns import Column, column, scale
 from dre.explore.page import Explorer, Stage
 from dre.explore.thumbnails import Shaped, check_pillow, images_of, thumbnails
@@ -43,7 +43,7 @@ def explorer(
     columns = [column(name, values) for name, values in (metadata or {}).items()]
     trusted = trust and rows is not None and n >= FEWEST
     colour = _first(colour, columns, trusted)
-    some = spread(n, SCORED)
+    some = evenly_spaced_ids(n, SCORED)
     scored = vectors(rows, some) if rows is not None and n >= FEWEST else None
     classes = _classes(colour, columns, some)
     made = [Stage(told, places, scores(scored, places[some], classes) if n >= FEWEST else {}) for told, places in maps]

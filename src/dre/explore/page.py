@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dre.atomic import atomic_write
 from dre.explore.aligned import aligned
 from dre.explore.columns import Column
 from dre.explore.packed import in_a_page, packed, packed_texts
 from dre.explore.thumbnails import Thumbnails
-from dre.io.writers.whole import whole_file
 
 Array = np.ndarray[Any, Any]
 GRID = 2**16 - 1  # steps of a place, in each direction
@@ -64,7 +64,7 @@ class Explorer:
 
 def write_page(path: str | Path, explorer: Explorer) -> None:
     """Write the page, whole or not at all."""
-    with whole_file(path) as part:
+    with atomic_write(path) as part:
         part.write_text(page(explorer), encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.data.subsample import taken
+from dre.data.subsample import to_array
 from dre.io.readers.source import INSTALL
 from dre.plot.thumbnails import CHANNELS, channels_last
 
@@ -49,7 +49,7 @@ class Shaped:
         self._rows, self._shape, self.n = rows, shape, int(rows.shape[0])
 
     def stretch(self, start: int, stop: int) -> Array:
-        return channels_last(taken(self._rows, np.arange(start, stop)).reshape(-1, *self._shape))
+        return channels_last(to_array(self._rows, np.arange(start, stop)).reshape(-1, *self._shape))
 
 
 def check_pillow() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.data.subsample import spread
+from dre.data.subsample import evenly_spaced_ids
 
 Array = np.ndarray[Any, Any]
 WHOLE = 10_000  # points up to which all are compared with all
@@ -27,7 +27,7 @@ def trust_of_points(rows: Array, places: Array) -> Array:
         from dre.metrics import trustworthiness
 
         return np.asarray(trustworthiness(rows, places, k=NEIGHBORS, per_point=True), dtype=np.float32)
-    chosen = torch.from_numpy(spread(len(rows), OTHERS))
+    chosen = torch.from_numpy(evenly_spaced_ids(len(rows), OTHERS))
     # centred: far from the origin, distances by products would lose their last digits
     x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (rows, places))
     others_x, others_y = x[chosen], y[chosen]
@@ -49,8 +49,8 @@ def _trust(x: Tensor, y: Tensor, others_x: Tensor, others_y: Tensor, itself: Ten
 def _blocks(n: int) -> Iterator[Tensor]:
     from tqdm.auto import tqdm
 
-    from dre.observe.progress import someone_watches
+    from dre.observe.progress import is_interactive
 
     starts = range(0, n, BLOCK)
-    for start in tqdm(starts, desc="trust", unit=" blocks", leave=False, delay=1, disable=not someone_watches()):
+    for start in tqdm(starts, desc="trust", unit=" blocks", leave=False, delay=1, disable=not is_interactive()):
         yield torch.arange(start, min(n, start + BLOCK))

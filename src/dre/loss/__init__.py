@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from dre.affinity.target import Pairs
-from dre.notation import Family, Reader, write, write_value
+from dre.notation import Reader, Registry, write, write_value
 
-LOSSES = Family("loss", __name__)
+LOSSES = Registry("loss", __name__)
 
 
 class Loss:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dre.affinity.target import Pairs
-from dre.runtime import kernels_apply
+from dre.runtime import triton_applies
 
 # Entries of a block of pairs: few enough on a CPU to stay in its cache, many enough on a GPU to keep it busy.
 BLOCK = {"cpu": 2**16, "cuda": 2**24}
@@ -59,7 +59,7 @@ class _Sum(torch.autograd.Function):
 
 def _fused(y: Tensor, curve: Curve, pairs: Pairs | None) -> tuple[Tensor, Tensor] | None:
     """The same by one kernel; None where it does not apply."""
-    if y.dtype != torch.float32 or y.shape[1] > COMPONENTS or not kernels_apply(y):
+    if y.dtype != torch.float32 or y.shape[1] > COMPONENTS or not triton_applies(y):
         return None
     from dre.loss.triton import pair_sums as kernels
 

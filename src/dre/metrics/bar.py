@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dre.observe.progress import someone_watches
+from dre.observe.progress import is_interactive
 
 SECONDS_BEFORE_A_BAR = 2.0
 
@@ -15,6 +15,6 @@ SECONDS_BEFORE_A_BAR = 2.0
 def progress(title: str, steps: int) -> Iterator[Any]:
     from tqdm.auto import tqdm
 
-    hidden = not someone_watches()
+    hidden = not is_interactive()
     with tqdm(total=steps, desc=title, disable=hidden, delay=SECONDS_BEFORE_A_BAR, leave=False) as bar:
         yield bar

@@ -11,8 +11,8 @@ from dre.metrics.pairs import Block
 from dre.metrics.points import HIGH, LOW
 from dre.metrics.ranks import Ranks
 from dre.metrics.study import Gathering, Part, Precision, Study
-from dre.neighbors.distances import Distances, both_ways
-from dre.neighbors.exact import Nearest, NearestSoFar, nearest_rows, tree_is_quicker
+from dre.neighbors.distances import Distances, with_transpose
+from dre.neighbors.exact import KNearest, Nearest, nearest_rows, tree_is_quicker
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Near:
         distances = study.distances(self.space)
         if tree_is_quicker(distances, self.k):
             return _Known(nearest_rows(distances, self.k))
-        return _Near(self.space, NearestSoFar(distances, self.k))
+        return _Near(self.space, KNearest(distances, self.k))
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class _Known:
 
 
 class _Near:
-    def __init__(self, space: str, so_far: NearestSoFar) -> None:
+    def __init__(self, space: str, so_far: KNearest) -> None:
         self._space, self._so_far = space, so_far
 
     def take(self, block: Block) -> None:
-        both_ways(self._so_far.take, block.some, block.others, block.squared(self._space))
+        with_transpose(self._so_far.take, block.some, block.others, block.squared(self._space))
 
     def result(self) -> Nearest:
         return self._so_far.nearest()
@@ -75,7 +75,7 @@ class _Ranks:
         self._space, self._ranks = space, Ranks(distances, targets)
 
     def take(self, block: Block) -> None:
-        both_ways(self._ranks.take, block.some, block.others, block.squared(self._space))
+        with_transpose(self._ranks.take, block.some, block.others, block.squared(self._space))
 
     def result(self) -> Tensor:
         return self._ranks.ranks

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dre.data.validation import check_array, check_memory
-from dre.runtime import pick_device
+from dre.runtime import resolve_device
 
 Device = str | torch.device
 HIGH, LOW = "high", "low"  # the space of the rows, and that of their map
@@ -20,7 +20,7 @@ HIGH, LOW = "high", "low"  # the space of the rows, and that of their map
 
 def points(rows: Any, name: str, device: Device = "auto") -> Tensor:
     """Rows of any kind as (n, d); float32 stays so, whole numbers and all else become float64."""
-    where = pick_device(device)
+    where = resolve_device(device)
     if where.type not in ("cpu", "cuda"):
         raise ValueError(f"distances are settled in float64, which device={str(where)!r} may lack; use device='cpu' or 'cuda'")
     if len(np.shape(rows)) == 1 and not scipy.sparse.issparse(rows):

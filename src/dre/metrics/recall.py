@@ -47,14 +47,14 @@ def neighbor_agreement(A: Any, B: Any, *, k: int = 15, device: Device = "auto") 
     return float(shared(first.indices, second.indices)[-1])
 
 
-def shared(a: Tensor, b: Tensor, rows_at_once: int = 4096) -> Tensor:
+def shared(a: Tensor, b: Tensor, chunk_length: int = 4096) -> Tensor:
     """(k,) the mean share of the first m of each row of a (n, k) that are among the first m of b, for m = 1…k.
 
     A neighbour at place p in a and q in b is shared from m = max(p, q) on.
     """
     n, k = a.shape
     first = torch.zeros(k, dtype=torch.long, device=a.device)
-    for some, others in zip(a.split(rows_at_once), b.split(rows_at_once), strict=True):
+    for some, others in zip(a.split(chunk_length), b.split(chunk_length), strict=True):
         order = others.argsort(dim=1)
         place = torch.searchsorted(others.gather(1, order), some).clamp_max(k - 1)
         q = order.gather(1, place)

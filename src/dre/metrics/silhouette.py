@@ -14,7 +14,7 @@ from dre.metrics.pairs import Block
 from dre.metrics.points import LOW, Device, map_alone
 from dre.metrics.question import Measure, Question, Score
 from dre.metrics.study import Gathering, Part, Precision, Study
-from dre.neighbors.distances import both_ways
+from dre.neighbors.distances import with_transpose
 
 Array = np.ndarray[Any, Any]
 MOST_CLASSES = 1_000  # a sum for each row and class is held
@@ -66,7 +66,7 @@ class _ToClasses:
         distances = block.squared(LOW).double().clamp_min(0).sqrt_()
         if block.some == block.others:
             distances.fill_diagonal_(0)
-        both_ways(self._add, block.some, block.others, distances)
+        with_transpose(self._add, block.some, block.others, distances)
 
     def _add(self, some: slice, others: slice, distances: Tensor) -> None:
         self._sums[some] += distances @ self._member[others]

@@ -26,10 +26,10 @@ from dre.data.scaling import Scaling
 from dre.encoder import ENCODERS, Encoder
 from dre.model.fitted import FittedMap
 from dre.notation import NotationError
-from dre.optimizer import Optimiser
+from dre.optimizer import Optimizer
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Schedule
-from dre.runtime import PrivateRandom
+from dre.runtime import IsolatedRNG
 from dre.training.loop import Weights
 
 FORMAT = 1
@@ -103,7 +103,7 @@ def sound(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _filled(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, weights: dict[str, Tensor]) -> nn.Module:
     if isinstance(plan, Encoder):
-        with PrivateRandom(0, torch.device("cpu"))():
+        with IsolatedRNG(0, torch.device("cpu"))():
             network = plan.build(shape, n_components)
     else:
         network = copy.deepcopy(plan)
@@ -196,7 +196,7 @@ def encode(value: Any) -> Any:
     for kind, (cls, _) in _TEXTS.items():
         if isinstance(value, cls) and getattr(value, "has_text", True):
             return {kind: str(value)}
-    if isinstance(value, (Recipe, Optimiser)):
+    if isinstance(value, (Recipe, Optimizer)):
         return {type(value).__name__.lower(): {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
     return {"module" if isinstance(value, nn.Module) else "unsaved": f"{type(value).__module__}.{type(value).__qualname__}"}
 
@@ -210,9 +210,9 @@ def decode(value: Any, encoder: nn.Module | None = None) -> Any:
         return (tuple if kind == "tuple" else list)(decode(item, encoder) for item in content)
     if kind in _TEXTS:
         return _TEXTS[kind][1](content)
-    if kind in ("recipe", "optimiser"):
+    if kind in ("recipe", "optimizer"):
         made = {name: decode(item, encoder) for name, item in content.items()}
-        return Recipe(**made) if kind == "recipe" else Optimiser(**made)
+        return Recipe(**made) if kind == "recipe" else Optimizer(**made)
     if kind == "module":
         if encoder is None:
             raise ModelFileError(

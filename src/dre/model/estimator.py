@@ -15,25 +15,26 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from dre.augment import Augment, Augmenting, Own, parse_augment
+from dre.augment import Augment, CallableAugment, parse_augment
+from dre.augment.augmentation import Augmenting
 from dre.augment.noise import Noise
 from dre.batches import BATCHES, Batches
 from dre.data.image_layout import model_shape
 from dre.data.scaling import Scaling
-from dre.data.validation import check_rows, number, read, seed_from, two
+from dre.data.validation import check_rows, check_seed, number, read, two
 from dre.encoder import ENCODERS, Encoder
 from dre.model.archive import decode, encode, load_map, save_map, sound
-from dre.model.fitted import Array, FittedMap, embed, prepared, scaled_mean
+from dre.model.fitted import Array, FittedMap, embed, mean_of_scaled, to_model_rows
 from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
-from dre.observe.progress import Narrate, Progress, someone_watches
+from dre.observe.progress import Progress, Verbose, is_interactive
 from dre.observe.stopping import Interrupt
-from dre.optimizer import Optimiser
-from dre.plan.overrides import Overrides, resolve
-from dre.plan.recipe import Facts, Recipe
+from dre.optimizer import Optimizer
+from dre.plan.overrides import Overrides, apply_overrides
+from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
-from dre.runtime import PrivateRandom, Runtime, pick_device
-from dre.training.learner import goes_through_once
+from dre.runtime import IsolatedRNG, Runtime, resolve_device
+from dre.training.learner import uses_cached_front
 from dre.training.loop import Weights, train
 
 
@@ -65,7 +66,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     recursions : int, optional
         How often the neighbourhoods are computed again from the network's hidden layers.
     training : (batches, learning rate), optional
-        ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``, and the rate an ``Optimiser``; either
+        ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``, and the rate an ``Optimizer``; either
         may be None.
     augment : str, Augment or callable, optional
         Random changes to the rows in training: ``"noise(0.5)"``, ``"affine + flip"``, a function from a batch of scaled rows
@@ -96,7 +97,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         perplexity: float | None = None,
         umap: tuple[int | None, float | None] | None = None,
         recursions: int | None = None,
-        training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
+        training: tuple[int | str | Batches | None, float | Optimizer | None] | None = None,
         augment: Augmenting = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -133,19 +134,19 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
         n_components = int(self.n_components)
-        device = pick_device(self.device)
-        recipe, said = self._said()
+        device = resolve_device(self.device)
+        recipe, said = self._overrides()
         scaling = Scaling.of(X, device)
         n = X.shape[0]
-        recipe = resolve(recipe, Facts(n, model_shape(tuple(X.shape[1:])), device.type), said).fitted_to(n)
-        rows = prepared(X, scaling, device, held=not goes_through_once(recipe.encoder, recipe.augment))
+        recipe = apply_overrides(recipe, DataSpec(n, model_shape(tuple(X.shape[1:])), device.type), said).clamp_to(n)
+        rows = to_model_rows(X, scaling, device, held=not uses_cached_front(recipe.encoder, recipe.augment))
         runtime = Runtime.on(device, recipe.precision)
-        seed = seed_from(self.random_state)
-        encoder = runtime.place(_built(recipe.encoder, rows.shape[1:], n_components, PrivateRandom(seed, device)))
+        seed = check_seed(self.random_state)
+        encoder = runtime.place(_build(recipe.encoder, rows.shape[1:], n_components, IsolatedRNG(seed, device)))
         history = History()
-        mean = scaled_mean(scaling)
+        mean = mean_of_scaled(scaling)
         events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed, mean=mean)
-        watch(events, [history, Interrupt(), *self._shown(), *observers])
+        watch(events, [history, Interrupt(), *self._default_observers(), *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
         self._embedding = embed(encoder, rows)
         return self
@@ -250,13 +251,13 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _said(self) -> tuple[str | Recipe, Overrides]:
+    def _overrides(self) -> tuple[str | Recipe, Overrides]:
         """The recipe, and what the user wants in place of its own."""
         n_neighbors, min_dist = two(self.umap, "umap=(n_neighbors, min_dist)")
         if not isinstance(self.recipe, (str, Recipe)):
             raise TypeError(f"recipe={self.recipe!r}: expected a name, such as 'auto' or 'paper', or a Recipe")
         return self.recipe, replace(
-            self._said_of_training(),
+            self._training_overrides(),
             schedule=read("schedule", self.schedule, Schedule.parse, Schedule),
             perplexity=number("perplexity", self.perplexity),
             n_neighbors=number("n_neighbors", n_neighbors, whole=True),
@@ -264,26 +265,26 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             recursions=number("recursions", self.recursions, whole=True),
         )
 
-    def _said_of_training(self) -> Overrides:
+    def _training_overrides(self) -> Overrides:
         batches, rate = two(self.training, "training=(batches, learning rate)")
         return Overrides(
             encoder=read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
             batches=read("batches", batches, BATCHES.parse, Batches, int),
-            optimiser=rate if isinstance(rate, Optimiser) else number("the learning rate", rate),
-            augment=self._said_of_augmenting(),
+            optimizer=rate if isinstance(rate, Optimizer) else number("the learning rate", rate),
+            augment=self._augment_override(),
         )
 
-    def _said_of_augmenting(self) -> Augment | None:
+    def _augment_override(self) -> Augment | None:
         if isinstance(self.augment, str) and self.augment == "none":
             return Noise(0)
         if callable(self.augment) and not isinstance(self.augment, (Augment, type)):
-            return Own(self.augment)
+            return CallableAugment(self.augment)
         said: Augment | None = read("augment", self.augment, parse_augment, Augment)
         return said
 
-    def _shown(self) -> list[Observer]:
-        bar = self.verbose or (self.verbose is None and someone_watches())
-        return [*([Progress()] if bar else []), *([Narrate()] if self.verbose else [])]  # the bar is gone when a line is said
+    def _default_observers(self) -> list[Observer]:
+        bar = self.verbose or (self.verbose is None and is_interactive())
+        return [*([Progress()] if bar else []), *([Verbose()] if self.verbose else [])]  # the bar is gone when a line is said
 
 
 @contextmanager
@@ -297,7 +298,7 @@ def _all_or_nothing(model: DRE) -> Iterator[None]:
         raise
 
 
-def _built(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, random: PrivateRandom) -> nn.Module:
+def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, random: IsolatedRNG) -> nn.Module:
     if not isinstance(plan, Encoder):
         return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
     with random():
@@ -313,7 +314,7 @@ class DeepTSNE(DRE):
         n_components: int = 2,
         perplexity: float = 30,
         encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
+        training: tuple[int | str | Batches | None, float | Optimizer | None] | None = None,
         augment: Augmenting = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -328,8 +329,8 @@ class DeepTSNE(DRE):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _said(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-tsne", replace(self._said_of_training(), perplexity=number("perplexity", self.perplexity))
+    def _overrides(self) -> tuple[str | Recipe, Overrides]:
+        return "deep-tsne", replace(self._training_overrides(), perplexity=number("perplexity", self.perplexity))
 
 
 class DeepUMAP(DRE):
@@ -342,7 +343,7 @@ class DeepUMAP(DRE):
         n_neighbors: int = 15,
         min_dist: float = 0.1,
         encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | Optimiser | None] | None = None,
+        training: tuple[int | str | Batches | None, float | Optimizer | None] | None = None,
         augment: Augmenting = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -358,6 +359,6 @@ class DeepUMAP(DRE):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _said(self) -> tuple[str | Recipe, Overrides]:
+    def _overrides(self) -> tuple[str | Recipe, Overrides]:
         n_neighbors, min_dist = number("n_neighbors", self.n_neighbors, whole=True), number("min_dist", self.min_dist)
-        return "deep-umap", replace(self._said_of_training(), n_neighbors=n_neighbors, min_dist=min_dist)
+        return "deep-umap", replace(self._training_overrides(), n_neighbors=n_neighbors, min_dist=min_dist)

@@ -43,10 +43,10 @@ class FittedMap:
         encoder = self.encoder if stage is None else self._after(stage)
         device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
         if is_rows(X):
-            return embed(encoder, prepared(X, self.scaling, device))
+            return embed(encoder, to_model_rows(X, self.scaling, device))
         # Only a slice is dense float32 at a time; slices are whole chunks of the forward pass, so that the bits agree.
         step = SLICES * chunk_rows(model_shape(self.shape))
-        slices = (prepared(X[start : start + step], self.scaling, device) for start in range(0, X.shape[0], step))
+        slices = (to_model_rows(X[start : start + step], self.scaling, device) for start in range(0, X.shape[0], step))
         return np.concatenate([embed(encoder, rows) for rows in slices])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -64,7 +64,7 @@ class FittedMap:
         return encoder
 
 
-def prepared(X: Any, scaling: Scaling, device: torch.device, *, held: bool = True) -> Rows:
+def to_model_rows(X: Any, scaling: Scaling, device: torch.device, *, held: bool = True) -> Rows:
     """Rows as the encoder reads them: centred and scaled, images with their channels first.
 
     An array at once, unless it need not be ``held`` on a CPU, since it is read only a few times; Rows as read.
@@ -81,7 +81,7 @@ def prepared(X: Any, scaling: Scaling, device: torch.device, *, held: bool = Tru
     return ArrayRows(rows.read(0, n), device) if fits(4 * math.prod(rows.shape), device) else rows
 
 
-def scaled_mean(scaling: Scaling) -> Tensor:
+def mean_of_scaled(scaling: Scaling) -> Tensor:
     """What was taken from every row, at the scale and in the layout in which the encoder sees it."""
     mean = torch.from_numpy(scaling.mean / scaling.scale).float()[None]
     return channels_first(mean, image_layout(tuple(mean.shape[1:])))[0]

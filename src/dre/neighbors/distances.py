@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
-from dre.runtime import full_precision, kernels_apply, short_products
+from dre.runtime import full_float32, tf32_products, triton_applies
 
 BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side: half a GiB of float64 on a GPU; on a CPU its cache
 ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows that are worked on at once: beyond a CPU's cache it is far slower
@@ -54,7 +54,7 @@ class Distances:
     def is_short(self) -> bool:
         return self._short
 
-    def stretches(self) -> list[slice]:
+    def tiles(self) -> list[slice]:
         """The rows in pieces of equal size, a multiple of 8, of which two make a block."""
         limit = BLOCK.get(self.device.type, BLOCK["cpu"])
         size = -(-self.n // -(-self.n // limit))
@@ -63,7 +63,7 @@ class Distances:
 
     def half(self) -> Iterator[tuple[slice, slice]]:
         """The blocks on and above the diagonal; the others are their transposes."""
-        return combinations_with_replacement(self.stretches(), 2)
+        return combinations_with_replacement(self.tiles(), 2)
 
     def block(self, some: slice, others: slice) -> Tensor:
         """(some, others) squared distances, up to their margin; infinite from a row to itself, which is nobody's neighbour."""
@@ -80,7 +80,7 @@ class Distances:
         own = points.square().sum(1)
         parts = [
             torch.addmm(own[:, None] + self.norms[part], points, self._centred(part).T, alpha=-2)
-            for part in (self.stretches() if others is None else [others])
+            for part in (self.tiles() if others is None else [others])
         ]
         return torch.cat(parts, dim=1)
 
@@ -99,7 +99,7 @@ class Distances:
 
     def direct(self, points: Tensor, others: Tensor) -> Tensor:
         """(m, k) squared distances from points (m, d) to the rows with these numbers (m, k), summed over the differences."""
-        if kernels_apply(points):
+        if triton_applies(points):
             from dre.neighbors.triton.direct import direct
 
             return direct(points, self.rows, others)
@@ -175,12 +175,12 @@ class Distances:
         return turned
 
     def _product(self, left: Tensor, factors: Tensor) -> Tensor:
-        with short_products() if self._short else full_precision():
+        with tf32_products() if self._short else full_float32():
             return left @ factors.T
 
     def _clear(self, enough: float) -> bool:
         """Look at some rows: how much a product rounds, and whether the nearest neighbours stand clear of that."""
-        part = self.stretches()[0]
+        part = self.tiles()[0]
         some = self._spread(part.stop)
         true = self.from_points(self.rows[some], part).clamp_min_(0)
         self._rounding = 1.0
@@ -213,7 +213,7 @@ def _unit(largest: float) -> float:
     return float(2.0 ** math.floor(math.log2(largest)))
 
 
-def both_ways(take: Callable[[slice, slice, Tensor], None], some: slice, others: slice, block: Tensor) -> None:
+def with_transpose(take: Callable[[slice, slice, Tensor], None], some: slice, others: slice, block: Tensor) -> None:
     """Hand over a block, and its transpose, in which the other rows are the first."""
     take(some, others, block)
     if some != others:

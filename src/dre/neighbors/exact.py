@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dre.neighbors.distances import TIE, Distances, both_ways
-from dre.runtime import kernels_apply
+from dre.neighbors.distances import TIE, Distances, with_transpose
+from dre.runtime import triton_applies
 
 SPARE = 8  # extra candidates, so that rounding in a product can't push a true neighbour out
 SPARE_SHORT = 24  # where products are short: with few, many rows would be left in doubt
@@ -41,9 +41,9 @@ def nearest_rows(distances: Distances, k: int) -> Nearest:
     """The k nearest others of every row."""
     if tree_is_quicker(distances, k):
         return _by_tree(distances, _everyone(distances), k)
-    found = NearestSoFar(distances, k)
-    picking = _picking(distances, found)
-    take = partial(both_ways, found.take) if picking is None else picking.take
+    found = KNearest(distances, k)
+    picking = _candidate_buffer(distances, found)
+    take = partial(with_transpose, found.take) if picking is None else picking.take
     for some, others in distances.half():
         take(some, others, distances.block(some, others))
     if picking is not None:
@@ -56,8 +56,8 @@ def nearest_to(distances: Distances, places: Tensor, k: int, itself: Tensor | No
     points = Points(places if distances.unit == 1 else places.double() / distances.unit, itself)
     if tree_is_quicker(distances, k):
         return _by_tree(distances, points, k)
-    found = NearestSoFar(distances, k, points)
-    for part in distances.stretches():
+    found = KNearest(distances, k, points)
+    for part in distances.tiles():
         found.take(slice(None), part, _without_itself(distances.from_points(points.places, part), itself, part))
     return found.nearest()
 
@@ -66,7 +66,7 @@ def tree_is_quicker(distances: Distances, k: int) -> bool:
     return distances.device.type == "cpu" and distances.dim <= TREE_UP_TO and k + SPARE < distances.n - 1
 
 
-class NearestSoFar:
+class KNearest:
     """The nearest rows of every row, or of other points, from blocks of distances that come in any order."""
 
     def __init__(self, distances: Distances, k: int, points: Points | None = None) -> None:
@@ -80,12 +80,12 @@ class NearestSoFar:
         self._squared = torch.full(shape, torch.inf, dtype=self._dtype, device=distances.device)
         self._indices = torch.zeros(shape, dtype=torch.long, device=distances.device)
 
-    def bars(self, some: slice) -> Tensor:
+    def thresholds(self, some: slice) -> Tensor:
         """Of some rows: what is not below is not among the nearest."""
         return self._squared[some].amax(1)
 
     def take(self, some: slice, others: slice, block: Tensor) -> None:
-        new, columns = _below(block, self.bars(some), self._indices.shape[1])
+        new, columns = _below(block, self.thresholds(some), self._indices.shape[1])
         self.merge(some, new, columns + others.start)
 
     def merge(self, some: slice, squared: Tensor, indices: Tensor) -> None:
@@ -101,14 +101,14 @@ class NearestSoFar:
             beyond.fill_(torch.inf)
         else:
             beyond -= self._distances.margin(_reach(self._distances, self._points), beyond, self._dtype)
-        return _settled(self._distances, self._points, Candidates(self._indices, beyond), self._k)
+        return _verify(self._distances, self._points, Candidates(self._indices, beyond), self._k)
 
 
-def _picking(distances: Distances, found: NearestSoFar) -> Picking | None:
+def _candidate_buffer(distances: Distances, found: KNearest) -> CandidateBuffer | None:
     """The quicker way on a GPU to take a block both ways, where it can be gone."""
-    if not kernels_apply(distances.rows) or distances.dtype != torch.float32:
+    if not triton_applies(distances.rows) or distances.dtype != torch.float32:
         return None
-    return Picking(distances, found)
+    return CandidateBuffer(distances, found)
 
 
 def in_order(squared: Tensor, indices: Tensor, k: int) -> Nearest:
@@ -150,7 +150,7 @@ def _below(block: Tensor, bar: Tensor, wide: int) -> tuple[Tensor, Tensor]:
     return values, found
 
 
-def _settled(distances: Distances, points: Points, candidates: Candidates, k: int) -> Nearest:
+def _verify(distances: Distances, points: Points, candidates: Candidates, k: int) -> Nearest:
     """The first k of the candidates; of all rows, where one that is no candidate might be as near."""
     indices, squared = in_order(distances.direct(points.places, candidates.indices), candidates.indices, k)
     doubt = squared[:, -1] * (1 + TIE) >= candidates.beyond
@@ -184,7 +184,7 @@ def _by_tree(distances: Distances, points: Points, k: int) -> Nearest:
     if points.itself is not None:  # it is there, unless all that were found lie in the same place: then all rows are looked at
         others = (indices != points.itself[:, None]).double().argsort(dim=1, descending=True, stable=True)[:, :-1]
         indices = indices.gather(1, others)
-    return _settled(distances, points, Candidates(indices, squared[:, -1] * (1 - TIE)), k)
+    return _verify(distances, points, Candidates(indices, squared[:, -1] * (1 - TIE)), k)
 
 
 ROOM = 256  # picked values that are kept for a row until they are merged
@@ -192,17 +192,17 @@ FULL = ROOM // 2  # that are merged before the next block: it may hold as many a
 Side = tuple[slice, slice, Tensor]  # whose neighbours are sought, among whom, and their distances
 
 
-class Picking:
+class CandidateBuffer:
     """What is below the bar of its row waits until there is much of it, and is then merged into what was found."""
 
-    def __init__(self, distances: Distances, found: NearestSoFar) -> None:
-        from dre.neighbors.triton.select_below import Picked
+    def __init__(self, distances: Distances, found: KNearest) -> None:
+        from dre.neighbors.triton.select_below import Selected
 
         self._found = found
-        self._waiting = Picked.none(distances.n, ROOM, distances.device)
+        self._waiting = Selected.none(distances.n, ROOM, distances.device)
         self._bars = torch.full((distances.n,), torch.inf, device=distances.device)
         self._has_bar: set[int] = set()  # by where a stretch begins
-        self._stretches = distances.stretches()
+        self._stretches = distances.tiles()
 
     def take(self, some: slice, others: slice, block: Tensor) -> None:
         """A block of distances, and its transpose."""
@@ -223,12 +223,14 @@ class Picking:
 
     def _picked(self, some: slice, others: slice, block: Tensor, sides: list[Side]) -> bool:
         """False where there was no room for all; then nothing was picked."""
-        from dre.neighbors.triton.select_below import Bars, pick
+        from dre.neighbors.triton.select_below import Thresholds, pick
 
         counts = [self._waiting.counts[mine] for mine, _, _ in sides]
         before = [count.clone() for count in counts]
-        bars = {mine.start: Bars(self._bars[mine], self._waiting.of(mine), theirs.start) for mine, theirs, _ in sides}
-        pick(block, bars.get(some.start), bars.get(others.start) if some != others else None)
+        thresholds = {
+            mine.start: Thresholds(self._bars[mine], self._waiting.of(mine), theirs.start) for mine, theirs, _ in sides
+        }
+        pick(block, thresholds.get(some.start), thresholds.get(others.start) if some != others else None)
         most = torch.stack([count.max() for count in counts]).tolist()
         if max(most) > ROOM:
             for count, old in zip(counts, before, strict=True):
@@ -249,5 +251,5 @@ class Picking:
             counts.zero_()
 
     def _set_bars(self, some: slice) -> None:
-        self._bars[some] = self._found.bars(some)
+        self._bars[some] = self._found.thresholds(some)
         self._has_bar.add(some.start)

@@ -44,7 +44,7 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
     if method not in METHODS:
         raise ValueError(f"method={method!r}; known: {', '.join(METHODS)}")
     if method == "auto":
-        method = chosen_method(features)
+        method = select_method(features)
         if method == "approximate" and not _has_faiss():
             warnings.warn(f"the neighbours of {n} rows are sought exactly, which is slow on a CPU: {INSTALL}", stacklevel=2)
             method = "exact"
@@ -56,7 +56,7 @@ def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
     return Neighbors(indices, (squared.sqrt() * distances.unit).to(kind), "exact")
 
 
-def chosen_method(features: Tensor) -> str:
+def select_method(features: Tensor) -> str:
     """The faster method for these rows on their device, "exact" or "approximate"."""
     n, dim = features.shape
     small = float(n) * n * (dim + SELECTING) <= EXACT_UP_TO

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dre.affinity.target import Graph
@@ -16,9 +18,24 @@ WORTH_SAYING = 10_000  # rows from which the neighbours take seconds
 FORMAT = "{desc} |{bar}| {elapsed}<{remaining}{postfix}"  # no percentage: there is the epoch, and a line has 80 columns
 
 
-def someone_watches() -> bool:
+def is_interactive() -> bool:
     """Whether a bar would be seen: in a terminal or a notebook."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, verbose: bool | None = None, delay: float = 1.0) -> Iterator[Callable[[], object]]:
+    """Yield what to call after each step; ``verbose=None`` shows a bar in a terminal or a notebook only.
+
+    Work that takes less than ``delay`` seconds shows none.
+    """
+    from tqdm.auto import tqdm
+
+    interactive = is_interactive()
+    shown = verbose or (verbose is None and interactive)
+    interval = SECONDS_BETWEEN[interactive]
+    with tqdm(total=total, desc=title, disable=not shown, delay=delay, mininterval=interval, leave=False) as bar:
+        yield bar.update
 
 
 class Progress:
@@ -50,7 +67,7 @@ class Progress:
             self._bar.close()
 
     def _announce(self, event: TargetBegan) -> None:
-        if event.run.epoch == 0 and someone_watches() and event.run.rows.shape[0] >= WORTH_SAYING:
+        if event.run.epoch == 0 and is_interactive() and event.run.rows.shape[0] >= WORTH_SAYING:
             from tqdm.auto import tqdm
 
             self._close()
@@ -72,7 +89,7 @@ class Progress:
             desc=_title(run),
             bar_format=FORMAT,
             delay=self._delay,
-            mininterval=SECONDS_BETWEEN[someone_watches()],
+            mininterval=SECONDS_BETWEEN[is_interactive()],
             leave=False,
         )
 
@@ -86,7 +103,7 @@ def _title(run: Run) -> str:
     return f"stage {run.stage} ({run.plan.source}), {run.stage + 1}/{len(run.recipe.schedule)}"
 
 
-class Narrate:
+class Verbose:
     """Lines on stderr: the recipe before the first stage, then each stage's target, batches and last loss."""
 
     def __init__(self) -> None:

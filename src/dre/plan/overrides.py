@@ -13,8 +13,8 @@ from dre.batches import Auto, Batches
 from dre.encoder import Encoder
 from dre.loss import Loss, Sum
 from dre.notation import unknown
-from dre.optimizer import Optimiser
-from dre.plan.recipe import Facts, Recipe
+from dre.optimizer import Optimizer
+from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Schedule, Stage
 
@@ -32,11 +32,11 @@ class Overrides:
     min_dist: float | None = None
     recursions: int | None = None
     batches: Batches | int | None = None
-    optimiser: Optimiser | float | None = None  # a number is a learning rate
+    optimizer: Optimizer | float | None = None  # a number is a learning rate
     augment: Augment | None = None
 
 
-def resolve(recipe: str | Recipe, facts: Facts, said: Overrides) -> Recipe:
+def apply_overrides(recipe: str | Recipe, facts: DataSpec, said: Overrides) -> Recipe:
     """The recipe that is run: the named one for these data and this device, with what the user said in its place."""
     if isinstance(recipe, str):
         if recipe not in RECIPES:
@@ -46,32 +46,32 @@ def resolve(recipe: str | Recipe, facts: Facts, said: Overrides) -> Recipe:
         recipe = RECIPES[recipe](facts, said.recursions)
     elif said.recursions is not None:
         raise ValueError("recursions was given beside a Recipe object: its schedule already says how many there are")
-    schedule = _adjusted(said.schedule or recipe.schedule, said)
+    schedule = _adjust(said.schedule or recipe.schedule, said)
     planned = recipe.batches
-    if planned.along_graph and said.schedule is not None and any(stage.affinity.over == "batch" for stage in schedule):
+    if planned.along_graph and said.schedule is not None and any(stage.affinity.scope == "batch" for stage in schedule):
         planned = Auto(INSIDE)
     batches = planned.resized(said.batches) if isinstance(said.batches, int) else said.batches or planned
-    optimiser = recipe.optimiser if said.optimiser is None else said.optimiser
-    if not isinstance(optimiser, Optimiser):
-        optimiser = replace(recipe.optimiser, lr=optimiser)
+    optimizer = recipe.optimizer if said.optimizer is None else said.optimizer
+    if not isinstance(optimizer, Optimizer):
+        optimizer = replace(recipe.optimizer, lr=optimizer)
     if said.schedule is None:  # a stage with a rate of its own keeps its proportion to the others
-        share = optimiser.lr / recipe.optimiser.lr
+        share = optimizer.lr / recipe.optimizer.lr
         schedule = Schedule(*(replace(s, lr=None if s.lr is None else s.lr * share) for s in schedule))
     encoder = recipe.encoder if said.encoder is None else said.encoder
     if said.schedule is None and said.encoder is not None:
-        schedule = Schedule(_reading(schedule[0], recipe.encoder, encoder), *schedule.stages[1:])
+        schedule = Schedule(_reread(schedule[0], recipe.encoder, encoder), *schedule.stages[1:])
     augment = recipe.augment if said.augment is None else said.augment
-    return replace(recipe, schedule=schedule, encoder=encoder, batches=batches, optimiser=optimiser, augment=augment)
+    return replace(recipe, schedule=schedule, encoder=encoder, batches=batches, optimizer=optimizer, augment=augment)
 
 
-def _reading(stage: Stage, planned: Encoder | nn.Module, taken: Encoder | nn.Module) -> Stage:
+def _reread(stage: Stage, planned: Encoder | nn.Module, to_array: Encoder | nn.Module) -> Stage:
     """A first stage that read what the planned encoder computes, reading what the one that takes its place does."""
     if stage.source == "x" or not isinstance(planned, Encoder) or stage.source != planned.first_source:
         return stage
-    return replace(stage, source=taken.first_source if isinstance(taken, Encoder) else "x")
+    return replace(stage, source=to_array.first_source if isinstance(to_array, Encoder) else "x")
 
 
-def _adjusted(schedule: Schedule, said: Overrides) -> Schedule:
+def _adjust(schedule: Schedule, said: Overrides) -> Schedule:
     """The schedule with the user's perplexity, n_neighbors and min_dist in every affinity and loss that has one."""
     stages = list(schedule)
     for name in ("perplexity", "n_neighbors", "min_dist"):

@@ -9,7 +9,7 @@ from torch import nn
 from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
-from dre.optimizer import Optimiser
+from dre.optimizer import Optimizer
 from dre.plan.schedule import Schedule
 
 
@@ -20,7 +20,7 @@ class Recipe:
     schedule: Schedule
     encoder: Encoder | nn.Module
     batches: Batches
-    optimiser: Optimiser
+    optimizer: Optimizer
     augment: Augment | None = None
     precision: str = "auto"
 
@@ -31,22 +31,22 @@ class Recipe:
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, read(getattr(self, name)))
 
-    def fitted_to(self, n: int) -> Recipe:
+    def clamp_to(self, n: int) -> Recipe:
         """With every affinity that n rows, or the batches made of them, are too few for adapted (and one warning for each)."""
         smallest = n // self.batches.steps(n)
-        fitted = {a: a.fitted_to(n if a.over == "graph" else smallest) for a in {s.affinity: None for s in self.schedule}}
+        fitted = {a: a.clamp_to(n if a.scope == "graph" else smallest) for a in {s.affinity: None for s in self.schedule}}
         return replace(self, schedule=Schedule(*(replace(s, affinity=fitted[s.affinity]) for s in self.schedule)))
 
     def __str__(self) -> str:
         encoder = self.encoder if isinstance(self.encoder, Encoder) else type(self.encoder).__name__
-        lines = [f"encoder   {encoder}", f"batches   {self.batches}", f"optimiser {self.optimiser}"]
+        lines = [f"encoder   {encoder}", f"batches   {self.batches}", f"optimizer {self.optimizer}"]
         lines += [f"augment   {self.augment}"] if self.augment else []
         lines += [f"precision {self.precision}"]
         return "\n".join([*lines, *(f"stage {i}   {stage}" for i, stage in enumerate(self.schedule))])
 
 
 @dataclass(frozen=True)
-class Facts:
+class DataSpec:
     """What a named recipe is fitted to."""
 
     n: int

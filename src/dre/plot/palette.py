@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 MOST = 150  # beyond, colours come again: more can't be told apart
 # Chosen by hand, each far from all before it; no grey, which is for what has no label.
 FIRST = (
@@ -52,7 +52,7 @@ def hexes(count: int) -> list[str]:
     return [found[i % MOST] for i in range(count)]
 
 
-def class_colours(count: int) -> list[Colour]:
+def class_colours(count: int) -> list[Color]:
     """One colour per class, as red, green and blue from 0 to 1."""
     return [rgb(text) for text in hexes(count)]
 
@@ -72,7 +72,7 @@ def all_hexes() -> tuple[str, ...]:
     return tuple(found)
 
 
-def rgb(text: str) -> Colour:
+def rgb(text: str) -> Color:
     """Of "#3a79cc", say."""
     red, green, blue = (int(text[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return red, green, blue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dre.io.writers.whole import whole_file
+from dre.atomic import atomic_write
 from dre.io.writers.writable import check_writable
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -23,6 +23,6 @@ def save(figure: Any, path: str | Path, *, force: bool = False) -> None:
     from matplotlib import rc_context
 
     suffix = check_writable(path, SUFFIXES, force=force)
-    drawn = figure.figure if hasattr(figure, "figure") else figure
-    with whole_file(path) as part, rc_context({"pdf.fonttype": 42}):  # letters, and no outlines: they can be searched
-        drawn.savefig(part, dpi=DPI, format=suffix[1:])
+    uniform_like = figure.figure if hasattr(figure, "figure") else figure
+    with atomic_write(path) as part, rc_context({"pdf.fonttype": 42}):  # letters, and no outlines: they can be searched
+        uniform_like.savefig(part, dpi=DPI, format=suffix[1:])

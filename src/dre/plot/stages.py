@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.data.subsample import FEWEST, spread, taken
+from dre.data.subsample import FEWEST, evenly_spaced_ids, to_array
 from dre.plot.colouring import Classes, colouring
 from dre.plot.look import Style, panels, style_of
 from dre.plot.sample import MOST, told
@@ -74,10 +74,10 @@ class _Scored:
 
     def __init__(self, X: Any, labels: Any, n: int) -> None:
         coloured = colouring(labels, n)
-        self._ids = spread(n, MOST)
+        self._ids = evenly_spaced_ids(n, MOST)
         codes = coloured.codes[self._ids] if isinstance(coloured, Classes) else None
         self._codes = codes if codes is not None and codes.min() >= 0 and len(np.unique(codes)) < len(codes) else None
-        self._rows = None if X is None else taken(X, self._ids)
+        self._rows = None if X is None else to_array(X, self._ids)
         self._enough = len(self._ids) >= FEWEST
         anything = self._enough and (self._rows is not None or self._codes is not None)
         self.note = f"scores {of}" if (of := told(len(self._ids), n)) and anything else ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.data.subsample import taken
+from dre.data.subsample import to_array
 from dre.plot.colouring import Classes, Scale
 from dre.plot.look import Style, class_colours, lay_image, scale_colours
 
@@ -26,7 +26,7 @@ def draw_images(axis: Any, places: Array, images: Any, coloured: Classes | Scale
     side = abs(min(height, width)) * SIDE
     chosen = apart(places, GAP * side)
     edges = _edges(coloured, chosen, style)
-    shown = _tinted(_as_shown(taken(images, chosen)), style)
+    shown = _tinted(_as_shown(to_array(images, chosen)), style)
     half = side / 2 * np.array(shown.shape[2:0:-1]) / max(shown.shape[1:3])  # images need not be square
     corners = places[chosen][:, None] + np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * half
     axis.add_collection(PolyCollection(corners, facecolors=style.paper, edgecolors="none", alpha=0.82, zorder=3))
@@ -46,7 +46,7 @@ def check_images(images: Any, n: int) -> None:
 
 
 def apart(places: Array, distance: float) -> Array:
-    """Rows of which no two are nearer than this in both directions; taken one by one, from where there are many."""
+    """Rows of which no two are nearer than this in both directions; to_array one by one, from where there are many."""
     cells = np.floor((places - places.min(0)) / (distance / FINE)).astype(np.int64)
     _, candidates, counts = np.unique(
         cells[:, 0] * (cells[:, 1].max() + 1) + cells[:, 1], return_index=True, return_counts=True

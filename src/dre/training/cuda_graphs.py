@@ -11,12 +11,12 @@ from torch import Tensor
 from dre.affinity.target import Pairs
 
 WARM_UP = 3  # times that it is carried out before it is recorded: libraries choose their kernels in the first ones
-RECORDINGS = 8  # at most: batches whose shape differs from step to step are not worth the memory
+MAX_GRAPHS = 8  # at most: batches whose shape differs from step to step are not worth the memory
 Work = Callable[..., Tensor]
 Learn = Callable[[Tensor, Pairs], Tensor]  # rows and pairs of a batch to the loss; forward, backward and update
 
 
-class Recorder:
+class GraphCapture:
     """For each shape of what is given the operations are recorded as a CUDA graph, which later steps replay.
 
     ``generator`` is what they draw from: it goes on drawing in a replay.
@@ -28,7 +28,7 @@ class Recorder:
         self._stream = torch.cuda.Stream(generator.device)  # torch's own is of the device that was recorded on first
         self._pool = torch.cuda.graph_pool_handle()
         self._seen: dict[tuple[object, ...], int] = {}
-        self._recordings: dict[tuple[object, ...], _Recording] = {}
+        self._graphs: dict[tuple[object, ...], _CapturedGraph] = {}
 
     def learning(self, learn: Learn) -> Learn:
         """The same, recorded."""
@@ -36,24 +36,24 @@ class Recorder:
         def learned(x: Tensor, pairs: Pairs) -> Tensor:
             near, weight = pairs
             if near is None:
-                return self.repeated(lambda x, weight: learn(x, Pairs(None, weight)), (x, weight), "dense")
-            return self.repeated(lambda x, weight, near: learn(x, Pairs(near, weight)), (x, weight, near), "sparse")
+                return self.replay(lambda x, weight: learn(x, Pairs(None, weight)), (x, weight), "dense")
+            return self.replay(lambda x, weight, near: learn(x, Pairs(near, weight)), (x, weight, near), "sparse")
 
         return learned
 
-    def repeated(self, work: Work, given: tuple[Tensor, ...], kind: object) -> Tensor:
+    def replay(self, work: Work, given: tuple[Tensor, ...], kind: object) -> Tensor:
         """``work(*given)``, recorded or replayed; ``kind`` tells works apart that are given the same shapes."""
         shape = (kind, *(part.shape for part in given))
         with torch.cuda.device(self._generator.device):
-            if shape not in self._recordings:
+            if shape not in self._graphs:
                 self._seen[shape] = self._seen.get(shape, 0) + 1
-                if self._seen[shape] <= WARM_UP or len(self._recordings) == RECORDINGS:
-                    return self._warmed_up(work, given)
+                if self._seen[shape] <= WARM_UP or len(self._graphs) == MAX_GRAPHS:
+                    return self._warm_up(work, given)
                 with self._quiet:
-                    self._recordings[shape] = _Recording(work, given, self)
-            return self._recordings[shape].play(given)
+                    self._graphs[shape] = _CapturedGraph(work, given, self)
+            return self._graphs[shape].play(given)
 
-    def _warmed_up(self, work: Work, given: tuple[Tensor, ...]) -> Tensor:
+    def _warm_up(self, work: Work, given: tuple[Tensor, ...]) -> Tensor:
         """On the stream that is recorded later."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
@@ -70,12 +70,12 @@ class Recorder:
         return graph, loss
 
 
-class _Recording:
+class _CapturedGraph:
     """With the memory that it reads from and writes to."""
 
-    def __init__(self, work: Work, given: tuple[Tensor, ...], recorder: Recorder) -> None:
+    def __init__(self, work: Work, given: tuple[Tensor, ...], capture: GraphCapture) -> None:
         self._given = tuple(part.clone() for part in given)
-        self._graph, self._loss = recorder.record(work, self._given)
+        self._graph, self._loss = capture.record(work, self._given)
 
     def play(self, given: tuple[Tensor, ...]) -> Tensor:
         for mine, part in zip(self._given, given, strict=True):

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dre.augment import Augment, augmented, parted
-from dre.data.rows import ArrayRows, Rows, SomeRows
+from dre.augment import Augment
+from dre.augment.augmentation import augmented, split_augment
+from dre.data.rows import ArrayRows, Rows, RowSubset
 from dre.encoder import Encoder
 from dre.encoder.forward import INPUT, outputs
 from dre.encoder.network import Network
 from dre.encoder.pca_front import Front
-from dre.runtime import full_precision
+from dre.runtime import full_float32
 
 FEATURES = "features"  # the source that is the front's output
 
@@ -47,12 +48,12 @@ class Learner:
 
 
 def _some(rows: Rows, ids: Tensor | None) -> Rows:
-    return rows if ids is None else SomeRows(rows, ids)
+    return rows if ids is None else RowSubset(rows, ids)
 
 
-def goes_through_once(encoder: Encoder | nn.Module, augment: Augment | None) -> bool:
+def uses_cached_front(encoder: Encoder | nn.Module, augment: Augment | None) -> bool:
     """Whether a step of training never reads the rows themselves, but what a front has made of them."""
-    return isinstance(encoder, Encoder) and encoder.first_source == FEATURES and parted(augment)[0] is None
+    return isinstance(encoder, Encoder) and encoder.first_source == FEATURES and split_augment(augment)[0] is None
 
 
 def learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tensor, generator: torch.Generator) -> Learner:
@@ -63,10 +64,10 @@ def learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tenso
     front = encoder.features if isinstance(encoder, Network) else None
     if not isinstance(encoder, Network) or not isinstance(front, Front):
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
-    if not front.is_settled:
-        with torch.no_grad(), full_precision():
-            front.settle(rows, generator)
-    before, after = parted(augment)
+    if not front.is_fitted:
+        with torch.no_grad(), full_float32():
+            front.fit(rows, generator)
+    before, after = split_augment(augment)
     if before is not None:
         return Learner(encoder, rows, encoder.behind(), rows, before, front, after, mean)
     behind = ArrayRows(outputs(encoder, rows, FEATURES), mean.device)

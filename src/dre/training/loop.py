@@ -13,19 +13,19 @@ import torch
 from torch import Tensor, nn
 
 from dre.affinity.target import Graph, InBatch, Pairs, Target
-from dre.augment import Chain, Own
+from dre.augment import CallableAugment, Chain
 from dre.batches import Batches
-from dre.data.rows import Rows, is_held
+from dre.data.rows import Rows, is_on_device
 from dre.encoder.forward import check_sources
 from dre.loss import Sum
 from dre.neighbors.search import nearest
-from dre.optimizer import Descent
+from dre.optimizer import AdamState
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Stage
-from dre.runtime import PrivateRandom, Runtime
-from dre.training.cuda_graphs import Recorder
+from dre.runtime import IsolatedRNG, Runtime
+from dre.training.cuda_graphs import GraphCapture
 from dre.training.learner import Learner, learner
-from dre.training.stepper import Held, Made, Plain, Steps, Streamed
+from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
 
 Weights = dict[str, Tensor]
 
@@ -48,9 +48,9 @@ class Run:
     runtime: Runtime
     seed: int
     generator: torch.Generator  # what batches and augmentation draw from
-    random: PrivateRandom  # what the encoder itself draws from (dropout)
+    random: IsolatedRNG  # what the encoder itself draws from (dropout)
     learner: Learner  # what of the encoder is trained
-    descent: Descent | None = None  # that makes the steps of the stage
+    descent: AdamState | None = None  # that makes the steps of the stage
     stage: int = 0  # position: stage, epoch in the stage, steps in all
     epoch: int = 0
     steps: int = 0
@@ -63,11 +63,11 @@ class Run:
         self.ending = "fit"
 
     @property
-    def is_recorded(self) -> bool:
+    def is_captured(self) -> bool:
         """Whether steps are recorded on a GPU: those that are made of our own parts alone, of which all is known."""
         recipe = self.recipe
         parts = (recipe.encoder, recipe.augment, recipe.batches, self.plan.loss, self.plan.affinity)
-        return self.runtime.records and all(map(is_ours, parts))
+        return self.runtime.records and all(map(is_capturable, parts))
 
     @property
     def plan(self) -> Stage:
@@ -136,13 +136,13 @@ def train(
     ``mean`` is what the rows had before they were centred, at their scale: augmentations of images need it. The caller may stop
     asking for events at any moment: the encoder then has the weights of that moment.
     """
-    recipe = recipe.fitted_to(rows.shape[0])
+    recipe = recipe.clamp_to(rows.shape[0])
     for stage in recipe.schedule:  # what can't be done is said before anything is trained
-        recipe.batches.check_scope(stage.affinity.over)
+        recipe.batches.check_scope(stage.affinity.scope)
     if recipe.augment is not None:
         recipe.augment.check(rows.shape[1:])
     check_sources(encoder, [stage.source for stage in recipe.schedule], rows, n_components)
-    random = PrivateRandom(seed, runtime.device)
+    random = IsolatedRNG(seed, runtime.device)
     mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
     learns = learner(encoder, rows, recipe.augment, mean, runtime.generator(seed))
     run = Run(encoder.train(), rows, recipe, runtime, seed, runtime.generator(seed), random, learns)
@@ -161,12 +161,12 @@ def _one_stage(run: Run) -> Iterator[Event]:
         return
     began = time.perf_counter()
     target = make_target(run, stage)
-    batches = run.recipe.batches.chosen_for(target, n)
+    batches = run.recipe.batches.select(target, n)
     yield StageBegan(run, target, batches, time.perf_counter() - began)
 
     steps = stage.epochs * batches.steps(n)
-    rate = stage.lr or run.recipe.optimiser.lr
-    descent = run.recipe.optimiser.start(run.encoder.parameters(), rate, steps, recorded=run.is_recorded)
+    rate = stage.lr or run.recipe.optimizer.lr
+    descent = run.recipe.optimizer.start(run.encoder.parameters(), rate, steps, captured=run.is_captured)
     run.descent = descent
     learning = _steps(run, descent)
     epochs = batches.epochs(target, n, run.generator, run.seed)
@@ -178,13 +178,13 @@ def _one_stage(run: Run) -> Iterator[Event]:
             target = make_target(run, stage)
             epochs = batches.epochs(target, n, run.generator, run.seed)
             learning = _steps(run, descent)  # what was recorded is of the old target
-        yield from _one_epoch(run, learning.over(next(epochs)))
+        yield from _one_epoch(run, learning.steps(next(epochs)))
         if run.ending:
             break
     yield StageEnded(run, run.weights())
 
 
-def _one_epoch(run: Run, made: Generator[Made, None, None]) -> Iterator[Event]:
+def _one_epoch(run: Run, made: Generator[StepResult, None, None]) -> Iterator[Event]:
     began, rows, count = time.perf_counter(), 0, 0
     total = torch.zeros((), device=run.runtime.device)
     with closing(made):
@@ -198,36 +198,36 @@ def _one_epoch(run: Run, made: Generator[Made, None, None]) -> Iterator[Event]:
     if not math.isfinite(mean):
         raise DivergedError(
             f"the loss became {mean} in stage {run.stage} ({run.plan}), epoch {run.epoch + 1} of {run.plan.epochs}. "
-            "Lower the learning rate, or limit the gradients: training=(None, Optimiser(1e-3, clip=1.0))."
+            "Lower the learning rate, or limit the gradients: training=(None, Optimizer(1e-3, clip=1.0))."
         )
     yield EpochEnded(run, mean, rows, time.perf_counter() - began)
 
 
-def _steps(run: Run, descent: Descent) -> Steps:
+def _steps(run: Run, descent: AdamState) -> Stepper:
     def learn(x: Tensor, pairs: Pairs) -> Tensor:
-        with nullcontext() if run.is_recorded else run.random():
+        with nullcontext() if run.is_captured else run.random():
             loss = gradients(run, x, pairs)
             descent.update()
         return loss
 
     rows, device = run.learner.rows, run.runtime.device
-    held = is_held(rows, device)
-    if device.type != "cuda" or (held and not run.is_recorded):
-        return Plain(learn, rows.take)
+    held = is_on_device(rows, device)
+    if device.type != "cuda" or (held and not run.is_captured):
+        return EagerStepper(learn, rows.take)
     quiet = Lock()
     if held:
-        return Held(learn, rows.take, Recorder(run.generator, quiet))
-    learning = Recorder(run.generator, quiet).learning(learn) if run.is_recorded else learn
-    return Streamed(learning, rows.take, device, quiet)
+        return CapturedStepper(learn, rows.take, GraphCapture(run.generator, quiet))
+    learning = GraphCapture(run.generator, quiet).learning(learn) if run.is_captured else learn
+    return PrefetchStepper(learning, rows.take, device, quiet)
 
 
-def is_ours(part: object) -> bool:
+def is_capturable(part: object) -> bool:
     """Whether all of a plan is of this package, and not of a user's own."""
     if isinstance(part, Sum):
-        return all(is_ours(term) for _, term in part.terms)
+        return all(is_capturable(term) for _, term in part.terms)
     if isinstance(part, Chain):
-        return all(map(is_ours, part.links))
-    return part is None or (type(part).__module__.startswith("dre.") and not isinstance(part, (Own, nn.Module)))
+        return all(map(is_capturable, part.links))
+    return part is None or (type(part).__module__.startswith("dre.") and not isinstance(part, (CallableAugment, nn.Module)))
 
 
 def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:
@@ -243,7 +243,7 @@ def gradients(run: Run, x: Tensor, pairs: Pairs) -> Tensor:
 
 def make_target(run: Run, stage: Stage) -> Target:
     """What the stage must match, from the network as it stands."""
-    if stage.affinity.over != "graph":
+    if stage.affinity.scope != "graph":
         return InBatch(stage.affinity, run.learner.features(stage.source))
     n, device = run.rows.shape[0], run.runtime.device
     parts = math.ceil(n / SEARCHED.get(device.type, n))

@@ -12,75 +12,75 @@ import torch
 from torch import Tensor
 
 from dre.affinity.target import Pairs
-from dre.batches import Draw
-from dre.training.cuda_graphs import Learn, Recorder, Work
+from dre.batches import LazyBatch
+from dre.training.cuda_graphs import GraphCapture, Learn, Work
 
 AHEAD = 2  # batches that are being read while the GPU works on one
 Take = Callable[[Tensor], Tensor]  # the rows with these ids
 
 
-class Made(NamedTuple):
+class StepResult(NamedTuple):
     """A step that was made."""
 
     rows: int
     loss: Tensor  # stays on the device
 
 
-class Steps(Protocol):
-    def over(self, draws: Iterable[Draw]) -> Generator[Made, None, None]:
+class Stepper(Protocol):
+    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
         """Learn from one batch after the other."""
 
 
-class Plain:
+class EagerStepper:
     """Every operation is asked for again."""
 
     def __init__(self, learn: Learn, take: Take) -> None:
         self._learn, self._take = learn, take
 
-    def over(self, draws: Iterable[Draw]) -> Generator[Made, None, None]:
+    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
         for draw in draws:
             batch = draw.batch()
-            yield Made(draw.rows, self._learn(self._take(batch.ids), batch.pairs))
+            yield StepResult(draw.rows, self._learn(self._take(batch.ids), batch.pairs))
 
 
-class Held:
+class CapturedStepper:
     """Rows lie on the GPU: a recording begins with putting the batch together and taking its rows."""
 
-    def __init__(self, learn: Learn, take: Take, recorder: Recorder) -> None:
-        self._learn, self._take, self._recorder = learn, take, recorder
+    def __init__(self, learn: Learn, take: Take, capture: GraphCapture) -> None:
+        self._learn, self._take, self._capture = learn, take, capture
 
-    def over(self, draws: Iterable[Draw]) -> Generator[Made, None, None]:
+    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
         for draw in draws:
-            yield Made(draw.rows, self._recorder.repeated(self._work(draw), draw.given, draw.together))
+            yield StepResult(draw.rows, self._capture.replay(self._work(draw), draw.given, draw.assemble))
 
-    def _work(self, draw: Draw) -> Work:
+    def _work(self, draw: LazyBatch) -> Work:
         def work(*given: Tensor) -> Tensor:
-            batch = draw.together(*given)
+            batch = draw.assemble(*given)
             return self._learn(self._take(batch.ids), batch.pairs)
 
         return work
 
 
-class Streamed:
+class PrefetchStepper:
     """Rows come from elsewhere: those of the next batches are read, and sent to the GPU, while it works on this one."""
 
     def __init__(self, learn: Learn, take: Take, device: torch.device, quiet: Lock) -> None:
         self._learn, self._take, self._device, self._quiet = learn, take, device, quiet
         self._side = torch.cuda.Stream(device)
 
-    def over(self, draws: Iterable[Draw]) -> Generator[Made, None, None]:
+    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
         self._side.wait_stream(torch.cuda.current_stream(self._device))
         reader = ThreadPoolExecutor(1, "rows")
         try:
-            yield from self._overlapped(iter(draws), reader)
+            yield from self._overlap(iter(draws), reader)
         finally:  # also where the run is ended early: memory that is still being read must not be used again
             reader.shutdown(cancel_futures=True)
             torch.cuda.current_stream(self._device).wait_stream(self._side)
 
-    def _overlapped(self, coming: Iterator[Draw], reader: ThreadPoolExecutor) -> Generator[Made, None, None]:
-        waiting: deque[_Coming] = deque()
+    def _overlap(self, coming: Iterator[LazyBatch], reader: ThreadPoolExecutor) -> Generator[StepResult, None, None]:
+        waiting: deque[_Pending] = deque()
         while True:
-            while len(waiting) < AHEAD and (soon := self._begun(coming, reader)) is not None:
+            while len(waiting) < AHEAD and (soon := self._begin(coming, reader)) is not None:
                 waiting.append(soon)
             if not waiting:
                 return
@@ -90,16 +90,16 @@ class Streamed:
             now.wait_event(there)
             for part in (x, *(part for part in pairs if part is not None)):
                 part.record_stream(now)
-            yield Made(rows, self._learn(x, pairs))
+            yield StepResult(rows, self._learn(x, pairs))
 
-    def _begun(self, coming: Iterator[Draw], reader: ThreadPoolExecutor) -> _Coming | None:
+    def _begin(self, coming: Iterator[LazyBatch], reader: ThreadPoolExecutor) -> _Pending | None:
         """The next batch, drawn by this thread, so that the order of all draws is the same every time."""
         with torch.cuda.stream(self._side):
             draw = next(coming, None)
             if draw is None:
                 return None
             batch = draw.batch()
-        return _Coming(draw.rows, batch.pairs, reader.submit(self._read, batch.ids))
+        return _Pending(draw.rows, batch.pairs, reader.submit(self._read, batch.ids))
 
     def _read(self, ids: Tensor) -> tuple[Tensor, torch.cuda.Event]:
         with self._quiet, torch.cuda.device(self._device), torch.cuda.stream(self._side):
@@ -107,7 +107,7 @@ class Streamed:
             return x, self._side.record_event()
 
 
-class _Coming(NamedTuple):
+class _Pending(NamedTuple):
     rows: int
     pairs: Pairs
     read: Future[tuple[Tensor, torch.cuda.Event]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dre.io.readers import open_source
-from dre.io.writers import Embedding, check_writable, formats, open_sink, whole_file
+from dre.io.writers import Embedding, check_writable, formats, open_sink
 
 PLACES = np.random.default_rng(0).normal(size=(23, 3)).astype(np.float32)
 NAMES = np.array([f'cell "{i}", =1+1\n<b>' if i == 4 else f"cell {i}" for i in range(23)])
@@ -125,7 +125,7 @@ def test_columns_may_have_titles_of_their_own(tmp_path: Path) -> None:
 def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path, end: type[BaseException] | None) -> None:
     path = tmp_path / "scores.json"
     path.write_text("as it was")
-    with nullcontext() if end is None else pytest.raises(end), whole_file(path) as part:
+    with nullcontext() if end is None else pytest.raises(end), atomic_write(path) as part:
         part.write_text("new")
         assert path.read_text() == "as it was"
         if end is not None:

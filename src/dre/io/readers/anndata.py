@@ -34,7 +34,7 @@ class Known:
 
 
 def is_anndata(root: Any) -> bool:
-    return not is_array(root) and (_said(root, "encoding-type") == "anndata" or ("obs" in root and "var" in root))
+    return not is_array(root) and (_overrides(root, "encoding-type") == "anndata" or ("obs" in root and "var" in root))
 
 
 def open_anndata(path: Path, root: Any, part: str | None, pieces: Callable[[Any], Held]) -> Source:
@@ -68,14 +68,14 @@ def _parts(root: Any) -> list[str]:
 
 
 def _sparse(path: Path, name: str, group: Any, root: Any) -> tuple[str, tuple[int, int]]:
-    kind = SPARSE.get(_said(group, "encoding-type")) or _said(group, "h5sparse_format")
+    kind = SPARSE.get(_overrides(group, "encoding-type")) or _overrides(group, "h5sparse_format")
     shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
     if kind not in SPARSE.values() or shape is None:
         raise SourceError(f"{path}: {name} is no matrix; name one of {listed(_parts(root))}")
     return kind, (int(shape[0]), int(shape[1]))
 
 
-def _said(item: Any, name: str) -> str:
+def _overrides(item: Any, name: str) -> str:
     told = item.attrs.get(name, "")
     return told.decode() if isinstance(told, bytes) else str(told)
 
@@ -104,7 +104,7 @@ def _of_compound(root: Any, table: Any) -> Known:
 
 
 def _of_group(table: Any) -> Known:
-    index = _said(table, "_index") or next((name for name in ("_index", "index") if name in table), "")
+    index = _overrides(table, "_index") or next((name for name in ("_index", "index") if name in table), "")
     stored = [name for name in table if name not in (index, "__categories")]
     told = [name.decode() if isinstance(name, bytes) else str(name) for name in table.attrs.get("column-order", [])]
     order = [name for name in told if name in stored]

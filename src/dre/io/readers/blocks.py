@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from dre.data.rows import rows_at_once
+from dre.data.rows import chunk_length
 from dre.io.readers.source import Array
 from dre.runtime import available_bytes
 
@@ -38,7 +38,7 @@ class Blocks:
     def of(cls, array: Any, rows_a_block: int) -> Blocks:
         """Over an array that gives slices, in blocks of about so many rows."""
         shape = tuple(int(size) for size in array.shape)
-        step = min(max(rows_a_block, rows_at_once(shape[1:], LEAST_VALUES)), rows_at_once(shape[1:]))
+        step = min(max(rows_a_block, chunk_length(shape[1:], LEAST_VALUES)), chunk_length(shape[1:]))
         edges = np.append(np.arange(0, shape[0], step), shape[0])
         return cls(shape, array.dtype, edges, lambda start, stop: array[start:stop])
 

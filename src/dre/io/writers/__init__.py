@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from dre.atomic import atomic_write
 from dre.io.readers.suffixes import formats_in
 from dre.io.writers.sink import Embedding, Format, Sink
-from dre.io.writers.whole import whole_file
 from dre.io.writers.writable import check_writable
 
-__all__ = ["Embedding", "Format", "Sink", "check_writable", "formats", "open_sink", "whole_file"]
+__all__ = ["Embedding", "Format", "Sink", "atomic_write", "check_writable", "formats", "open_sink"]
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def open_sink(path: str | Path, embedding: Embedding, *, force: bool = False) ->
     Nothing is there under that name before all is written, and what was there stays if that fails.
     """
     format_ = formats()[check_writable(path, force=force)]
-    with whole_file(path) as part, format_.open(part, embedding) as sink:
+    with atomic_write(path) as part, format_.open(part, embedding) as sink:
         yield sink
 
 

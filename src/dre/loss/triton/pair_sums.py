@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
-from dre.runtime import launched_at
+from dre.runtime import on_device_of
 
 STUDENT, LOG_STUDENT, LOG_ODDS, ATTRACTION, REPULSION = (tl.constexpr(kind) for kind in range(5))
 SMALLEST, STEEPEST = tl.constexpr(1e-12), tl.constexpr(1e-4)  # as LogOdds has them
@@ -40,7 +40,7 @@ def over_pairs(y: Tensor, code: Code, weight: Tensor | None) -> tuple[Tensor, Te
     blocks = triton.cdiv(b, ROWS)
     parts = max(1, min(triton.cdiv(b, OTHERS), PROGRAMS // blocks))
     sums, pulls = y.new_empty(parts, b), y.new_empty(parts, b, c)
-    with launched_at(y):
+    with on_device_of(y):
         _over_pairs[(blocks, parts)](
             y, y if weight is None else weight, sums, pulls, b, *code[1:],
             KIND=code[0], C=c, WIDE=triton.next_power_of_2(c), WEIGHTED=weight is not None, ROWS=ROWS, OTHERS=OTHERS,
@@ -52,7 +52,7 @@ def over_near(y: Tensor, code: Code, near: Tensor, weight: Tensor) -> tuple[Tens
     """The sum over the pairs of each row and those at the positions ``near`` (b, k), and its gradient."""
     (b, c), k = y.shape, near.shape[1]
     sums, gradient = y.new_empty(b), torch.zeros_like(y)
-    with launched_at(y):
+    with on_device_of(y):
         _over_near[(triton.cdiv(b, ROWS),)](
             y, near, weight, sums, gradient, b, k, *code[1:],
             KIND=code[0], C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, SLOTS=SLOTS,

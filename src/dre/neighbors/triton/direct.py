@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dre.runtime import launched_at
+from dre.runtime import on_device_of
 
 NEAR, VALUES = 8, 128  # of a tile
 
@@ -16,7 +16,7 @@ def direct(points: Tensor, rows: Tensor, near: Tensor) -> Tensor:
     """(m, k) squared distances from points (m, d) to the rows with the numbers ``near`` (m, k)."""
     (m, k), d = near.shape, rows.shape[1]
     out = torch.empty(m, k, dtype=torch.double, device=rows.device)
-    with launched_at(rows):
+    with on_device_of(rows):
         _direct[(m * triton.cdiv(k, NEAR),)](  # along one axis: the others of a grid are short
             points.contiguous(), rows.contiguous(), near.contiguous(), out, k, d, NEAR=NEAR, VALUES=VALUES
         )

@@ -9,12 +9,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dre.runtime import launched_at
+from dre.runtime import on_device_of
 
 ROWS, COLUMNS = 8, 128  # of a tile, by one warp: small ones often have nothing to add
 
 
-class Picked(NamedTuple):
+class Selected(NamedTuple):
     """For each of n points room for as many values; ``counts`` says how many were below its bar, with or without room."""
 
     values: Tensor  # (n, room) float32
@@ -22,23 +22,23 @@ class Picked(NamedTuple):
     counts: Tensor  # (n,) int32
 
     @classmethod
-    def none(cls, n: int, room: int, device: torch.device) -> Picked:
+    def none(cls, n: int, room: int, device: torch.device) -> Selected:
         values = torch.empty(n, room, device=device)
         return cls(values, values.new_empty(n, room, dtype=torch.int32), values.new_zeros(n, dtype=torch.int32))
 
-    def of(self, some: slice) -> Picked:
-        return Picked(self.values[some], self.ids[some], self.counts[some])
+    def of(self, some: slice) -> Selected:
+        return Selected(self.values[some], self.ids[some], self.counts[some])
 
 
-class Bars(NamedTuple):
+class Thresholds(NamedTuple):
     """Below which values are picked, and what they are added to; ``first`` is what the ids count from."""
 
-    heights: Tensor  # (n,) float32
-    into: Picked
+    limits: Tensor  # (n,) float32
+    into: Selected
     first: int
 
 
-def pick(block: Tensor, rows: Bars | None, columns: Bars | None) -> None:
+def pick(block: Tensor, rows: Thresholds | None, columns: Thresholds | None) -> None:
     """Add what of a block (r, c) is below the bars of its rows, and what is below those of its columns.
 
     In which order they are found may differ from run to run.
@@ -47,9 +47,9 @@ def pick(block: Tensor, rows: Bars | None, columns: Bars | None) -> None:
     assert given is not None
     of_rows, of_columns = rows or given, columns or given
     r, c = block.shape
-    with launched_at(block):
+    with on_device_of(block):
         _pick[(triton.cdiv(r, ROWS), triton.cdiv(c, COLUMNS))](
-            block, of_rows.heights, *of_rows.into, of_rows.first, of_columns.heights, *of_columns.into, of_columns.first,
+            block, of_rows.limits, *of_rows.into, of_rows.first, of_columns.limits, *of_columns.into, of_columns.first,
             r, c, given.into.values.shape[1],
             BY_ROW=rows is not None, BY_COLUMN=columns is not None, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=1,
         )  # fmt: skip

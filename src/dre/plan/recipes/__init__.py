@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dre.plan.recipe import Facts, Recipe
+from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes.default import auto, deep_tsne, deep_umap, fast
 from dre.plan.recipes.paper import paper, paper_tsne, paper_umap
 
-RECIPES: dict[str, Callable[[Facts, int | None], Recipe]] = {
+RECIPES: dict[str, Callable[[DataSpec, int | None], Recipe]] = {
     "auto": auto,
     "paper": paper,
     "paper-tsne": paper_tsne,

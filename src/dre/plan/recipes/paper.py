@@ -11,17 +11,17 @@ from dre.encoder.model_b import ModelB
 from dre.loss import Loss
 from dre.loss.ce import CE
 from dre.loss.kl import KL
-from dre.optimizer import Optimiser
-from dre.plan.recipe import Facts, Recipe
+from dre.optimizer import Optimizer
+from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule, Stage, recursive
 
 HIDDEN = ("h1", "h2", "h3")
-PAPER_OPTIMISER = Optimiser(1e-3, eps=1e-7, policy="constant")
+PAPER_OPTIMIZER = Optimizer(1e-3, eps=1e-7, policy="constant")
 
 
-def _paper(facts: Facts, stages: list[Stage]) -> Recipe:
+def _paper(facts: DataSpec, stages: list[Stage]) -> Recipe:
     encoder = ModelB() if facts.images else ModelA()
-    return Recipe(Schedule(*stages), encoder, Fixed(2500), PAPER_OPTIMISER)
+    return Recipe(Schedule(*stages), encoder, Fixed(2500), PAPER_OPTIMIZER)
 
 
 def _paper_stages(affinity: Affinity, loss: Loss, recursions: int | None) -> list[Stage]:
@@ -29,17 +29,17 @@ def _paper_stages(affinity: Affinity, loss: Loss, recursions: int | None) -> lis
     return recursive(Stage("x", affinity, loss, 100), Stage("h1", affinity, loss, 50), HIDDEN, count)
 
 
-def paper_tsne(facts: Facts, recursions: int | None) -> Recipe:
+def paper_tsne(facts: DataSpec, recursions: int | None) -> Recipe:
     """DR t-SNE: 100 epochs on x, 50 on each of h1, h2, h3; P inside fixed batches of 2500."""
-    return _paper(facts, _paper_stages(Gaussian(30, over="batch"), KL(), recursions))
+    return _paper(facts, _paper_stages(Gaussian(30, scope="batch"), KL(), recursions))
 
 
-def paper_umap(facts: Facts, recursions: int | None) -> Recipe:
+def paper_umap(facts: DataSpec, recursions: int | None) -> Recipe:
     """The recursive UMAP loss alone."""
-    return _paper(facts, _paper_stages(Fuzzy(15, over="batch"), CE(min_dist=0.001), recursions))
+    return _paper(facts, _paper_stages(Fuzzy(15, scope="batch"), CE(min_dist=0.001), recursions))
 
 
-def paper(facts: Facts, recursions: int | None) -> Recipe:
+def paper(facts: DataSpec, recursions: int | None) -> Recipe:
     """DRE: DR t-SNE, then 100 epochs with the UMAP loss on the last source at a tenth of the rate."""
-    stages = _paper_stages(Gaussian(30, over="batch"), KL(), recursions)
-    return _paper(facts, [*stages, Stage(stages[-1].source, Fuzzy(15, over="batch"), CE(min_dist=0.001), 100, lr=1e-4)])
+    stages = _paper_stages(Gaussian(30, scope="batch"), KL(), recursions)
+    return _paper(facts, [*stages, Stage(stages[-1].source, Fuzzy(15, scope="batch"), CE(min_dist=0.001), 100, lr=1e-4)])

@@ -1,0 +1,34 @@
+"""Files that are complete or absent: they are written beside their place and then moved there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path; what was written there replaces ``path`` if the block ends without an error.
+
+    The temporary file has the same name, since some writers choose their format by the suffix, in a folder on the same disk,
+    where moving it is one act.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder, "scores.json")) as part:
+    ...         _ = part.write_text("{}")
+    ...         print(os.listdir(folder) == ["scores.json"])
+    ...     print(os.listdir(folder))
+    False
+    ['scores.json']
+    """
+    path = Path(path)
+    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent)) / path.name
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+        part.parent.rmdir()
