@@ -110,7 +110,7 @@ def test_ranges_of_a_stream_give_the_parts_of_its_map(fitted, monkeypatch):
     X = some(n=200)
     whole = fitted.transform(Stream(X))
     parts = [fitted.transform(Stream(X[a:b])) for a, b in ((0, 1), (1, 77), (77, 200))]
-    np.testing.assert_allclose(np.concatenate(parts), read_all, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate(parts), whole, atol=1e-5)
     monkeypatch.setattr("dre.encoder.forward.CHUNK_ROWS", 50)
     parts = [fitted.transform(Stream(X[a : a + 100])) for a in (0, 100)]  # whole chunks: to the bit
     np.testing.assert_array_equal(np.concatenate(parts), fitted.transform(Stream(X)))

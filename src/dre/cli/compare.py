@@ -57,6 +57,7 @@ def compare(
 
     - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5`
     """
+    from dre.atomic import atomic_write
     from dre.cli.data import file_of, labelled, opened
     from dre.compare.compare import check_methods, check_split, usual_methods
     from dre.compare.compare import compare as run

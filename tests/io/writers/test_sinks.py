@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dre.atomic import atomic_write
 from dre.io.readers import open_source
 from dre.io.writers import Embedding, check_writable, formats, open_sink
 
