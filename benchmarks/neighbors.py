@@ -26,7 +26,7 @@ SIZES = ((5000, 784), (10000, 784), (20000, 784), (60000, 784), (20000, 50), (60
 
 def timed(features: torch.Tensor, method: str) -> tuple[float, Any]:
     began = time.perf_counter()
-    found = nearest(features, K, method)
+    found = nearest(features, K, method=method)
     return time.perf_counter() - began, found
 
 

@@ -50,7 +50,7 @@ def test_neighbours_of_many_blocks_equal_those_of_the_cpu(monkeypatch, rows, k):
         "far": torch.randn(3000, 40, generator=generator) + 1e3,
     }[rows]
     monkeypatch.setitem(dre.neighbors.distances.BLOCK, "cuda", 256)
-    here, there = nearest(made, k, "exact"), nearest(made.cuda(), k)
+    here, there = nearest(made, k, method="exact"), nearest(made.cuda(), k)
     assert torch.equal(here.indices, there.indices.cpu())
     torch.testing.assert_close(here.distances, there.distances.cpu())
 
@@ -236,23 +236,23 @@ def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
     assert np.allclose(replayed.embedding_, made.embedding_, atol=2e-2 * np.ptp(made.embedding_))
 
 
-def test_what_is_picked_is_what_is_below_the_bars():
-    from dre.neighbors.triton.select_below import Selected, Thresholds, pick
+def test_the_selected_values_are_those_below_the_thresholds():
+    from dre.neighbors.triton.select_below import Selection, SelectionBuffer, select_below
 
     generator = torch.Generator("cuda").manual_seed(0)
     block = torch.rand(300, 500, generator=generator, device="cuda")
     thresholds = [torch.rand(count, generator=generator, device="cuda") / 5 for count in block.shape]
-    found = [Selected.none(len(bar), 60, block.device) for bar in thresholds]
-    pick(block, Thresholds(thresholds[0], found[0], 1000), Thresholds(thresholds[1], found[1], 2000))
-    for turned, bar, picked, first in zip((block, block.T), thresholds, found, (1000, 2000), strict=True):
-        below = turned < bar[:, None]
-        assert torch.equal(picked.counts.long(), below.sum(1))
-        for row in range(0, len(bar), 37):
-            kept = min(60, int(picked.counts[row]))
-            ids = (picked.ids[row, :kept] - first).long()
+    buffers = [SelectionBuffer.empty(len(threshold), 60, block.device) for threshold in thresholds]
+    select_below(block, Selection(thresholds[0], buffers[0], 1000), Selection(thresholds[1], buffers[1], 2000))
+    for side, threshold, buffer, first_id in zip((block, block.T), thresholds, buffers, (1000, 2000), strict=True):
+        below = side < threshold[:, None]
+        assert torch.equal(buffer.counts.long(), below.sum(1))
+        for row in range(0, len(threshold), 37):
+            kept = min(60, int(buffer.counts[row]))
+            ids = (buffer.ids[row, :kept] - first_id).long()
             assert below[row, ids].all()
             assert len(ids.unique()) == kept
-            assert torch.equal(turned[row, ids], picked.values[row, :kept])
+            assert torch.equal(side[row, ids], buffer.values[row, :kept])
 
 
 def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatch):

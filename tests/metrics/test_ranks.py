@@ -25,7 +25,7 @@ def targets(n: int, k: int) -> Tensor:
 def ranked(rows: Tensor, others: Tensor, dtype: torch.dtype | None) -> Tensor:
     distances = Distances(rows, dtype)
     ranks = Ranks(distances, others)
-    for some, those in distances.half():
+    for some, those in distances.upper_blocks():
         with_transpose(ranks.take, some, those, distances.block(some, those))
     return ranks.ranks
 

@@ -1,4 +1,4 @@
-"""Distances in blocks: never further from the truth than they say, whatever the data, and every pair once."""
+"""Blocks of distances: within their margin of the true distances for all kinds of data, and every pair once."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_a_block_is_within_its_margin_of_the_truth(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": 104})
     rows = DATA[name]
     distances, true = Distances(rows, dtype), truth(rows)
-    margin = distances.margin(distances.reach(rows), true)
-    for some, others in distances.half():
+    margin = distances.margin(distances.radius(rows), true)
+    for some, others in distances.upper_blocks():
         block = distances.block(some, others)
         assert block.dtype == dtype
         finite = block.isfinite()
@@ -76,7 +76,7 @@ def test_distances_from_any_points_are_within_the_margin_of_float64(name: str) -
     true = truth(rows, points)
     found = distances.from_points(points)
     assert found.dtype == torch.double
-    assert ((found - true).abs() <= distances.margin(distances.reach(points), true, torch.double)).all()
+    assert ((found - true).abs() <= distances.margin(distances.radius(points), true, torch.double)).all()
 
 
 @pytest.mark.parametrize("elements", [1, 700, 10**9])
@@ -118,7 +118,7 @@ def test_blocks_and_their_transposes_show_every_pair_once(n: int, limit: int) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": limit})
         distances = Distances(rows, torch.double)
-        for some, others in distances.half():
+        for some, others in distances.upper_blocks():
             with_transpose(take, some, others, distances.block(some, others))
     assert (seen == 1).all()
     assert torch.allclose(values.fill_diagonal_(0), truth(rows), atol=1e-12)
@@ -129,12 +129,12 @@ def test_blocks_and_their_transposes_show_every_pair_once(n: int, limit: int) ->
     [
         ("normal", torch.float32),
         ("tiny", torch.float32),
-        ("far from the origin", torch.float32),  # the origin is moved there
+        ("far from the origin", torch.float32),  # the rows are centered
         ("an outlier", torch.double),
         ("duplicates", torch.double),
     ],
 )
-def test_products_are_in_float32_where_neighbours_stand_clear_of_its_rounding(name: str, dtype: torch.dtype) -> None:
+def test_products_are_in_float32_where_neighbors_stand_clear_of_its_rounding(name: str, dtype: torch.dtype) -> None:
     assert Distances(DATA[name]).dtype == dtype
 
 
@@ -148,7 +148,7 @@ def test_where_two_clusters_lie_far_from_each_other_float32_is_refused(kind: tor
 def test_rows_are_left_as_they_were() -> None:
     rows = DATA["far from the origin"].clone()
     distances = Distances(rows)
-    for some, others in distances.half():
+    for some, others in distances.upper_blocks():
         distances.block(some, others)
     assert torch.equal(rows, DATA["far from the origin"])
 

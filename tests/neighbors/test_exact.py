@@ -1,4 +1,4 @@
-"""Exact neighbours in the order of (distance, index): the same from every block size, precision and search."""
+"""Exact neighbors in the order of (distance, index): the same from every block size, precision and search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 import dre.neighbors.distances
 import dre.neighbors.exact
 from dre.neighbors.distances import Distances
-from dre.neighbors.exact import KNearest, in_order, nearest_rows, nearest_to
+from dre.neighbors.exact import KNearest, nearest_rows, nearest_to, sort_candidates
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -50,12 +50,12 @@ DATA = {
 }
 
 
-def by_sorting(rows: Tensor, points: Tensor, k: int, itself: bool) -> tuple[list[list[int]], list[list[float]]]:
+def by_sorting(rows: Tensor, points: Tensor, k: int, exclude_self: bool) -> tuple[list[list[int]], list[list[float]]]:
     rows, points = rows.double(), points.double()
     orders, values = [], []
     for i, point in enumerate(points):
         squared = (rows - point).square().sum(1).tolist()
-        order = sorted((j for j in range(len(rows)) if j != i or not itself), key=lambda j: (squared[j], j))[:k]
+        order = sorted((j for j in range(len(rows)) if j != i or not exclude_self), key=lambda j: (squared[j], j))[:k]
         orders.append(order)
         values.append([squared[j] for j in order])
     return orders, values
@@ -65,7 +65,7 @@ def by_sorting(rows: Tensor, points: Tensor, k: int, itself: bool) -> tuple[list
 @pytest.mark.parametrize("name", DATA)
 def test_the_nearest_rows_are_the_first_by_distance_and_index(name: str, k: int) -> None:
     found = nearest_rows(Distances(DATA[name]), k)
-    indices, squared = by_sorting(DATA[name], DATA[name], k, itself=True)
+    indices, squared = by_sorting(DATA[name], DATA[name], k, exclude_self=True)
     assert found.indices.tolist() == indices
     assert torch.allclose(found.squared, torch.tensor(squared, dtype=torch.double), rtol=1e-12, atol=0)
 
@@ -74,19 +74,19 @@ def test_the_nearest_rows_are_the_first_by_distance_and_index(name: str, k: int)
 @pytest.mark.parametrize("name", DATA)
 def test_the_rows_nearest_to_any_points_are_the_first_by_distance_and_index(name: str, k: int) -> None:
     known, points = DATA[name][::2], DATA[name][1::2]
-    assert nearest_to(Distances(known), points, k).indices.tolist() == by_sorting(known, points, k, itself=False)[0]
+    assert nearest_to(Distances(known), points, k).indices.tolist() == by_sorting(known, points, k, exclude_self=False)[0]
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_a_point_that_is_a_row_is_not_its_own_neighbour(name: str) -> None:
+def test_a_point_that_is_a_row_is_not_its_own_neighbor(name: str) -> None:
     rows = DATA[name]
     some = torch.tensor([3, 0, 199])
-    found = nearest_to(Distances(rows), rows[some], 5, itself=some)
+    found = nearest_to(Distances(rows), rows[some], 5, exclude=some)
     everyone = nearest_rows(Distances(rows), 5)
     assert torch.equal(found.indices, everyone.indices[some])
 
 
-@pytest.mark.parametrize("products", [{"short": True}, {"dtype": torch.float32}, {"dtype": torch.double}], ids=str)
+@pytest.mark.parametrize("products", [{"tf32": True}, {"dtype": torch.float32}, {"dtype": torch.double}], ids=str)
 @pytest.mark.parametrize("block", [8, 104, 10**9])
 @pytest.mark.parametrize("name", DATA)
 def test_neither_blocks_nor_precision_nor_search_matter(
@@ -95,7 +95,7 @@ def test_neither_blocks_nor_precision_nor_search_matter(
     whole = nearest_rows(Distances(DATA[name]), 9)
     monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": block})
     monkeypatch.setattr(dre.neighbors.exact, "TREE_UP_TO", 0)
-    monkeypatch.setattr(dre.neighbors.distances, "CLEAR_SHORT", torch.inf)  # however much is lost, it is looked at again
+    monkeypatch.setattr(dre.neighbors.distances, "TF32_TOLERANCE", torch.inf)  # always use TF32; the candidates are verified
     found = nearest_rows(Distances(DATA[name], **products), 9)
     assert torch.equal(found.indices, whole.indices)
 
@@ -115,12 +115,12 @@ def test_blocks_may_come_in_any_order(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": 24})
         distances = Distances(DATA["grid of 8 dimensions"])
-        gathered = KNearest(distances, 6)
+        accumulated = KNearest(distances, 6)
         blocks = [(some, others) for some in distances.tiles() for others in distances.tiles()]
         for at in torch.randperm(len(blocks), generator=seeded(seed)).tolist():
-            gathered.take(*blocks[at], distances.block(*blocks[at]))
-        found = gathered.nearest()
-    assert found.indices.tolist() == by_sorting(distances.rows, distances.rows, 6, itself=True)[0]
+            accumulated.update(*blocks[at], distances.block(*blocks[at]))
+        found = accumulated.nearest()
+    assert found.indices.tolist() == by_sorting(distances.rows, distances.rows, 6, exclude_self=True)[0]
 
 
 @pytest.mark.parametrize("dtype", [None, torch.float32, torch.double])
@@ -129,7 +129,7 @@ def test_blocks_may_come_in_any_order(seed: int) -> None:
 def test_the_scale_of_the_rows_does_not_matter(scale: float, columns: int, dtype: torch.dtype | None) -> None:
     rows = draw(150, columns, 10)
     found = nearest_rows(Distances(scale * rows, dtype), 5)
-    assert found.indices.tolist() == by_sorting(rows, rows, 5, itself=True)[0]
+    assert found.indices.tolist() == by_sorting(rows, rows, 5, exclude_self=True)[0]
 
 
 @pytest.mark.parametrize("columns", [2, 3, 12])
@@ -137,7 +137,7 @@ def test_the_scale_of_the_rows_does_not_matter(scale: float, columns: int, dtype
 def test_a_few_rows_are_enough(n: int, columns: int) -> None:
     rows = draw(n, columns, n)
     for k in range(1, n):
-        assert nearest_rows(Distances(rows), k).indices.tolist() == by_sorting(rows, rows, k, itself=True)[0]
+        assert nearest_rows(Distances(rows), k).indices.tolist() == by_sorting(rows, rows, k, exclude_self=True)[0]
 
 
 def test_one_training_row_is_nearest_to_all() -> None:
@@ -149,27 +149,27 @@ def test_one_training_row_is_nearest_to_all() -> None:
 def test_ties_that_rounding_has_split_are_still_ties(angle: float, shift: float) -> None:
     turn = torch.tensor([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]], dtype=torch.double)
     rows = DATA["grid"] @ turn.T + shift
-    assert nearest_rows(Distances(rows), 7).indices.tolist() == by_sorting(DATA["grid"], DATA["grid"], 7, itself=True)[0]
+    assert nearest_rows(Distances(rows), 7).indices.tolist() == by_sorting(DATA["grid"], DATA["grid"], 7, exclude_self=True)[0]
 
 
 def test_candidates_are_put_in_the_order_of_distance_and_index() -> None:
     squared = torch.tensor([[2.0, 1.0, 1.0, 0.0], [3.0, 3.0 * (1 + 1e-14), 3.0, torch.inf]], dtype=torch.double)
     indices = torch.tensor([[0, 9, 4, 7], [8, 5, 6, 1]])
-    found = in_order(squared, indices, 3)
+    found = sort_candidates(squared, indices, 3)
     assert found.indices.tolist() == [[7, 4, 9], [5, 6, 8]]
     assert found.squared[0].tolist() == [0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("seed", [1, 4, 7])
-def test_short_products_of_rows_that_share_a_large_coordinate_lose_no_neighbour(seed: int) -> None:
-    """What shortening takes from such rows does not average out over the columns."""
+def test_tf32_products_of_rows_that_share_a_large_coordinate_lose_no_neighbor(seed: int) -> None:
+    """The rounding of such rows to TF32 does not average out over the columns."""
     generator = seeded(seed)
     rows = torch.randn(4000, 400, generator=generator)
     apart = torch.randperm(4000, generator=generator)[:80]
     rows[apart, 0] += 300
     rows[apart, 1:3] += 14 * torch.randn(80, 2, generator=generator)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dre.neighbors.distances, "CLEAR_SHORT", torch.inf)
-        short = Distances(rows, short=True)
-        assert short.is_short
-        assert torch.equal(nearest_rows(short, 15).indices, nearest_rows(Distances(rows, torch.double), 15).indices)
+        patch.setattr(dre.neighbors.distances, "TF32_TOLERANCE", torch.inf)
+        distances = Distances(rows, tf32=True)
+        assert distances.is_tf32
+        assert torch.equal(nearest_rows(distances, 15).indices, nearest_rows(Distances(rows, torch.double), 15).indices)

@@ -64,7 +64,7 @@ class _Near:
         self._space, self._so_far = space, so_far
 
     def take(self, block: Block) -> None:
-        with_transpose(self._so_far.take, block.some, block.others, block.squared(self._space))
+        with_transpose(self._so_far.update, block.some, block.others, block.squared(self._space))
 
     def result(self) -> Nearest:
         return self._so_far.nearest()

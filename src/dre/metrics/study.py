@@ -83,7 +83,7 @@ class Study:
             self._precision = needed
             self._distances.clear()
         distances = {space: self.distances(space) for space in self.spaces}
-        blocks = list(distances[LOW].half())
+        blocks = list(distances[LOW].upper_blocks())
         with progress(self._title, len(rounds) * len(blocks)) as bar:
             for ready in rounds:
                 under_way = {part: part.begin(self) for part in ready}

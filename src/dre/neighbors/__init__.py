@@ -1,1 +1,1 @@
-"""Who is near whom: distances in blocks, exact neighbours, and the search that chooses between exact and approximate."""
+"""Nearest neighbors: blocks of distances, exact search, and the choice between exact and approximate search."""

@@ -1,4 +1,4 @@
-"""Squared distances between rows in blocks, through one matrix product; and the direct ones, where its rounding matters."""
+"""Squared distances between rows, in blocks by matrix products, and directly where the rounding of a product matters."""
 
 from __future__ import annotations
 
@@ -11,219 +11,275 @@ from torch import Tensor
 
 from dre.runtime import full_float32, tf32_products, triton_applies
 
-BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side: half a GiB of float64 on a GPU; on a CPU its cache
-ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows that are worked on at once: beyond a CPU's cache it is far slower
-TIE = 1e-12  # squared distances that differ by less, in parts of themselves, are equal: machines round differently by less
-DUPLICATE = 1e-13  # of the squared norms: what the product leaves over of two equal rows
-CLEAR = 5e-4  # float32 will do where its rounding is below this part of the distance to the nearest neighbours
-CLEAR_SHORT = 2e-2  # so will short products, whose answers are all looked at again
-ALIGNED = 8  # values: rows of a multiple of it are what tensor cores take
-SAFE = (2.0**-40, 2.0**50)  # the largest value of rows whose squared distances float32 can hold, with room on both sides
-LOOKED_AT = 32  # rows that decide it
+BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side of a block: half a GiB of float64 on a GPU; what a CPU's cache holds
+ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows processed at once: far slower on a CPU once they exceed its cache
+TIE = 1e-12  # relative difference below which squared distances count as equal: machines round differently by less
+DUPLICATE = 1e-13  # part of the squared norms that a product leaves over for two equal rows
+FLOAT32_TOLERANCE = 5e-4  # float32 is used if it rounds by less than this part of the distance to the nearest neighbors
+TF32_TOLERANCE = 2e-2  # larger for TF32, because a search verifies all of its candidates
+ALIGNMENT = 8  # columns: tensor cores need a multiple of it
+SAFE_RANGE = (2.0**-40, 2.0**50)  # largest absolute value of rows for which float32 can hold the squared distances
+SAMPLE = 32  # rows on which the rounding is measured
 TINY = torch.finfo(torch.double).tiny
 
 
 class Distances:
-    """The distances among the rows of one array (n, d).
+    """Squared Euclidean distances among the rows of one array.
 
-    ``dtype`` is that of the products. In float32 they cost half, but close pairs far from the origin drown in rounding; by
-    default it is taken where the nearest neighbours stand clear of that. Where ``short`` is allowed, the ten leading bits
-    alone are multiplied, if they still do: many times as quick on a GPU, for a search that looks at its answers again.
-    Whatever it is, ``margin`` says how far off a block may be, and ``direct`` settles what the margin leaves open.
+    A block of distances is one matrix product. ``margin`` bounds its rounding error, and ``direct`` computes single distances
+    from the differences, for the pairs that the margin leaves undecided.
 
-    ``rows`` are divided by ``unit``, which is 1 unless squares would overflow or vanish in float32; distances are to be
-    multiplied by it.
+    Parameters
+    ----------
+    rows : Tensor of shape (n, d)
+    dtype : torch.dtype, optional
+        Precision of the products, float32 or float64. Products in float32 cost half, but lose close pairs far from the origin.
+        By default float32 is used where the nearest neighbors are clearly farther apart than its rounding.
+    tf32 : bool, default=False
+        Allow products of TF32 (ten bits) where they are precise enough for a search that verifies its candidates. They are many
+        times as fast on a GPU.
+
+    Attributes
+    ----------
+    rows : Tensor of shape (n, d)
+        The rows, divided by ``unit``.
+    unit : float
+        1, unless the squares would overflow or underflow float32. Multiply distances by it.
+    norms : Tensor of shape (n,)
+        Squared norms of the centered rows, in float64.
+
+    Examples
+    --------
+    >>> distances = Distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+    >>> distances.direct_pairs(torch.tensor([0]), torch.tensor([1]))
+    tensor([25.], dtype=torch.float64)
     """
 
-    def __init__(self, rows: Tensor, dtype: torch.dtype | None = None, *, short: bool = False) -> None:
+    def __init__(self, rows: Tensor, dtype: torch.dtype | None = None, *, tf32: bool = False) -> None:
         self.n, self.dim = rows.shape
         self.device = rows.device
         least, most = rows.aminmax(dim=0)
-        self.unit = _unit(float(torch.maximum(-least.double(), most.double()).max()))
+        self.unit = _safe_unit(float(torch.maximum(-least.double(), most.double()).max()))
         rows = rows if rows.dtype == torch.float32 else rows.double()
         self.rows = rows if self.unit == 1 else rows / self.unit
-        constant = least == most  # such columns, the margins of images for one, add nothing to a product, and are left out
-        self._varies = (~constant).nonzero().ravel()
+        constant = least == most  # constant columns, as the margins of images, add nothing to a product and are left out
+        self._varying = (~constant).nonzero().ravel()
         mean = self.rows.mean(0, dtype=torch.double)
-        self._origin = torch.where(constant, self.rows[0].double(), mean)  # products lose the less, the nearer rows lie to it
-        self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)  # (n,) squared, about the origin
-        self._left: tuple[slice | None, Tensor]  # the factors of a stretch, as they stand on the left of a product
-        self._choose(dtype, short=short)
+        self._center = torch.where(constant, self.rows[0].double(), mean)  # products of centered rows round least
+        self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)
+        self._left: tuple[slice | None, Tensor]  # left factors of the block row that was computed last
+        self._select_precision(dtype, tf32=tf32)
 
     @property
-    def is_short(self) -> bool:
-        return self._short
+    def is_tf32(self) -> bool:
+        """Whether the products are in TF32."""
+        return self._tf32
 
     def tiles(self) -> list[slice]:
-        """The rows in pieces of equal size, a multiple of 8, of which two make a block."""
+        """Split the rows into slices of equal size, a multiple of 8; two of them make a block."""
         limit = BLOCK.get(self.device.type, BLOCK["cpu"])
         size = -(-self.n // -(-self.n // limit))
         size += -size % 8
         return [slice(start, min(self.n, start + size)) for start in range(0, self.n, size)]
 
-    def half(self) -> Iterator[tuple[slice, slice]]:
+    def upper_blocks(self) -> Iterator[tuple[slice, slice]]:
         """The blocks on and above the diagonal; the others are their transposes."""
         return combinations_with_replacement(self.tiles(), 2)
 
-    def block(self, some: slice, others: slice) -> Tensor:
-        """(some, others) squared distances, up to their margin; infinite from a row to itself, which is nobody's neighbour."""
-        if self._left[0] != some:  # the same for all blocks of a row, one after the other
-            self._left = (some, self._turned(self._factors[some]))
-        squared = self._product(self._left[1], self._factors[others])
-        if some == others:
+    def block(self, rows: slice, columns: slice) -> Tensor:
+        """Squared distances (rows, columns) up to their margin; infinite on the diagonal, so no row is its own neighbor."""
+        if self._left[0] != rows:  # shared by all blocks of a block row, which follow each other
+            self._left = (rows, self._left_factors(self._factors[rows]))
+        squared = self._product(self._left[1], self._factors[columns])
+        if rows == columns:
             squared.fill_diagonal_(torch.inf)
         return squared
 
-    def from_points(self, points: Tensor, others: slice | None = None) -> Tensor:
-        """(m, others) squared distances from any points to these rows, or to all, in float64."""
-        points = points.double() - self._origin
-        own = points.square().sum(1)
+    def from_points(self, points: Tensor, columns: slice | None = None) -> Tensor:
+        """Squared distances (m, columns) in float64 from points (m, d) to a slice of the rows, by default to all."""
+        points = points.double() - self._center
+        norms = points.square().sum(1)
         parts = [
-            torch.addmm(own[:, None] + self.norms[part], points, self._centred(part).T, alpha=-2)
-            for part in (self.tiles() if others is None else [others])
+            torch.addmm(norms[:, None] + self.norms[part], points, self._centered(part).T, alpha=-2)
+            for part in (self.tiles() if columns is None else [columns])
         ]
         return torch.cat(parts, dim=1)
 
-    def reach(self, points: Tensor) -> Tensor:
-        """(m,) how far points lie from the origin of the products; of a row it is the root of its norm."""
-        return (points.double() - self._origin).square_().sum(1).sqrt_()
+    def radius(self, points: Tensor) -> Tensor:
+        """Distances (m,) of points (m, d) from the center of the rows; for a row, the square root of its norm."""
+        return (points.double() - self._center).square_().sum(1).sqrt_()
 
-    def margin(self, reach: Tensor, squared: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """How far off a product may be at about these squared distances (m, ...) from points with this reach (m,)."""
+    def margin(self, radius: Tensor, squared: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Bound on the rounding error of products.
+
+        Parameters
+        ----------
+        radius : Tensor of shape (m,)
+            Distances of the points from the center, as ``radius`` returns them.
+        squared : Tensor of shape (m, ...)
+            Approximate squared distances from these points.
+        dtype : torch.dtype, optional
+            Precision of the products; default: that of ``block``.
+
+        Returns
+        -------
+        Tensor of the shape of ``squared``
+        """
         dtype = dtype or self.dtype
-        # In eps, relative to (|a| + |b|)²: in float64 what no order of summation can exceed, in float32 by looking.
+        # In units of eps · (|a| + |b|)². In float64 no order of summation exceeds it; in float32 it was measured.
         rounding = self.dim / 4 + 4 if dtype == torch.double else self._rounding
-        reach = reach.reshape(-1, *[1] * (squared.ndim - 1))
-        off: Tensor = rounding * torch.finfo(dtype).eps * (2 * reach + squared.sqrt()).square()
-        return off
+        radius = radius.reshape(-1, *[1] * (squared.ndim - 1))
+        bound: Tensor = rounding * torch.finfo(dtype).eps * (2 * radius + squared.sqrt()).square()
+        return bound
 
-    def direct(self, points: Tensor, others: Tensor) -> Tensor:
-        """(m, k) squared distances from points (m, d) to the rows with these numbers (m, k), summed over the differences."""
+    def direct(self, points: Tensor, ids: Tensor) -> Tensor:
+        """Squared distances (m, k) from points (m, d) to the rows ``ids`` (m, k), summed over the differences in float64."""
         if triton_applies(points):
             from dre.neighbors.triton.direct import direct
 
-            return direct(points, self.rows, others)
-        step = max(1, self._elements() // max(1, others.shape[1] * self.dim))
+            return direct(points, self.rows, ids)
+        step = max(1, self._elements() // max(1, ids.shape[1] * self.dim))
         parts = [
-            (some.double()[:, None, :] - self.rows[near].double()).square_().sum(2)
-            for some, near in zip(points.split(step), others.split(step), strict=True)
+            (part.double()[:, None, :] - self.rows[near].double()).square_().sum(2)
+            for part, near in zip(points.split(step), ids.split(step), strict=True)
         ]
         return torch.cat(parts)
 
-    def direct_pairs(self, rows: Tensor, others: Tensor) -> Tensor:
-        """(m,) the same between rows with these numbers (m,) and these (m,)."""
+    def direct_pairs(self, heads: Tensor, tails: Tensor) -> Tensor:
+        """Squared distances (m,) between the rows ``heads`` (m,) and ``tails`` (m,), summed over the differences in float64."""
         step = max(1, self._elements() // self.dim)
         parts = [
             (self.rows[a].double() - self.rows[b].double()).square_().sum(1)
-            for a, b in zip(rows.split(step), others.split(step), strict=True)
+            for a, b in zip(heads.split(step), tails.split(step), strict=True)
         ]
         return torch.cat(parts)
 
     def _elements(self) -> int:
         return ELEMENTS.get(self.device.type, ELEMENTS["cpu"])
 
-    def _centred(self, part: slice) -> Tensor:
-        return self.rows[part].double() - self._origin
+    def _centered(self, part: slice) -> Tensor:
+        return self.rows[part].double() - self._center
 
-    def _choose(self, dtype: torch.dtype | None, *, short: bool) -> None:
-        """The quickest products that will do."""
+    def _select_precision(self, dtype: torch.dtype | None, *, tf32: bool) -> None:
+        """Use the fastest products that are precise enough."""
         if dtype == torch.double:
-            self._multiply_in(torch.double)
+            self._set_precision(torch.double)
             return
-        if short:
-            self._multiply_in(torch.float32, short=True)
-            if self._clear(CLEAR_SHORT):
+        if tf32:
+            self._set_precision(torch.float32, tf32=True)
+            if self._is_precise(TF32_TOLERANCE):
                 return
-        self._multiply_in(torch.float32)
-        if not self._clear(CLEAR) and dtype is None:
-            self._multiply_in(torch.double)
+        self._set_precision(torch.float32)
+        if not self._is_precise(FLOAT32_TOLERANCE) and dtype is None:
+            self._set_precision(torch.double)
 
-    def _multiply_in(self, dtype: torch.dtype, *, short: bool = False) -> None:
-        self.dtype, self._short, self._lost = dtype, short, 0.0
-        self._factors = self._factored()
+    def _set_precision(self, dtype: torch.dtype, *, tf32: bool = False) -> None:
+        self.dtype, self._tf32, self._tf32_loss = dtype, tf32, 0.0
+        self._factors = self._right_factors()
         self._left = (None, self._factors)
 
-    def _factored(self) -> Tensor:
-        """(n, columns) rows about the origin, ones, and their norm in as many parts: what the products are of."""
-        varying = len(self._varies)
-        parts = 2 if self._short else 1  # what ten bits leave of a norm is multiplied too
+    def _right_factors(self) -> Tensor:
+        """The right factors (b, 1, |b|²) of all rows b, centered; fills ``norms``.
+
+        In TF32 a norm takes two columns: its ten leading bits and the rest.
+        """
+        varying = len(self._varying)
+        parts = 2 if self._tf32 else 1
         width = varying + 2 * parts
-        width += -width % ALIGNED if self.device.type == "cuda" else 0
+        width += -width % ALIGNMENT if self.device.type == "cuda" else 0
         factors = torch.zeros(self.n, width, dtype=self.dtype, device=self.device)
         factors[:, -2 * parts : -parts] = 1
         step = max(1, self._elements() // self.dim)
         for start in range(0, self.n, step):
             part = slice(start, start + step)
-            centred = self._centred(part)
-            factors[part, :varying] = (centred if varying == self.dim else centred[:, self._varies]).to(self.dtype)
-            self.norms[part] = centred.square_().sum(1)
+            centered = self._centered(part)
+            factors[part, :varying] = (centered if varying == self.dim else centered[:, self._varying]).to(self.dtype)
+            self.norms[part] = centered.square_().sum(1)
             factors[part, -parts] = self.norms[part].to(self.dtype)
-            if self._short:
-                whole = factors[part, :varying].clone()
-                _shorten(factors[part])
-                away = (factors[part, :varying] - whole).norm(dim=1).double() / self.norms[part].sqrt().clamp_min(TINY)
-                self._lost = max(self._lost, float(away.max()))
+            if self._tf32:
+                exact = factors[part, :varying].clone()
+                _round_to_tf32_(factors[part])
+                lost = (factors[part, :varying] - exact).norm(dim=1).double() / self.norms[part].sqrt().clamp_min(TINY)
+                self._tf32_loss = max(self._tf32_loss, float(lost.max()))
                 factors[part, -1] = (self.norms[part] - factors[part, -2]).float()
-                _shorten(factors[part, -1:])
+                _round_to_tf32_(factors[part, -1:])
         return factors
 
-    def _turned(self, factors: Tensor) -> Tensor:
-        """(-2a, |a|², 1) of (a, 1, |a|²): its product with (b, 1, |b|²) is |a - b|²."""
-        parts = 2 if self._short else 1
-        turned = -2 * factors
-        turned[:, -2 * parts : -parts], turned[:, -parts:] = factors[:, -parts:], 1
-        return turned
+    def _left_factors(self, factors: Tensor) -> Tensor:
+        """(-2a, |a|², 1) from (a, 1, |a|²): its product with (b, 1, |b|²) is |a - b|²."""
+        parts = 2 if self._tf32 else 1
+        left = -2 * factors
+        left[:, -2 * parts : -parts], left[:, -parts:] = factors[:, -parts:], 1
+        return left
 
-    def _product(self, left: Tensor, factors: Tensor) -> Tensor:
-        with tf32_products() if self._short else full_float32():
-            return left @ factors.T
+    def _product(self, left: Tensor, right: Tensor) -> Tensor:
+        with tf32_products() if self._tf32 else full_float32():
+            return left @ right.T
 
-    def _clear(self, enough: float) -> bool:
-        """Look at some rows: how much a product rounds, and whether the nearest neighbours stand clear of that."""
-        part = self.tiles()[0]
-        some = self._spread(part.stop)
-        true = self.from_points(self.rows[some], part).clamp_min_(0)
+    def _is_precise(self, tolerance: float) -> bool:
+        """Measure the rounding of the products, and compare it with the distances to the nearest neighbors of a sample."""
+        tile = self.tiles()[0]
+        sample = self._sample_ids(tile.stop)
+        true = self.from_points(self.rows[sample], tile).clamp_min_(0)
         self._rounding = 1.0
-        unit = self.margin(self.norms[some].sqrt(), true).clamp_min(TINY)
-        off = self.block(part, part)[some].double() - true  # of a whole block: few rows would be multiplied in another way
-        seen = float((off.abs_() / unit).masked_fill_(off.isinf(), 0).max())
-        # Errors that are independent add up like a random walk; those of equal columns, all to one side, and more.
+        unit = self.margin(self.norms[sample].sqrt(), true).clamp_min(TINY)
+        # Of a whole block: the product of a few rows may use another algorithm.
+        error = self.block(tile, tile)[sample].double() - true
+        measured = float((error.abs_() / unit).masked_fill_(error.isinf(), 0).max())
+        # Independent errors add up like a random walk; those of equal columns all have one sign and add up to more.
         walk = max(8.0, (self.dim + 2) ** 0.5)
-        # What shortening took from two rows can all lie along their product, whatever was seen in some of them.
-        self._rounding = max(seen, self._lost / torch.finfo(torch.float32).eps) + walk if self._short else max(walk, 4 * seen)
-        some = self._spread(self.n)
-        near = self._product(self._turned(self._factors[some]), self._factors).double().clamp_min_(0)
+        # The rounding of two rows to TF32 can all lie along their product, whatever the sample shows.
+        lost = self._tf32_loss / torch.finfo(torch.float32).eps
+        self._rounding = max(measured, lost) + walk if self._tf32 else max(walk, 4 * measured)
+        sample = self._sample_ids(self.n)
+        near = self._product(self._left_factors(self._factors[sample]), self._factors).double().clamp_min_(0)
         near = near.topk(min(self.n, 6), largest=False).values[:, -1]
-        return bool((self.margin(self.norms[some].sqrt(), near) <= enough * near).double().mean() >= 0.5)
+        return bool((self.margin(self.norms[sample].sqrt(), near) <= tolerance * near).double().mean() >= 0.5)
 
-    def _spread(self, n: int) -> Tensor:
-        """Some of the first n rows, from end to end."""
-        return torch.linspace(0, n - 1, min(LOOKED_AT, n), device=self.device).long()
+    def _sample_ids(self, n: int) -> Tensor:
+        """Evenly spaced ids among the first n rows."""
+        return torch.linspace(0, n - 1, min(SAMPLE, n), device=self.device).long()
 
 
-def _shorten(x: Tensor) -> None:
-    """Round float32 to ten bits, in place; tensor cores would cut the rest off, all to one side."""
+def _round_to_tf32_(x: Tensor) -> None:
+    """Round float32 to ten bits, in place; tensor cores would truncate, always toward zero."""
     x.copy_(((x.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32))
 
 
-def _unit(largest: float) -> float:
-    """A power of two, so that nothing is rounded when rows with this largest value are divided by it."""
-    if largest == 0 or SAFE[0] <= largest <= SAFE[1]:
+def _safe_unit(largest: float) -> float:
+    """A power of two by which rows with this largest absolute value are divided without rounding."""
+    if largest == 0 or SAFE_RANGE[0] <= largest <= SAFE_RANGE[1]:
         return 1.0
     return float(2.0 ** math.floor(math.log2(largest)))
 
 
-def with_transpose(take: Callable[[slice, slice, Tensor], None], some: slice, others: slice, block: Tensor) -> None:
-    """Hand over a block, and its transpose, in which the other rows are the first."""
-    take(some, others, block)
-    if some != others:
-        take(others, some, block.T)
+def with_transpose(update: Callable[[slice, slice, Tensor], None], rows: slice, columns: slice, block: Tensor) -> None:
+    """Call ``update`` with a block, and with its transpose unless the block lies on the diagonal."""
+    update(rows, columns, block)
+    if rows != columns:
+        update(columns, rows, block.T)
 
 
 def pairwise_distances(a: Tensor, b: Tensor) -> Tensor:
-    """(len(a), len(b)) Euclidean distances through a matrix product, in float64: in float32 it loses close pairs."""
-    origin = b.double().mean(0)
-    a, b = a.double() - origin, b.double() - origin
+    """Euclidean distances between all rows of two arrays.
+
+    Parameters
+    ----------
+    a : Tensor of shape (n, d)
+    b : Tensor of shape (m, d)
+
+    Returns
+    -------
+    Tensor of shape (n, m)
+        In float64, by a matrix product: in float32 it would lose close pairs. Equal rows have the distance 0.
+
+    Examples
+    --------
+    >>> pairwise_distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+    tensor([[5.]], dtype=torch.float64)
+    """
+    center = b.double().mean(0)
+    a, b = a.double() - center, b.double() - center
     norms = a.square().sum(1)[:, None] + b.square().sum(1)[None, :]
     squared = norms - 2 * (a @ b.T)
     return squared.masked_fill_(squared <= DUPLICATE * norms, 0.0).sqrt_()

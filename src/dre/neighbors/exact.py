@@ -1,4 +1,8 @@
-"""Who is nearer: exact neighbours in the order of (distance, index), so that ties are the same on every machine."""
+"""Exact nearest neighbors in the order of (distance, index), so that ties are resolved alike on every machine.
+
+Products of blocks propose candidates, a few more than k. The candidates are then sorted by their direct distances. Where the
+rounding of the products might have hidden a neighbor, all rows are compared in float64.
+"""
 
 from __future__ import annotations
 
@@ -11,245 +15,300 @@ from torch import Tensor
 from dre.neighbors.distances import TIE, Distances, with_transpose
 from dre.runtime import triton_applies
 
-SPARE = 8  # extra candidates, so that rounding in a product can't push a true neighbour out
-SPARE_SHORT = 24  # where products are short: with few, many rows would be left in doubt
-TREE_UP_TO = 4  # dimensions in which a tree beats looking at every pair, on a CPU
+SPARE = 8  # extra candidates, so that the rounding of a product can't push out a true neighbor
+SPARE_TF32 = 24  # with fewer, many rows would have to be compared with all others again
+TREE_UP_TO = 4  # dimensions in which a k-d tree is faster than comparing every pair, on a CPU
 WHOLE = {"cuda": 2**28, "cpu": 2**23}  # distances from some points to all rows that are held at once
+CAPACITY = 256  # candidates that wait for a row until they are merged
+FULL = CAPACITY // 2  # merged before the next block, which may add as many again
 
 
 class Nearest(NamedTuple):
+    """The nearest rows of each point, nearest first."""
+
     indices: Tensor  # (m, k) long
-    squared: Tensor  # (m, k) float64, as the differences give it; of ``Distances.rows``, in their unit
+    squared: Tensor  # (m, k) float64, summed over the differences of ``Distances.rows``, in their unit
 
 
-class Points(NamedTuple):
-    """Whose neighbours are sought."""
+class Queries(NamedTuple):
+    """The points whose neighbors are searched."""
 
-    places: Tensor  # (m, d)
-    itself: Tensor | None  # (m,) the row that a point is, and that doesn't count as its neighbour
+    points: Tensor  # (m, d)
+    exclude: Tensor | None  # (m,) id of the row that a point is, which is not its own neighbor
 
-    def some(self, which: Tensor) -> Points:
-        return Points(self.places[which], None if self.itself is None else self.itself[which])
+    def select(self, which: Tensor) -> Queries:
+        return Queries(self.points[which], None if self.exclude is None else self.exclude[which])
 
 
 class Candidates(NamedTuple):
+    """Rows that may be the nearest of each point."""
+
     indices: Tensor  # (m, c)
-    beyond: Tensor  # (m,) a squared distance that no other row is below; infinite where there are no others
+    beyond: Tensor  # (m,) lower bound on the squared distances of all other rows; infinite if there are none
 
 
 def nearest_rows(distances: Distances, k: int) -> Nearest:
-    """The k nearest others of every row."""
+    """Find the k nearest other rows of every row.
+
+    Parameters
+    ----------
+    distances : Distances
+    k : int
+        From 1 to n - 1.
+
+    Returns
+    -------
+    Nearest
+        Indices and squared distances, each (n, k).
+
+    Examples
+    --------
+    >>> nearest_rows(Distances(torch.tensor([[0.0], [1.0], [3.0]])), 1).indices.ravel().tolist()
+    [1, 0, 1]
+    """
     if tree_is_quicker(distances, k):
-        return _by_tree(distances, _everyone(distances), k)
+        return _by_tree(distances, _all_rows(distances), k)
     found = KNearest(distances, k)
-    picking = _candidate_buffer(distances, found)
-    take = partial(with_transpose, found.take) if picking is None else picking.take
-    for some, others in distances.half():
-        take(some, others, distances.block(some, others))
-    if picking is not None:
-        picking.finish()
+    buffer = CandidateBuffer(distances, found) if _kernels_apply(distances) else None
+    update = partial(with_transpose, found.update) if buffer is None else buffer.update
+    for rows, columns in distances.upper_blocks():
+        update(rows, columns, distances.block(rows, columns))
+    if buffer is not None:
+        buffer.flush()
     return found.nearest()
 
 
-def nearest_to(distances: Distances, places: Tensor, k: int, itself: Tensor | None = None) -> Nearest:
-    """The k rows nearest to any points (m, d); ``itself``: the row that a point is, and that doesn't count."""
-    points = Points(places if distances.unit == 1 else places.double() / distances.unit, itself)
+def nearest_to(distances: Distances, points: Tensor, k: int, exclude: Tensor | None = None) -> Nearest:
+    """Find the k rows nearest to any points.
+
+    Parameters
+    ----------
+    distances : Distances
+    points : Tensor of shape (m, d)
+    k : int
+    exclude : Tensor of shape (m,), optional
+        The id of the row that each point is, where the points are rows themselves; it is not counted as a neighbor.
+
+    Returns
+    -------
+    Nearest
+        Indices and squared distances, each (m, k).
+
+    Examples
+    --------
+    >>> nearest_to(Distances(torch.tensor([[0.0], [1.0], [3.0]])), torch.tensor([[2.5]]), 2).indices.tolist()
+    [[2, 1]]
+    """
+    queries = Queries(points if distances.unit == 1 else points.double() / distances.unit, exclude)
     if tree_is_quicker(distances, k):
-        return _by_tree(distances, points, k)
-    found = KNearest(distances, k, points)
-    for part in distances.tiles():
-        found.take(slice(None), part, _without_itself(distances.from_points(points.places, part), itself, part))
+        return _by_tree(distances, queries, k)
+    found = KNearest(distances, k, queries)
+    for columns in distances.tiles():
+        block = _mask_excluded_(distances.from_points(queries.points, columns), exclude, columns)
+        found.update(slice(None), columns, block)
     return found.nearest()
 
 
 def tree_is_quicker(distances: Distances, k: int) -> bool:
+    """Whether a k-d tree is faster than comparing every pair."""
     return distances.device.type == "cpu" and distances.dim <= TREE_UP_TO and k + SPARE < distances.n - 1
 
 
 class KNearest:
-    """The nearest rows of every row, or of other points, from blocks of distances that come in any order."""
+    """The nearest rows of every row, or of any points, accumulated over blocks of distances in any order.
 
-    def __init__(self, distances: Distances, k: int, points: Points | None = None) -> None:
+    Parameters
+    ----------
+    distances : Distances
+    k : int
+    queries : Queries, optional
+        Default: all rows.
+    """
+
+    def __init__(self, distances: Distances, k: int, queries: Queries | None = None) -> None:
         self._distances, self._k = distances, k
-        self._points = _everyone(distances) if points is None else points
-        self._dtype = distances.dtype if points is None else torch.double
-        others = distances.n - (self._points.itself is not None)
-        wanted = k + (SPARE_SHORT if distances.is_short and points is None else SPARE)
+        self._queries = _all_rows(distances) if queries is None else queries
+        self._dtype = distances.dtype if queries is None else torch.double
+        others = distances.n - (self._queries.exclude is not None)
+        wanted = k + (SPARE_TF32 if distances.is_tf32 and queries is None else SPARE)
         self._all_fit = others <= wanted
-        shape = (len(self._points.places), min(others, wanted))
+        shape = (len(self._queries.points), min(others, wanted))
         self._squared = torch.full(shape, torch.inf, dtype=self._dtype, device=distances.device)
         self._indices = torch.zeros(shape, dtype=torch.long, device=distances.device)
 
-    def thresholds(self, some: slice) -> Tensor:
-        """Of some rows: what is not below is not among the nearest."""
-        return self._squared[some].amax(1)
+    def thresholds(self, rows: slice) -> Tensor:
+        """The largest squared distance kept for each of these rows; only smaller ones are still of interest."""
+        return self._squared[rows].amax(1)
 
-    def take(self, some: slice, others: slice, block: Tensor) -> None:
-        new, columns = _below(block, self.thresholds(some), self._indices.shape[1])
-        self.merge(some, new, columns + others.start)
+    def update(self, rows: slice, columns: slice, block: Tensor) -> None:
+        """Add a block of squared distances from ``rows`` to ``columns``."""
+        squared, at = _select_below(block, self.thresholds(rows), self._indices.shape[1])
+        self.merge(rows, squared, at + columns.start)
 
-    def merge(self, some: slice, squared: Tensor, indices: Tensor) -> None:
-        """Keep the nearest of what was found for some rows and of these (some, c)."""
-        squared = torch.cat([self._squared[some], squared], dim=1)
-        indices = torch.cat([self._indices[some], indices], dim=1)
-        self._squared[some], at = squared.topk(self._indices.shape[1], largest=False, sorted=False)
-        self._indices[some] = indices.gather(1, at)
+    def merge(self, rows: slice, squared: Tensor, indices: Tensor) -> None:
+        """Keep the nearest of the present candidates and of these (rows, c)."""
+        squared = torch.cat([self._squared[rows], squared], dim=1)
+        indices = torch.cat([self._indices[rows], indices], dim=1)
+        self._squared[rows], at = squared.topk(self._indices.shape[1], largest=False, sorted=False)
+        self._indices[rows] = indices.gather(1, at)
 
     def nearest(self) -> Nearest:
+        """The k nearest, verified, once all blocks were added."""
         beyond = self._squared.amax(1).double().clamp_min(0)
         if self._all_fit:
             beyond.fill_(torch.inf)
         else:
-            beyond -= self._distances.margin(_reach(self._distances, self._points), beyond, self._dtype)
-        return _verify(self._distances, self._points, Candidates(self._indices, beyond), self._k)
+            beyond -= self._distances.margin(_radius(self._distances, self._queries), beyond, self._dtype)
+        return _verify(self._distances, self._queries, Candidates(self._indices, beyond), self._k)
 
 
-def _candidate_buffer(distances: Distances, found: KNearest) -> CandidateBuffer | None:
-    """The quicker way on a GPU to take a block both ways, where it can be gone."""
-    if not triton_applies(distances.rows) or distances.dtype != torch.float32:
-        return None
-    return CandidateBuffer(distances, found)
-
-
-def in_order(squared: Tensor, indices: Tensor, k: int) -> Nearest:
-    """The first k in each row of (m, c) candidates by (distance, index)."""
-    squared, at = squared.sort(dim=1)
-    indices = indices.gather(1, at)
-    further = squared[:, 1:] > squared[:, :-1] * (1 + TIE)
-    step = torch.nn.functional.pad(further.cumsum(1), (1, 0))
-    at = (step * (indices.max() + 1) + indices).argsort(dim=1)[:, :k]
-    return Nearest(indices.gather(1, at), squared.gather(1, at))
-
-
-def _everyone(distances: Distances) -> Points:
-    return Points(distances.rows, torch.arange(distances.n, device=distances.device))
-
-
-def _reach(distances: Distances, points: Points) -> Tensor:
-    return distances.norms.sqrt() if points.places is distances.rows else distances.reach(points.places)
-
-
-def _without_itself(squared: Tensor, itself: Tensor | None, part: slice) -> Tensor:
-    if itself is not None:
-        there = ((itself >= part.start) & (itself < part.stop)).nonzero().ravel()
-        squared[there, itself[there] - part.start] = torch.inf
-    return squared
-
-
-def _below(block: Tensor, bar: Tensor, wide: int) -> tuple[Tensor, Tensor]:
-    """The values of each row that are below its bar, and their columns; the ``wide`` smallest where there is no bar yet."""
-    if bool(bar.isinf().any()):
-        return block.topk(min(wide, block.shape[1]), largest=False, sorted=False)
-    # They are few, and to find them is quicker than to select the smallest.
-    rows, columns = (block < bar[:, None]).nonzero(as_tuple=True)
+def _select_below(block: Tensor, thresholds: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The values of each row below its threshold, and their columns; the ``width`` smallest while a threshold is infinite."""
+    if bool(thresholds.isinf().any()):
+        return block.topk(min(width, block.shape[1]), largest=False, sorted=False)
+    # Few values are below, and finding them is faster than selecting the smallest.
+    rows, columns = (block < thresholds[:, None]).nonzero(as_tuple=True)
     counts = rows.bincount(minlength=len(block))
-    place = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[rows]
+    slots = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[rows]
     shape = (len(block), int(counts.max()))
     values, found = block.new_full(shape, torch.inf), rows.new_zeros(shape)
-    values[rows, place], found[rows, place] = block[rows, columns], columns
+    values[rows, slots], found[rows, slots] = block[rows, columns], columns
     return values, found
 
 
-def _verify(distances: Distances, points: Points, candidates: Candidates, k: int) -> Nearest:
-    """The first k of the candidates; of all rows, where one that is no candidate might be as near."""
-    indices, squared = in_order(distances.direct(points.places, candidates.indices), candidates.indices, k)
-    doubt = squared[:, -1] * (1 + TIE) >= candidates.beyond
-    if bool(doubt.any()):
-        indices[doubt], squared[doubt] = _by_whole_rows(distances, points.some(doubt), k)
-    return Nearest(indices, squared)
-
-
-def _by_whole_rows(distances: Distances, points: Points, k: int) -> Nearest:
-    """In float64, with every row that rounding may have put too far among the candidates, however many tie."""
-    parts = []
-    step = max(1, WHOLE.get(distances.device.type, WHOLE["cpu"]) // distances.n)
-    for ids in torch.arange(len(points.places), device=distances.device).split(step):
-        places, itself = points.some(ids)
-        squared = _without_itself(distances.from_points(places), itself, slice(0, distances.n))
-        farthest = squared.topk(k, largest=False, sorted=False).values.amax(1).clamp_min(0)
-        limit = farthest * (1 + TIE) + 2 * distances.margin(distances.reach(places), farthest, torch.double)
-        wide = int((squared <= limit[:, None]).sum(1).max())
-        near = squared.topk(wide, largest=False, sorted=False)
-        true = distances.direct(places, near.indices).masked_fill_(near.values > limit[:, None], torch.inf)
-        parts.append(in_order(true, near.indices, k))
-    return Nearest(*(torch.cat(part) for part in zip(*parts, strict=True)))
-
-
-def _by_tree(distances: Distances, points: Points, k: int) -> Nearest:
-    from scipy.spatial import cKDTree
-
-    tree = cKDTree(distances.rows.double().numpy())
-    found, indices = tree.query(points.places.double().numpy(), k=k + SPARE, workers=torch.get_num_threads())
-    squared, indices = torch.from_numpy(found).square(), torch.from_numpy(indices)
-    if points.itself is not None:  # it is there, unless all that were found lie in the same place: then all rows are looked at
-        others = (indices != points.itself[:, None]).double().argsort(dim=1, descending=True, stable=True)[:, :-1]
-        indices = indices.gather(1, others)
-    return _verify(distances, points, Candidates(indices, squared[:, -1] * (1 - TIE)), k)
-
-
-ROOM = 256  # picked values that are kept for a row until they are merged
-FULL = ROOM // 2  # that are merged before the next block: it may hold as many again
-Side = tuple[slice, slice, Tensor]  # whose neighbours are sought, among whom, and their distances
+def _kernels_apply(distances: Distances) -> bool:
+    return triton_applies(distances.rows) and distances.dtype == torch.float32
 
 
 class CandidateBuffer:
-    """What is below the bar of its row waits until there is much of it, and is then merged into what was found."""
+    """Candidates selected by a GPU kernel, which wait here until many of them are merged at once.
+
+    Parameters
+    ----------
+    distances : Distances
+    found : KNearest
+        Receives the candidates.
+    """
 
     def __init__(self, distances: Distances, found: KNearest) -> None:
-        from dre.neighbors.triton.select_below import Selected
+        from dre.neighbors.triton.select_below import SelectionBuffer
 
         self._found = found
-        self._waiting = Selected.none(distances.n, ROOM, distances.device)
-        self._bars = torch.full((distances.n,), torch.inf, device=distances.device)
-        self._has_bar: set[int] = set()  # by where a stretch begins
-        self._stretches = distances.tiles()
+        self._pending = SelectionBuffer.empty(distances.n, CAPACITY, distances.device)
+        self._thresholds = torch.full((distances.n,), torch.inf, device=distances.device)
+        self._started: set[int] = set()  # first rows of the tiles that have thresholds
+        self._tiles = distances.tiles()
 
-    def take(self, some: slice, others: slice, block: Tensor) -> None:
-        """A block of distances, and its transpose."""
-        sides = [(some, others, block)] + ([(others, some, block.T)] if some != others else [])
-        new = [side for side in sides if side[0].start not in self._has_bar]
-        ready = [side for side in sides if side[0].start in self._has_bar]
-        if ready and not self._picked(some, others, block, ready):
+    def update(self, rows: slice, columns: slice, block: Tensor) -> None:
+        """Add a block of squared distances and its transpose."""
+        sides = [(rows, columns, block)] + ([(columns, rows, block.T)] if rows != columns else [])
+        new = [side for side in sides if side[0].start not in self._started]
+        started = [(own, others) for own, others, _ in sides if own.start in self._started]
+        if started and not self._select(rows, columns, block, started):
             new = sides
-        for mine, theirs, distances in new:
-            self._merge_waiting(mine)
-            self._found.take(mine, theirs, distances)
-            self._set_bars(mine)
+        for own, others, side_block in new:
+            self._merge_pending(own)
+            self._found.update(own, others, side_block)
+            self._set_thresholds(own)
 
-    def finish(self) -> None:
-        """Merge all that still waits."""
-        for part in self._stretches:
-            self._merge_waiting(part)
+    def flush(self) -> None:
+        """Merge all waiting candidates."""
+        for tile in self._tiles:
+            self._merge_pending(tile)
 
-    def _picked(self, some: slice, others: slice, block: Tensor, sides: list[Side]) -> bool:
-        """False where there was no room for all; then nothing was picked."""
-        from dre.neighbors.triton.select_below import Thresholds, pick
+    def _select(self, rows: slice, columns: slice, block: Tensor, sides: list[tuple[slice, slice]]) -> bool:
+        """Append the values below the thresholds; where they exceed the capacity, undo it and return False."""
+        from dre.neighbors.triton.select_below import Selection, select_below
 
-        counts = [self._waiting.counts[mine] for mine, _, _ in sides]
+        counts = [self._pending.counts[own] for own, _ in sides]
         before = [count.clone() for count in counts]
-        thresholds = {
-            mine.start: Thresholds(self._bars[mine], self._waiting.of(mine), theirs.start) for mine, theirs, _ in sides
+        selections = {
+            own.start: Selection(self._thresholds[own], self._pending.rows(own), others.start) for own, others in sides
         }
-        pick(block, thresholds.get(some.start), thresholds.get(others.start) if some != others else None)
+        select_below(block, selections.get(rows.start), selections.get(columns.start) if rows != columns else None)
         most = torch.stack([count.max() for count in counts]).tolist()
-        if max(most) > ROOM:
+        if max(most) > CAPACITY:
             for count, old in zip(counts, before, strict=True):
                 count.copy_(old)
             return False
-        for (mine, _, _), full in zip(sides, most, strict=True):
-            if full > FULL:
-                self._merge_waiting(mine)
-                self._set_bars(mine)
+        for (own, _), waiting in zip(sides, most, strict=True):
+            if waiting > FULL:
+                self._merge_pending(own)
+                self._set_thresholds(own)
         return True
 
-    def _merge_waiting(self, some: slice) -> None:
-        values, ids, counts = self._waiting.of(some)
+    def _merge_pending(self, rows: slice) -> None:
+        values, ids, counts = self._pending.rows(rows)
         most = int(counts.max())
         if most:
             empty = torch.arange(most, device=counts.device) >= counts[:, None]
-            self._found.merge(some, values[:, :most].masked_fill(empty, torch.inf), ids[:, :most].long())
+            self._found.merge(rows, values[:, :most].masked_fill(empty, torch.inf), ids[:, :most].long())
             counts.zero_()
 
-    def _set_bars(self, some: slice) -> None:
-        self._bars[some] = self._found.thresholds(some)
-        self._has_bar.add(some.start)
+    def _set_thresholds(self, rows: slice) -> None:
+        self._thresholds[rows] = self._found.thresholds(rows)
+        self._started.add(rows.start)
+
+
+def sort_candidates(squared: Tensor, indices: Tensor, k: int) -> Nearest:
+    """The first k of (m, c) candidates in each row, by (distance, index)."""
+    squared, at = squared.sort(dim=1)
+    indices = indices.gather(1, at)
+    is_farther = squared[:, 1:] > squared[:, :-1] * (1 + TIE)
+    group = torch.nn.functional.pad(is_farther.cumsum(1), (1, 0))  # candidates at equal distances form a group
+    at = (group * (indices.max() + 1) + indices).argsort(dim=1)[:, :k]
+    return Nearest(indices.gather(1, at), squared.gather(1, at))
+
+
+def _verify(distances: Distances, queries: Queries, candidates: Candidates, k: int) -> Nearest:
+    """The k nearest of the candidates, or of all rows where another row might be as near."""
+    squared = distances.direct(queries.points, candidates.indices)
+    indices, squared = sort_candidates(squared, candidates.indices, k)
+    doubtful = squared[:, -1] * (1 + TIE) >= candidates.beyond
+    if bool(doubtful.any()):
+        indices[doubtful], squared[doubtful] = _among_all_rows(distances, queries.select(doubtful), k)
+    return Nearest(indices, squared)
+
+
+def _among_all_rows(distances: Distances, queries: Queries, k: int) -> Nearest:
+    """Compare with all rows in float64; every row within the rounding error is a candidate, however many tie."""
+    parts = []
+    step = max(1, WHOLE.get(distances.device.type, WHOLE["cpu"]) // distances.n)
+    for which in torch.arange(len(queries.points), device=distances.device).split(step):
+        points, exclude = queries.select(which)
+        squared = _mask_excluded_(distances.from_points(points), exclude, slice(0, distances.n))
+        farthest = squared.topk(k, largest=False, sorted=False).values.amax(1).clamp_min(0)
+        limit = farthest * (1 + TIE) + 2 * distances.margin(distances.radius(points), farthest, torch.double)
+        width = int((squared <= limit[:, None]).sum(1).max())
+        near = squared.topk(width, largest=False, sorted=False)
+        exact = distances.direct(points, near.indices).masked_fill_(near.values > limit[:, None], torch.inf)
+        parts.append(sort_candidates(exact, near.indices, k))
+    return Nearest(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def _by_tree(distances: Distances, queries: Queries, k: int) -> Nearest:
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(distances.rows.double().numpy())
+    found, ids = tree.query(queries.points.double().numpy(), k=k + SPARE, workers=torch.get_num_threads())
+    squared, indices = torch.from_numpy(found).square(), torch.from_numpy(ids)
+    if queries.exclude is not None:  # the row itself is missing only if all results are duplicates of it: verified later
+        others_first = (indices != queries.exclude[:, None]).double().argsort(dim=1, descending=True, stable=True)
+        indices = indices.gather(1, others_first[:, :-1])
+    return _verify(distances, queries, Candidates(indices, squared[:, -1] * (1 - TIE)), k)
+
+
+def _all_rows(distances: Distances) -> Queries:
+    return Queries(distances.rows, torch.arange(distances.n, device=distances.device))
+
+
+def _radius(distances: Distances, queries: Queries) -> Tensor:
+    return distances.norms.sqrt() if queries.points is distances.rows else distances.radius(queries.points)
+
+
+def _mask_excluded_(squared: Tensor, exclude: Tensor | None, columns: slice) -> Tensor:
+    """Set the distances from points to the rows that they are to infinity, in place."""
+    if exclude is not None:
+        inside = ((exclude >= columns.start) & (exclude < columns.stop)).nonzero().ravel()
+        squared[inside, exclude[inside] - columns.start] = torch.inf
+    return squared

@@ -1,4 +1,4 @@
-"""The k nearest neighbours of every row among all rows: exact on the device, approximate on a CPU where that is faster."""
+"""The k nearest neighbors of every row under a metric: searched exactly, approximately on a CPU, or given by the user."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from dre.data.metric import check_metric, transform_rows
+from dre.data.rows import Rows, chunk_length, read_checked
 from dre.neighbors.distances import Distances
 from dre.neighbors.exact import nearest_rows, nearest_to
 
 METHODS = ("auto", "exact", "approximate")
 
-# Measured on 2 cores (benchmarks/results/neighbors.json): up to n²·(d + 200) of this the exact search is faster than training
-# an index; finding the smallest in a row of distances costs as much as 200 dimensions.
+# Measured on 2 cores (benchmarks/results/neighbors.json): up to this value of n²·(d + 200) the exact search is faster than
+# training an index. Selecting the smallest distances of a row costs as much as 200 dimensions.
 EXACT_UP_TO = 8e10
 SELECTING = 200
 INSTALL = "pip install 'deep-recursive-embedding[faiss]'"
 RECALL_AIM = 0.95
 RECALL_SAMPLE = 512
+REMEDY = "Lower perplexity or n_neighbors, or pass more neighbors."
 
 
 class Neighbors(NamedTuple):
-    """Others only (never the row itself), nearest first."""
+    """The nearest other rows of every row, nearest first; a row is never its own neighbor."""
 
     indices: Tensor  # (n, k) long
     distances: Tensor  # (n, k) float
@@ -32,35 +35,149 @@ class Neighbors(NamedTuple):
     recall: float = 1.0  # of an approximate search, measured against the exact one on a sample of rows
 
 
-def nearest(features: Tensor, k: int, method: str = "auto") -> Neighbors:
-    """The k nearest other rows of each row of ``features`` (n, d).
+def nearest(rows: Tensor | Rows, k: int, *, metric: str = "euclidean", method: str = "auto") -> Neighbors:
+    """Find the k nearest other rows of every row.
 
+    Parameters
+    ----------
+    rows : Tensor of shape (n, d), or Rows
+        ``Rows`` are read in chunks and flattened.
+    k : int
+        From 1 to n - 1.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    method : {"auto", "exact", "approximate"}, default="auto"
+        ``"approximate"`` needs faiss. ``"auto"`` uses it for large data on a CPU.
+
+    Returns
+    -------
+    Neighbors
+        Indices and distances under the metric, each (n, k), the method, and the recall of an approximate search.
+
+    Examples
+    --------
     >>> nearest(torch.tensor([[0.0], [1.0], [3.0]]), k=1).indices.ravel().tolist()
     [1, 0, 1]
+    >>> nearest(torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), k=1, metric="cosine").distances.ravel().tolist()
+    [0.0, 0.0, 1.0]
     """
-    n = len(features)
+    n = rows.shape[0]
     if not 1 <= k < n:
-        raise ValueError(f"k={k} neighbours asked of {n} rows; k must be from 1 to {n - 1}")
+        raise ValueError(f"k={k} neighbors of {n} rows: k must be from 1 to {n - 1}")
     if method not in METHODS:
         raise ValueError(f"method={method!r}; known: {', '.join(METHODS)}")
+    features = _to_features(rows, check_metric(metric))
     if method == "auto":
         method = select_method(features)
         if method == "approximate" and not _has_faiss():
-            warnings.warn(f"the neighbours of {n} rows are sought exactly, which is slow on a CPU: {INSTALL}", stacklevel=2)
+            warnings.warn(f"searching the neighbors of {n} rows exactly, which is slow on a CPU: {INSTALL}", stacklevel=2)
             method = "exact"
-    if method == "approximate":
-        return _approximate(features, k)
-    distances = Distances(features, short=features.device.type == "cuda")
-    indices, squared = nearest_rows(distances, k)
-    kind = features.dtype if features.is_floating_point() else torch.float32
-    return Neighbors(indices, (squared.sqrt() * distances.unit).to(kind), "exact")
+    found = _approximate(features, k) if method == "approximate" else _exact(features, k)
+    distances = found.distances
+    if metric != "euclidean":  # between transformed rows d² = 2 · (1 - similarity)
+        distances = distances.square() / 2
+    dtype = features.dtype if method == "exact" and features.is_floating_point() else torch.float32
+    return found._replace(distances=distances.to(dtype))
 
 
 def select_method(features: Tensor) -> str:
-    """The faster method for these rows on their device, "exact" or "approximate"."""
+    """The faster method for features (n, d) on their device, "exact" or "approximate"."""
     n, dim = features.shape
     small = float(n) * n * (dim + SELECTING) <= EXACT_UP_TO
     return "exact" if small or features.device.type != "cpu" else "approximate"
+
+
+def check_neighbors(indices: Any, distances: Any, n: int, k: int) -> Neighbors:
+    """Check the neighbors that a user has computed, and keep the nearest k of each row.
+
+    Parameters
+    ----------
+    indices : array or Tensor of shape (n, m)
+        Row ids. The row itself may be listed, as UMAP and scikit-learn do; it is dropped.
+    distances : array or Tensor of shape (n, m)
+        Distances to these rows, in any order.
+    n : int
+        Number of rows.
+    k : int
+        Number of neighbors that the affinity needs.
+
+    Returns
+    -------
+    Neighbors
+        Indices and distances, each (n, k), nearest first.
+
+    Raises
+    ------
+    ValueError
+        If the shapes, ids or distances are invalid, or a row has fewer than k others.
+
+    Examples
+    --------
+    >>> check_neighbors([[0, 2, 1], [1, 0, 2], [2, 1, 0]], [[0, 3.0, 1], [0, 1, 2], [0, 2, 3]], n=3, k=1).indices.tolist()
+    [[1], [0], [1]]
+    """
+    indices, distances = torch.as_tensor(indices), torch.as_tensor(distances)
+    _check_types_and_shapes(indices, distances, n)
+    indices, distances = indices.long(), distances.to(indices.device)
+    distances = distances if distances.is_floating_point() else distances.float()
+    _refuse("id", indices, (indices < 0) | (indices >= n), f"ids must be from 0 to {n - 1}")
+    _refuse("distance", distances, ~distances.isfinite() | (distances < 0), "distances must be finite and not negative")
+    is_self = indices == torch.arange(n, device=indices.device)[:, None]
+    others = (~is_self).sum(1)
+    if int(others.min()) < k:
+        row = int(others.argmin())
+        raise ValueError(f"precomputed neighbors: row {row} has {int(others[row])} others, but k={k} are needed. {REMEDY}")
+    at = distances.masked_fill(is_self, torch.inf).argsort(dim=1, stable=True)[:, :k]
+    indices, distances = indices.gather(1, at), distances.gather(1, at)
+    ordered = indices.sort(dim=1).values
+    twice = (ordered[:, 1:] == ordered[:, :-1]).any(1)
+    if bool(twice.any()):
+        row = int(twice.int().argmax())
+        raise ValueError(f"precomputed neighbors: row {row} lists an id twice. List every neighbor of a row once.")
+    return Neighbors(indices, distances)
+
+
+def _check_types_and_shapes(indices: Tensor, distances: Tensor, n: int) -> None:
+    order = "pass the pair in the order (indices, distances)"
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
+        raise ValueError(f"precomputed neighbors: indices must be integers, not {indices.dtype}; {order}")
+    if distances.is_complex() or distances.dtype == torch.bool:
+        raise ValueError(f"precomputed neighbors: distances must be real numbers, not {distances.dtype}; {order}")
+    shapes = f"indices {tuple(indices.shape)} and distances {tuple(distances.shape)}"
+    if indices.ndim != 2 or indices.shape != distances.shape:
+        raise ValueError(f"precomputed neighbors: {shapes}; both must have the shape (n, m)")
+    if len(indices) != n:
+        raise ValueError(f"precomputed neighbors: {shapes}, but X has {n} rows; pass one row of neighbors for each row of X")
+
+
+def _refuse(what: str, values: Tensor, invalid: Tensor, rule: str) -> None:
+    """Raise an error that names the first invalid entry."""
+    if bool(invalid.any()):
+        row, column = (int(i) for i in invalid.nonzero()[0])
+        raise ValueError(f"precomputed neighbors: {what} {values[row, column].item()} in row {row}, column {column}; {rule}")
+
+
+def _to_features(rows: Tensor | Rows, metric: str) -> Tensor:
+    """Rows as one tensor (n, d) whose Euclidean distances order pairs as the metric does."""
+    if isinstance(rows, Tensor) and metric == "euclidean":
+        return rows
+    n, step = rows.shape[0], chunk_length(rows.shape[1:])
+    features: Tensor | None = None
+    for start in range(0, n, step):
+        stop = min(n, start + step)
+        x = (rows[start:stop] if isinstance(rows, Tensor) else read_checked(rows, start, stop)).flatten(1)
+        if metric != "euclidean":
+            x = transform_rows(x if x.is_floating_point() else x.double(), metric)
+        if features is None:
+            features = torch.empty(n, x.shape[1], dtype=x.dtype, device=x.device)
+        features[start:stop] = x
+    assert features is not None  # n > k >= 1
+    return features
+
+
+def _exact(features: Tensor, k: int) -> Neighbors:
+    distances = Distances(features, tf32=features.device.type == "cuda")
+    indices, squared = nearest_rows(distances, k)
+    return Neighbors(indices, squared.sqrt() * distances.unit, "exact")
 
 
 def _has_faiss() -> bool:
@@ -68,11 +185,11 @@ def _has_faiss() -> bool:
 
 
 def _approximate(features: Tensor, k: int) -> Neighbors:
-    """An inverted-file index that probes more cells until a sample of rows finds enough of its true neighbours."""
+    """An inverted-file index that probes more cells until a sample of rows finds enough of its true neighbors."""
     try:
         import faiss
     except ImportError as problem:
-        raise ImportError(f"approximate neighbours need faiss: {INSTALL}, or ask for method='exact'") from problem
+        raise ImportError(f"approximate neighbors need faiss: {INSTALL}, or pass method='exact'") from problem
     n, dim = features.shape
     data = features.detach().cpu().contiguous().float()
     cells = max(1, min(int(4 * n**0.5), n // 40))
@@ -82,12 +199,12 @@ def _approximate(features: Tensor, k: int) -> Neighbors:
     index.add(data.numpy())
     sample = torch.linspace(0, n - 1, min(RECALL_SAMPLE, n)).long()
     all_rows = Distances(data)
-    reach = nearest_to(all_rows, data[sample], k, sample).squared[:, -1:].sqrt() * all_rows.unit
+    farthest = nearest_to(all_rows, data[sample], k, sample).squared[:, -1:].sqrt() * all_rows.unit
     probes, recall = max(1, cells // 64), 0.0
     while True:
         index.nprobe = min(probes, cells)
-        # by distance: among duplicates any of them will do
-        recall = float((_search(index, data, sample, k)[1] <= reach * (1 + 1e-4)).double().mean())
+        # Recall by distance, not by id: among duplicates any one counts as found.
+        recall = float((_search(index, data, sample, k)[1] <= farthest * (1 + 1e-4)).double().mean())
         if recall >= RECALL_AIM or index.nprobe == cells:
             break
         probes *= 2
@@ -96,9 +213,9 @@ def _approximate(features: Tensor, k: int) -> Neighbors:
 
 
 def _search(index: Any, data: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    squared, found = index.search(data[queries].numpy(), k + 1)
-    squared, found = torch.from_numpy(squared), torch.from_numpy(found)
-    # The row itself is among its own results unless k + 1 duplicates of it are; a missing result has index -1.
+    """The k nearest others of the rows ``queries``; rows for which the index finds fewer are searched exactly."""
+    squared, found = (torch.from_numpy(each) for each in index.search(data[queries].numpy(), k + 1))
+    # A row finds itself unless it has k + 1 duplicates; a missing result has the index -1.
     squared = squared.masked_fill((found == queries[:, None]) | (found < 0), torch.inf)
     order = squared.argsort(dim=1, stable=True)[:, :k]
     found, squared = found.gather(1, order), squared.gather(1, order)
@@ -106,6 +223,6 @@ def _search(index: Any, data: Tensor, queries: Tensor, k: int) -> tuple[Tensor, 
     if missing.any():
         rows = missing.any(1).nonzero().ravel()
         all_rows = Distances(data)
-        found[rows], again = nearest_to(all_rows, data[queries[rows]], k, queries[rows])
-        squared[rows] = (again * all_rows.unit**2).to(squared.dtype)
+        found[rows], exact = nearest_to(all_rows, data[queries[rows]], k, queries[rows])
+        squared[rows] = (exact * all_rows.unit**2).to(squared.dtype)
     return found, squared.clamp_min(0).sqrt()

@@ -1,4 +1,4 @@
-"""What of a block of distances is below the bars of its rows and columns, picked out in one pass. Needs Triton."""
+"""Triton kernel: select the entries of a block of distances below the thresholds of their rows and columns, in one pass."""
 
 from __future__ import annotations
 
@@ -11,54 +11,59 @@ from torch import Tensor
 
 from dre.runtime import on_device_of
 
-ROWS, COLUMNS = 8, 128  # of a tile, by one warp: small ones often have nothing to add
+ROWS, COLUMNS = 8, 128  # of a tile, by one warp: small tiles often have nothing to append
 
 
-class Selected(NamedTuple):
-    """For each of n points room for as many values; ``counts`` says how many were below its bar, with or without room."""
+class SelectionBuffer(NamedTuple):
+    """Selected values of n points and the ids they belong to, up to a capacity.
 
-    values: Tensor  # (n, room) float32
-    ids: Tensor  # (n, room) int32
+    ``counts`` goes on counting beyond the capacity, so that an overflow shows.
+    """
+
+    values: Tensor  # (n, capacity) float32
+    ids: Tensor  # (n, capacity) int32
     counts: Tensor  # (n,) int32
 
     @classmethod
-    def none(cls, n: int, room: int, device: torch.device) -> Selected:
-        values = torch.empty(n, room, device=device)
-        return cls(values, values.new_empty(n, room, dtype=torch.int32), values.new_zeros(n, dtype=torch.int32))
+    def empty(cls, n: int, capacity: int, device: torch.device) -> SelectionBuffer:
+        values = torch.empty(n, capacity, device=device)
+        return cls(values, values.new_empty(n, capacity, dtype=torch.int32), values.new_zeros(n, dtype=torch.int32))
 
-    def of(self, some: slice) -> Selected:
-        return Selected(self.values[some], self.ids[some], self.counts[some])
-
-
-class Thresholds(NamedTuple):
-    """Below which values are picked, and what they are added to; ``first`` is what the ids count from."""
-
-    limits: Tensor  # (n,) float32
-    into: Selected
-    first: int
+    def rows(self, part: slice) -> SelectionBuffer:
+        """A view of some of the points."""
+        return SelectionBuffer(self.values[part], self.ids[part], self.counts[part])
 
 
-def pick(block: Tensor, rows: Thresholds | None, columns: Thresholds | None) -> None:
-    """Add what of a block (r, c) is below the bars of its rows, and what is below those of its columns.
+class Selection(NamedTuple):
+    """What to select along one side of a block, and where to append it."""
 
-    In which order they are found may differ from run to run.
+    thresholds: Tensor  # (n,) float32: smaller values are selected
+    buffer: SelectionBuffer
+    first_id: int  # the id of the other side's first point
+
+
+def select_below(block: Tensor, rows: Selection | None, columns: Selection | None) -> None:
+    """Append the values of a block (r, c) below the thresholds of its rows, and those below the thresholds of its columns.
+
+    The order in which a point's values are appended may differ from run to run.
     """
     given = rows or columns
     assert given is not None
     of_rows, of_columns = rows or given, columns or given
     r, c = block.shape
     with on_device_of(block):
-        _pick[(triton.cdiv(r, ROWS), triton.cdiv(c, COLUMNS))](
-            block, of_rows.limits, *of_rows.into, of_rows.first, of_columns.limits, *of_columns.into, of_columns.first,
-            r, c, given.into.values.shape[1],
+        _select_below[(triton.cdiv(r, ROWS), triton.cdiv(c, COLUMNS))](
+            block, of_rows.thresholds, *of_rows.buffer, of_rows.first_id,
+            of_columns.thresholds, *of_columns.buffer, of_columns.first_id,
+            r, c, given.buffer.values.shape[1],
             BY_ROW=rows is not None, BY_COLUMN=columns is not None, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=1,
         )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["row_first", "column_first", "r", "c", "room"])  # or each size would be compiled for itself
-def _pick(  # type: ignore[no-untyped-def]
-    block, row_bars, row_values, row_ids, row_counts, row_first,
-    column_bars, column_values, column_ids, column_counts, column_first, r, c, room,
+@triton.jit(do_not_specialize=["row_first_id", "column_first_id", "r", "c", "capacity"])  # else compiled for each size
+def _select_below(  # type: ignore[no-untyped-def]
+    block, row_thresholds, row_values, row_ids, row_counts, row_first_id,
+    column_thresholds, column_values, column_ids, column_counts, column_first_id, r, c, capacity,
     BY_ROW: tl.constexpr, BY_COLUMN: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -67,19 +72,29 @@ def _pick(  # type: ignore[no-untyped-def]
     value = tl.load(block + row[:, None] * c + column[None, :], mask=inside, other=float("inf"))
     rows, columns = row[:, None] + 0 * column[None, :], column[None, :] + 0 * row[:, None]
     if BY_ROW:
-        bar = tl.load(row_bars + row, mask=row < r, other=float("-inf"))
-        _add(value < bar[:, None], value, rows, columns + row_first, row_values, row_ids, row_counts, room)
+        threshold = tl.load(row_thresholds + row, mask=row < r, other=float("-inf"))
+        below = value < threshold[:, None]
+        _append(below, value, rows, columns + row_first_id, row_values, row_ids, row_counts, capacity)
     if BY_COLUMN:
-        bar = tl.load(column_bars + column, mask=column < c, other=float("-inf"))
-        _add(value < bar[None, :], value, columns, rows + column_first, column_values, column_ids, column_counts, room)
+        threshold = tl.load(column_thresholds + column, mask=column < c, other=float("-inf"))
+        _append(
+            value < threshold[None, :],
+            value,
+            columns,
+            rows + column_first_id,
+            column_values,
+            column_ids,
+            column_counts,
+            capacity,
+        )
 
 
 @triton.jit
-def _add(below, value, whose, which, values, ids, counts, room):  # type: ignore[no-untyped-def]
-    """Each value that is below its bar to the next free place of the point whose bar it is."""
+def _append(below, value, point, other, values, ids, counts, capacity):  # type: ignore[no-untyped-def]
+    """Append each value below its threshold, and the id of the other point, to the next free slot of its point."""
     if tl.max(tl.max(below.to(tl.int32), 1), 0) > 0:
-        slot = tl.atomic_add(counts + whose, 1, mask=below, sem="relaxed")
-        kept = below & (slot < room)
-        at = whose * room + slot
-        tl.store(values + at, value, mask=kept)
-        tl.store(ids + at, which, mask=kept)
+        slot = tl.atomic_add(counts + point, 1, mask=below, sem="relaxed")
+        fits = below & (slot < capacity)
+        at = point * capacity + slot
+        tl.store(values + at, value, mask=fits)
+        tl.store(ids + at, other, mask=fits)
