@@ -123,8 +123,8 @@ def test_steps_that_are_replayed_learn_what_steps_that_are_made_learn(batches, a
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64, np.float16, np.float32, np.float64, bool])
 def test_rows_are_scaled_on_the_gpu_as_on_the_cpu(dtype):
     X = (IMAGES * 3).astype(dtype)
-    here = Scaling.of(X)
-    there = Scaling.of(X, torch.device("cuda"))
+    here = Scaling.fit(X)
+    there = Scaling.fit(X, torch.device("cuda"))
     np.testing.assert_allclose(there.mean, here.mean, rtol=1e-12, atol=1e-12)
     assert there.scale == pytest.approx(here.scale, rel=1e-12)
     ours = to_model_rows(X, here, torch.device("cuda")).read(0, 400)

@@ -1,4 +1,4 @@
-"""Which rows meet in a step: fixed batches (the paper), redrawn ones, sampled edges, or seeds with their neighbours."""
+"""Which rows meet in a step: fixed batches (the paper), shuffled ones, sampled edges, or rows with their neighbors."""
 
 from __future__ import annotations
 
@@ -12,31 +12,35 @@ from torch import Tensor
 
 from dre.affinity.target import Graph, Pairs, Target
 from dre.notation import Registry, write
+from dre.runtime import RandomStreams
 
-BATCHES = Registry("way of drawing batches", __name__)
-KEEP_BYTES = 4 * 2**30  # blocks of fixed batches are kept between epochs up to this size, and computed again beyond it
+BATCHES = Registry("way of sampling batches", __name__)
+KEEP_BYTES = 4 * 2**30  # pairs of fixed batches are kept between epochs up to this size, and computed again beyond it
 
 
 class Batch(NamedTuple):
-    """What one step sees, whichever way it was drawn."""
+    """The rows of one step."""
 
     ids: Tensor  # (b,) rows to encode
     pairs: Pairs  # positions in ids that attract, and how strongly
 
 
 class LazyBatch(NamedTuple):
-    """A batch that was drawn but not yet put together: a GPU can do that within a step that it repeats as a whole."""
+    """Sampled ids; ``assemble`` finds the pairs, on a GPU inside the captured graph."""
 
     rows: int
-    given: tuple[Tensor, ...]  # of the same shapes in many steps
-    assemble: Callable[..., Batch]  # of ``given``, without a word from the host
+    inputs: tuple[Tensor, ...]  # of the same shapes in many steps
+    assemble: Callable[..., Batch]  # called with ``inputs``, without host synchronization
 
     def batch(self) -> Batch:
-        return self.assemble(*self.given)
+        return self.assemble(*self.inputs)
 
 
-def ready(ids: Tensor, pairs: Pairs) -> LazyBatch:
-    """A draw whose pairs are there."""
+Sampler = Callable[[int], Iterable[LazyBatch]]  # from the number of an epoch to its batches
+
+
+def presampled(ids: Tensor, pairs: Pairs) -> LazyBatch:
+    """Return a batch whose pairs are known already."""
     if pairs.near is None:
         return LazyBatch(len(ids), (ids, pairs.weight), _dense)
     return LazyBatch(len(ids), (ids, pairs.weight, pairs.near), _sparse)
@@ -51,37 +55,43 @@ def _sparse(ids: Tensor, weight: Tensor, near: Tensor) -> Batch:
 
 
 class Batches:
-    """A way of drawing; an object here is a plan, and ``epochs`` carries it out."""
+    """A way of sampling batches; an instance is part of a plan, and ``sampler`` executes it.
+
+    Subclasses that set ``follows_graph`` need a target that is a graph. ``capturable`` promises that ``assemble`` of their
+    batches can be captured in a CUDA graph; it is not inherited.
+    """
 
     name: ClassVar[str]
-    along_graph: ClassVar[bool] = False  # whether it needs a target that is a graph
+    follows_graph: ClassVar[bool] = False
+    capturable: ClassVar[bool] = False
 
-    def __init_subclass__(cls, *, name: str, along_graph: bool = False) -> None:
-        cls.name, cls.along_graph = name, along_graph
+    def __init_subclass__(cls, *, name: str, follows_graph: bool = False) -> None:
+        cls.name, cls.follows_graph = name, follows_graph
+        cls.capturable = cls.__dict__.get("capturable", False)
         BATCHES.add(name, cls)
 
     def check_scope(self, scope: str) -> None:
-        """Refuse an affinity that is over the batch where a graph is needed."""
-        if self.along_graph and scope != "graph":
+        """Raise a ValueError if this needs a graph and an affinity has the scope ``"batch"``."""
+        if self.follows_graph and scope != "graph":
             raise ValueError(
-                f"{self} draws along the edges of a graph, but an affinity of the schedule has the scope {scope}: "
+                f"{self} samples along the edges of a graph, but an affinity of the schedule has the scope {scope}: "
                 "use scope=graph, or fixed or shuffled batches"
             )
 
     def select(self, target: Target, n: int) -> Batches:
-        """The way that is really used for this target."""
+        """Return the way of sampling that is used for this target."""
         return self
 
     def resized(self, size: int) -> Batches:
-        """The same way of drawing with batches of another size."""
+        """Return the same way of sampling with another batch size."""
         return type(self)(size)  # type: ignore[call-arg]
 
     def steps(self, n: int) -> int:
-        """Steps in an epoch over n rows."""
+        """Number of steps in an epoch over n rows."""
         raise NotImplementedError
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
-        """One iterable of draws per epoch, for ever. What follows from ``seed``, the run's, is the same in every stage."""
+    def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
+        """Return a function from the number of an epoch to its batches; ``streams`` are those of the stage."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -90,9 +100,13 @@ class Batches:
 
 @dataclass(frozen=True)
 class Fixed(Batches, name="fixed"):
-    """Shuffled once and cut into batches that never change; a batch's target is computed once per stage (the paper)."""
+    """Shuffled once and cut into batches that never change, as in the paper.
+
+    The pairs of a batch are computed once per stage, and kept if they fit into memory.
+    """
 
     size: int = 2500
+    capturable = True
 
     def __post_init__(self) -> None:
         _check_size(self.size)
@@ -100,22 +114,21 @@ class Fixed(Batches, name="fixed"):
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
-        own = torch.Generator(generator.device).manual_seed(seed)
-        parts = _evenly(torch.randperm(n, generator=own, device=own.device), self.steps(n))
+    def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
+        once = streams.of_stage(0).generator("fixed batches")  # the same in every stage
+        parts = _evenly(torch.randperm(n, generator=once, device=once.device), self.steps(n))
         if 4 * n * self.size > KEEP_BYTES:
-            while True:
-                yield (ready(ids, target.block(ids)) for ids in parts)
-        kept = [ready(ids, target.block(ids)) for ids in parts]
-        while True:
-            yield kept
+            return lambda epoch: (presampled(ids, target.block(ids)) for ids in parts)
+        kept = [presampled(ids, target.block(ids)) for ids in parts]
+        return lambda epoch: kept
 
 
 @dataclass(frozen=True)
 class Shuffled(Batches, name="shuffled"):
-    """Shuffled anew every epoch: each row meets other rows each time."""
+    """Shuffled again every epoch: a row meets other rows each time."""
 
     size: int = 2500
+    capturable = True
 
     def __post_init__(self) -> None:
         _check_size(self.size)
@@ -123,26 +136,30 @@ class Shuffled(Batches, name="shuffled"):
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
+    def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
         def assemble(ids: Tensor) -> Batch:
             return Batch(ids, target.block(ids))
 
-        while True:
+        def sample(epoch: int) -> Iterator[LazyBatch]:
+            generator = streams.generator("batches", epoch)
             parts = _evenly(torch.randperm(n, generator=generator, device=generator.device), self.steps(n))
             if isinstance(target, Graph):
-                yield (LazyBatch(len(ids), (ids,), assemble) for ids in parts)
-            else:  # to find neighbours inside a batch takes as many rounds as they need, which the host counts
-                yield (ready(ids, target.block(ids)) for ids in parts)
+                return (LazyBatch(len(ids), (ids,), assemble) for ids in parts)
+            # The bandwidth search inside a batch has a number of rounds that the host counts: it can't be captured.
+            return (presampled(ids, target.block(ids)) for ids in parts)
+
+        return sample
 
 
 @dataclass(frozen=True)
-class Edges(Batches, name="edges", along_graph=True):
-    """Pairs sampled in proportion to their weight: both ends are encoded, and all rows of the batch repel.
+class Edges(Batches, name="edges", follows_graph=True):
+    """Edges sampled in proportion to their weight: both ends are encoded, and all rows of the batch repel.
 
-    However large the data, every row of a batch meets a neighbour. An epoch draws as many edges as there are rows.
+    Every row of a batch meets a neighbor, however many rows there are. An epoch samples as many edges as there are rows.
     """
 
     size: int = 1024
+    capturable = True
 
     def __post_init__(self) -> None:
         _check_size(self.size)
@@ -150,30 +167,33 @@ class Edges(Batches, name="edges", along_graph=True):
     def steps(self, n: int) -> int:
         return math.ceil(n / self.size)
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
-        graph = _graph_of(target, self)
+    def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
+        graph = _check_graph(target, self)
         upto = graph.weight.double().ravel().cumsum(0)
 
         def assemble(u: Tensor) -> Batch:
             slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
             heads, tails = slot // graph.indices.shape[1], graph.indices.ravel()[slot]
-            place = torch.arange(2 * self.size, device=slot.device)[:, None]
-            near = place % self.size + self.size  # a head is drawn to its tail, a tail, with weight 0, to itself
-            return Batch(torch.cat([heads, tails]), Pairs(near, (place < self.size).float()))
+            position = torch.arange(2 * self.size, device=slot.device)[:, None]
+            near = position % self.size + self.size  # a head attracts its tail; a tail, with weight 0, itself
+            return Batch(torch.cat([heads, tails]), Pairs(near, (position < self.size).float()))
 
-        while True:
-            yield (LazyBatch(2 * self.size, (self._where(generator),), assemble) for _ in range(self.steps(n)))
+        def sample(epoch: int) -> Iterator[LazyBatch]:
+            generator = streams.generator("batches", epoch)
+            for _ in range(self.steps(n)):
+                u = torch.rand(self.size, generator=generator, device=generator.device, dtype=torch.double)
+                yield LazyBatch(2 * self.size, (u,), assemble)
 
-    def _where(self, generator: torch.Generator) -> Tensor:
-        return torch.rand(self.size, generator=generator, device=generator.device, dtype=torch.double)
+        return sample
 
 
 @dataclass(frozen=True)
-class Neighborhoods(Batches, name="neighborhoods", along_graph=True):
-    """Random rows, each with some of its neighbours; the batch gets the sub-block of all of them."""
+class Neighborhoods(Batches, name="neighborhoods", follows_graph=True):
+    """Random rows, each with some of its neighbors; the batch gets the weights among all of them."""
 
     seeds: int = 250
     neighbors: int = 9
+    capturable = True
 
     def __post_init__(self) -> None:
         _check_size(self.seeds * (1 + self.neighbors))
@@ -186,30 +206,35 @@ class Neighborhoods(Batches, name="neighborhoods", along_graph=True):
     def steps(self, n: int) -> int:
         return math.ceil(n / (self.seeds * (1 + self.neighbors)))
 
-    def epochs(self, target: Target, n: int, generator: torch.Generator, seed: int) -> Iterator[Iterable[LazyBatch]]:
-        graph = _graph_of(target, self)
-        while True:
-            yield (self._draw(graph, n, generator) for _ in range(self.steps(n)))
+    def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
+        graph = _check_graph(target, self)
 
-    def _draw(self, graph: Graph, n: int, generator: torch.Generator) -> LazyBatch:
+        def sample(epoch: int) -> Iterator[LazyBatch]:
+            generator = streams.generator("batches", epoch)
+            return (self._sample_one(graph, n, generator) for _ in range(self.steps(n)))
+
+        return sample
+
+    def _sample_one(self, graph: Graph, n: int, generator: torch.Generator) -> LazyBatch:
         device, k = generator.device, graph.indices.shape[1]
         rows = torch.randint(n, (self.seeds,), generator=generator, device=device)
         slots = torch.randint(k, (self.seeds, self.neighbors), generator=generator, device=device)
         ids = torch.cat([rows, graph.indices[rows].gather(1, slots).ravel()]).unique()
-        return ready(ids, graph.block(ids))
+        return presampled(ids, graph.block(ids))
 
 
 @dataclass(frozen=True)
 class Auto(Batches, name="auto"):
-    """Shuffled batches while a row meets at least one of its neighbours in them (k·size/n ≥ 1), sampled edges beyond."""
+    """Shuffled batches while a row meets at least one of its neighbors in them (k·size/n ≥ 1), sampled edges beyond."""
 
     size: int = 2500
+    capturable = True
 
     def __post_init__(self) -> None:
         _check_size(self.size)
 
     def steps(self, n: int) -> int:
-        return _parts(n, self.size)  # of shuffled batches, the choice for targets that are inside the batch
+        return _parts(n, self.size)  # of shuffled batches, which targets inside the batch get
 
     def select(self, target: Target, n: int) -> Batches:
         if target.k is None or target.k * self.size >= n:
@@ -218,16 +243,16 @@ class Auto(Batches, name="auto"):
 
 
 def _parts(n: int, size: int) -> int:
-    """How many batches of at most ``size`` rows, or one more row where the last would otherwise be alone."""
+    """Number of batches of at most ``size`` rows, or of one more where the last would hold a single row."""
     return max(1, min(math.ceil(n / size), n // 2))
 
 
 def _evenly(ids: Tensor, parts: int) -> tuple[Tensor, ...]:
-    """Parts whose sizes differ by one at the most: no batch is a leftover of one row."""
+    """Split into parts whose sizes differ by one at most: no batch is a leftover of one row."""
     return torch.tensor_split(ids, parts)
 
 
-def _graph_of(target: Target, batches: Batches) -> Graph:
+def _check_graph(target: Target, batches: Batches) -> Graph:
     if not isinstance(target, Graph):
         batches.check_scope("batch")
         raise TypeError(f"{batches} needs a Graph, not {type(target).__name__}")

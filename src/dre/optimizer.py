@@ -1,29 +1,50 @@
-"""How the weights are moved: Adam, at a constant rate or one that rises and falls once per stage."""
+"""How the weights are updated: Adam, at a constant learning rate or one that rises and falls once per stage."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
+from dre.notation import Registry, write
+
+OPTIMIZERS = Registry("optimizer", __name__)
 POLICIES = ("constant", "one-cycle")
 BETAS = (0.9, 0.999)  # of Adam
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Adam, started anew at each stage."""
+    """Adam, restarted at each stage. Written ``adam(0.002, policy=constant)``.
+
+    Parameters
+    ----------
+    lr : float
+        Learning rate; the peak of a one-cycle policy.
+    eps : float
+        Of Adam.
+    policy : {"one-cycle", "constant"}
+        One-cycle warms the rate up and lets it fall to nothing, which needs fewer epochs for the same map.
+    clip : float or None
+        Largest norm of a gradient; None for no limit.
+
+    Examples
+    --------
+    >>> str(Optimizer(1e-3, policy="constant"))
+    'adam(0.001, policy=constant)'
+    """
 
     lr: float = 2e-3
     _: KW_ONLY
     eps: float = 1e-8
-    policy: str = "one-cycle"  # the rate warms up, then falls to nothing: fewer epochs for the same map
-    clip: float | None = None  # the largest norm of a gradient; None: no limit
+    policy: str = "one-cycle"
+    clip: float | None = None
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -34,40 +55,45 @@ class Optimizer:
                 raise ValueError(f"{name}={value!r}: must be a positive number")
 
     def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int, *, captured: bool = False) -> AdamState:
-        """What makes the steps of one stage; ``recorded`` where they are to be replayed on a GPU as they were once made."""
+        """Return the state of Adam for one stage; ``captured`` if its updates are replayed from a CUDA graph."""
         return AdamState(self, [p for p in parameters if p.requires_grad], lr, steps, captured=captured)
+
+    def __str__(self) -> str:
+        return write(self, "adam")
+
+
+OPTIMIZERS.add("adam", Optimizer)
 
 
 class AdamState:
-    """Adam and its rates, on the way through one stage.
+    """Adam's moments and learning rates on the way through one stage.
 
-    The function of torch, not its class: to make one of that class imports torch's compiler, which takes seconds.
+    It calls torch's functional Adam: constructing ``torch.optim.Adam`` imports torch's compiler, which takes seconds.
     """
 
     def __init__(self, plan: Optimizer, weights: list[nn.Parameter], lr: float, steps: int, *, captured: bool) -> None:
         rates = one_cycle(lr, steps) if plan.policy == "one-cycle" else torch.full((steps,), lr, dtype=torch.double)
-        self.rate: float | Tensor = lr  # of the step that was made last
-        self._rates: Iterator[float] | None = None
-        if captured:  # a replay reads and counts on the device, where it once did
-            self._all = rates.to(weights[0].device, torch.float32)
-            self._at = torch.zeros(1, dtype=torch.long, device=self._all.device)
-            self.rate = torch.tensor(lr, device=self._all.device)
-        else:
-            self._rates = iter(rates.tolist())
-        self._plan, self._recorded = plan, captured
+        self.rate: float | Tensor = lr  # of the last update
+        self._rates, self._position = rates.tolist(), 0
+        if captured:  # a replayed update reads its rate, and counts, on the device
+            self._device_rates = rates.to(weights[0].device, torch.float32)
+            self._device_position = torch.zeros(1, dtype=torch.long, device=self._device_rates.device)
+            self.rate = torch.tensor(lr, device=self._device_rates.device)
+        self._plan, self._captured = plan, captured
         self._fused = all(p.device.type in ("cpu", "cuda") for p in weights)
         self._moments = [_Moments(p, fused=self._fused or captured) for p in weights]
 
     def update(self) -> None:
-        """Move the weights along their gradients."""
+        """Move the weights along the gradients that ``backward`` left in them."""
         moved = [one for one in self._moments if one.weight.grad is not None]
         if self._plan.clip is not None:
             nn.utils.clip_grad_norm_([one.weight for one in moved], self._plan.clip)
-        if self._rates is not None:
-            self.rate = next(self._rates)
-        elif isinstance(self.rate, Tensor):
-            self.rate.copy_(self._all.index_select(0, self._at)[0])
-            self._at += 1
+        if isinstance(self.rate, Tensor):
+            self.rate.copy_(self._device_rates.index_select(0, self._device_position)[0])
+            self._device_position += 1
+        else:
+            self.rate = self._rates[self._position]
+            self._position += 1
         with torch.no_grad():
             adam(
                 [one.weight for one in moved],
@@ -77,7 +103,7 @@ class AdamState:
                 [],
                 [one.steps for one in moved],
                 fused=self._fused,
-                capturable=self._recorded,
+                capturable=self._captured,
                 amsgrad=False,
                 beta1=BETAS[0],
                 beta2=BETAS[1],
@@ -86,6 +112,21 @@ class AdamState:
                 eps=self._plan.eps,
                 maximize=False,
             )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position in the schedule of rates and Adam's moments, on the host."""
+        moments = [{name: _on_host(getattr(one, name)) for name in ("mean", "square", "steps")} for one in self._moments]
+        position = int(self._device_position) if self._captured else self._position
+        return {"position": position, "moments": moments}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what ``state_dict`` returned."""
+        self._position = state["position"]
+        if self._captured:
+            self._device_position.fill_(self._position)
+        for one, saved in zip(self._moments, state["moments"], strict=True):
+            for name in ("mean", "square", "steps"):
+                getattr(one, name).copy_(saved[name])
 
 
 class _Moments:
@@ -97,10 +138,14 @@ class _Moments:
         self.steps = torch.zeros((), device=weight.device if fused else None)
 
 
+def _on_host(x: Tensor) -> Tensor:
+    return x.detach().cpu().clone()
+
+
 def one_cycle(peak: float, steps: int) -> Tensor:
-    """Rates that rise from a 25th of the peak within the first 30 % of the steps, and then fall to nothing, along cosines."""
+    """Rates that rise from a 25th of the peak within the first 30 % of the steps and then fall to nothing, along cosines."""
     at = torch.arange(steps, dtype=torch.double)
-    top = max(0.3 * steps - 1, 0.0)  # so few that none is left to rise in begin at the peak
+    top = max(0.3 * steps - 1, 0.0)  # with too few steps to rise in, begin at the peak
     up = (at / max(top, 1e-9)).clamp_max(1)
     down = ((at - top) / max(steps - 1 - top, 1e-9)).clamp(0, 1)
     start, end = peak / 25, peak / 250_000

@@ -1,11 +1,12 @@
-"""Device, precision, random state and whether Triton kernels can run: the only file that knows of them."""
+"""Device, precision and random streams: the only file that knows of them."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
@@ -16,31 +17,38 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where a run computes, and in which precision the encoder does; distances, targets and losses are never below float32."""
+    """Device and precision of a run.
+
+    Parameters
+    ----------
+    device : torch.device
+    precision : {"float32", "bfloat16"}
+        Of the encoder during training. Distances, targets and losses are always computed in float32 or float64.
+    captures : bool
+        Whether training steps may be captured as CUDA graphs.
+    """
 
     device: torch.device
     precision: str = "float32"
-    records: bool = False  # whether the steps of a training may be recorded and replayed
+    captures: bool = False
 
     @classmethod
     def on(cls, device: str | torch.device = "auto", precision: str = "auto") -> Runtime:
+        """Resolve ``"auto"``: a GPU if there is one, and bfloat16 where the GPU computes in it natively."""
         chosen = resolve_device(device)
         if precision not in PRECISIONS:
             raise ValueError(f"precision={precision!r}; known: {', '.join(PRECISIONS)}")
         if precision == "auto":
-            precision = "bfloat16" if chosen.type == "cuda" and _computes_in_bfloat16(chosen) else "float32"
-        return cls(chosen, precision, records=chosen.type == "cuda")
+            precision = "bfloat16" if chosen.type == "cuda" and _has_bfloat16(chosen) else "float32"
+        return cls(chosen, precision, captures=chosen.type == "cuda")
 
     def autocast(self) -> AbstractContextManager[object]:
         if self.precision == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
-    def generator(self, seed: int) -> torch.Generator:
-        return torch.Generator(self.device).manual_seed(seed)
-
     def place(self, encoder: nn.Module) -> nn.Module:
-        """Move the encoder; on a GPU convolutions want the channels last in memory."""
+        """Move the encoder to the device; on a GPU with channels last, which its convolutions prefer."""
         encoder = encoder.to(self.device)
         return encoder.to(memory_format=torch.channels_last) if self.device.type == "cuda" else encoder  # type: ignore[call-overload]
 
@@ -50,14 +58,15 @@ class Runtime:
 
 
 def resolve_device(device: str | torch.device = "auto") -> torch.device:
+    """Return a device that works, or raise a ValueError that names the alternatives."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
     except (RuntimeError, TypeError) as problem:
-        raise ValueError(f"device={device!r} is none that torch knows; use 'auto', 'cpu', 'cuda' or 'cuda:1'") from problem
+        raise ValueError(f"device={device!r} is unknown to torch; use 'auto', 'cpu', 'cuda' or 'cuda:1'") from problem
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r}, but torch sees no CUDA device here; use device='cpu' or 'auto'")
+        raise ValueError(f"device={device!r}, but torch finds no CUDA device; use device='cpu' or 'auto'")
     try:
         torch.zeros(1, device=chosen).cpu()
     except (RuntimeError, NotImplementedError, AssertionError) as problem:
@@ -65,13 +74,8 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     return chosen
 
 
-def _computes_in_bfloat16(device: torch.device) -> bool:
-    """Older cards can only emulate it, slowly."""
-    return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
-
-
 def available_bytes(device: str = "cpu") -> int | None:
-    """The memory that is free there; None where that can't be told, and the allocation itself will."""
+    """Free memory of the device in bytes; None if the system does not say."""
     if device == "cuda":
         return int(torch.cuda.mem_get_info()[0])
     try:
@@ -81,18 +85,26 @@ def available_bytes(device: str = "cpu") -> int | None:
         return None
 
 
+def _has_bfloat16(device: torch.device) -> bool:
+    """Older cards emulate it, slowly."""
+    return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+# Precision of matrix products.
+
+
 def full_float32() -> AbstractContextManager[None]:
-    """Float32 as it is meant: without the shortened products (tf32, autocast) that may have been allowed around it."""
-    return _products("highest")
+    """Switch off tf32 and autocast."""
+    return _matmul_precision("highest")
 
 
 def tf32_products() -> AbstractContextManager[None]:
-    """Products of float32 by the ten leading bits, where a GPU is quicker at those."""
-    return _products("high")
+    """Allow products of the ten leading bits, which GPUs compute several times as fast."""
+    return _matmul_precision("high")
 
 
 @contextmanager
-def _products(precision: str) -> Iterator[None]:
+def _matmul_precision(precision: str) -> Iterator[None]:
     products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     try:
         torch.set_float32_matmul_precision(precision)
@@ -104,11 +116,68 @@ def _products(precision: str) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = convolutions
 
 
-class IsolatedRNG:
-    """Torch's global random state, swapped for one of our own while a network is built or trained.
+# Triton kernels.
 
-    Initialisation and dropout draw from the global state and take no generator; with this they neither depend on it nor
-    disturb it.
+
+@cache
+def has_triton() -> bool:
+    """It comes with torch builds for NVIDIA GPUs."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def triton_applies(x: Tensor) -> bool:
+    """Whether the kernels run on the device of x: they need tf32 and bfloat16, so Ampere or newer."""
+    return x.device.type == "cuda" and torch.version.hip is None and has_triton() and _is_ampere(x.device)
+
+
+@cache
+def _is_ampere(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def on_device_of(x: Tensor) -> AbstractContextManager[object]:
+    """Make the device of x current: Triton launches kernels on the current device."""
+    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+
+
+# Random numbers.
+
+
+@dataclass(frozen=True)
+class RandomStreams:
+    """Random numbers addressed by seed, purpose, stage and epoch.
+
+    A stream depends on its address alone, not on what was drawn before, so that any epoch can be entered from the outside.
+
+    >>> streams = RandomStreams(0, torch.device("cpu"))
+    >>> a, b = (streams.generator("batches", epoch=7) for _ in range(2))
+    >>> torch.rand(1, generator=a) == torch.rand(1, generator=b)
+    tensor([True])
+    """
+
+    seed: int
+    device: torch.device
+    stage: int = 0
+
+    def of_stage(self, stage: int) -> RandomStreams:
+        return replace(self, stage=stage)
+
+    def seed_of(self, purpose: str, epoch: int = 0) -> int:
+        address = f"{self.seed}/{purpose}/{self.stage}/{epoch}"
+        return int.from_bytes(hashlib.sha256(address.encode()).digest()[:8], "little") >> 1  # torch takes 63 bits
+
+    def generator(self, purpose: str, epoch: int = 0) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(self.seed_of(purpose, epoch))
+
+    def isolated(self, purpose: str, epoch: int = 0) -> IsolatedRNG:
+        return IsolatedRNG(self.seed_of(purpose, epoch), self.device)
+
+
+class IsolatedRNG:
+    """A stand-in for torch's global random state while a network is built or trained.
+
+    Initialization and dropout draw from the global state and take no generator. Inside this context they neither depend on
+    it nor disturb it.
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
@@ -148,24 +217,3 @@ def _restored(device: torch.device) -> Iterator[None]:
         yield
     finally:
         _set_states(device, before)
-
-
-@cache
-def has_triton() -> bool:
-    """It comes with torch where torch computes on NVIDIA's GPUs."""
-    return importlib.util.find_spec("triton") is not None
-
-
-def triton_applies(x: Tensor) -> bool:
-    """Cards before Ampere have no products of ten bits, nor bfloat16, which the kernels are made for."""
-    return x.device.type == "cuda" and torch.version.hip is None and has_triton() and _is_new_enough(x.device)
-
-
-@cache
-def _is_new_enough(device: torch.device) -> bool:
-    return torch.cuda.get_device_capability(device) >= (8, 0)
-
-
-def on_device_of(x: Tensor) -> AbstractContextManager[object]:
-    """Triton launches on the current device, whichever that is; inside, it is the one that x lies on."""
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()

@@ -260,7 +260,7 @@ def test_images_are_moved_without_the_mean_image(shape: tuple[int, ...]) -> None
     """A step sees the image moved, and then centred, as if it had been moved before the fit."""
     ramp = np.arange(9.0).reshape(1, 1, 9, *[1] * (len(shape) - 2))  # a mean image that flipping would show
     X = np.random.default_rng(0).normal(size=(50, *shape)) + ramp
-    scaling = Scaling.of(X)
+    scaling = Scaling.fit(X)
     mean, x = mean_of_scaled(scaling), to_model_rows(X, scaling, torch.device("cpu")).read(0, 50)
     seen = augmented(Flip(1.0) + Dropout(0.0), x, mean, seeded())
     wanted = to_model_rows(X[:, :, ::-1].copy(), scaling, torch.device("cpu")).read(0, 50)

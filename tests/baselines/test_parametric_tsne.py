@@ -43,7 +43,7 @@ def trained(digits) -> tuple[ParametricTSNE, float]:
 
 def test_new_rows_fall_among_their_own_kind_and_do_not_in_an_untrained_network(trained, digits):
     X, y = digits
-    scaling = Scaling.of(X[:600])
+    scaling = Scaling.fit(X[:600])
     rows, others = (to_model_rows(part, scaling, CPU) for part in (X[:600], X[600:1000]))
     with IsolatedRNG(0, CPU)():
         bare = unrolled(Unit.of(rows, scaling), [64, *WIDTHS, 2], [])
@@ -86,7 +86,7 @@ def test_the_plan_is_that_of_the_publication():
 
 def test_the_unrolled_network_is_the_machines_one_above_the_other():
     X = some((30, 5, 4))
-    scaling = Scaling.of(X)
+    scaling = Scaling.fit(X)
     rows = to_model_rows(X, scaling, CPU)
     unit, random = Unit.of(rows, scaling), torch.Generator().manual_seed(0)
     machines = [RBM.blank(20, 7, random), RBM.blank(7, 2, random, linear=True)]
@@ -100,7 +100,7 @@ def test_the_unrolled_network_is_the_machines_one_above_the_other():
 def test_pixels_are_brought_into_the_unit_interval_together(shape):
     X = some(shape)
     X[0] = 1e3 * X[0]
-    scaling = Scaling.of(X)
+    scaling = Scaling.fit(X)
     rows = to_model_rows(X, scaling, CPU)
     expected = (X - X.min()) / np.ptp(X)
     expected = np.moveaxis(expected, -1, 1) if shape[-1] == 3 else expected
@@ -109,7 +109,7 @@ def test_pixels_are_brought_into_the_unit_interval_together(shape):
 
 def test_columns_are_brought_into_the_unit_interval_one_by_one():
     X = some() * [1, 10, 100, 1, 1, 0] + [0, 0, 0, 1e4, 0, 7]
-    scaling = Scaling.of(X)
+    scaling = Scaling.fit(X)
     rows = to_model_rows(X, scaling, CPU)
     v = Unit.of(rows, scaling)(rows.read(0, 60)).numpy()
     np.testing.assert_allclose(v.min(0), 0, atol=1e-4)

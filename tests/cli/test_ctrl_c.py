@@ -38,7 +38,7 @@ import dre.data.scaling
 def of(X, device):
     print("now", flush=True)
     time.sleep(60)
-dre.data.scaling.Scaling.of = of
+dre.data.scaling.Scaling.fit = of
 """
 IN_TRANSFORM = """
 import dre.cli.transform, dre.model.estimator, time

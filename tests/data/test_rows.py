@@ -156,7 +156,7 @@ def test_a_stream_is_asked_for_chunks_and_batches_alone(schedule, monkeypatch):
 
 def test_rows_in_any_order_are_scaled_and_laid_out_as_the_encoder_reads_them():
     X = some((5, 4, 3))
-    scaling = Scaling.of(X)
+    scaling = Scaling.fit(X)
     rows = ScaledRows(Stream(X), scaling, torch.device("cpu"))
     expected = scaling.apply(X).movedim(-1, 1)
     assert rows.shape == (N, 3, 5, 4)
@@ -169,7 +169,7 @@ def test_rows_in_any_order_are_scaled_and_laid_out_as_the_encoder_reads_them():
 def test_the_scaling_of_a_stream_is_that_of_the_array(monkeypatch):
     X = some((5, 4))
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 100)
-    one, other = Scaling.of(Stream(X)), Scaling.of(X)
+    one, other = Scaling.fit(Stream(X)), Scaling.fit(X)
     assert np.array_equal(one.mean, other.mean)
     assert one.scale == other.scale
 
@@ -293,7 +293,7 @@ def test_a_gpu_reads_a_stream_wherever_it_is_made(made_on):
     images = np.random.default_rng(0).integers(0, 255, (30, 28, 28)).astype(np.uint8)
     rows = InfiMNIST(Digits(images, np.arange(30) % 10, tests=5), range(30, 10**6), device=made_on)[:200]
     held = rows.images(0, 200).cpu().numpy()
-    scaling, device = Scaling.of(rows), torch.device("cuda")
+    scaling, device = Scaling.fit(rows), torch.device("cuda")
     streamed = ScaledRows(rows, scaling, device).take(torch.arange(199, -1, -1, device=device))
     assert torch.equal(streamed.cpu()[:, 0], scaling.apply(held).flip(0))  # to the bit: both divide in float64
     model = cheap(encoder="model-b", device="cuda").fit(rows)

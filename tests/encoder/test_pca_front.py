@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 
 def rows(X: np.ndarray) -> ArrayRows:
-    return ArrayRows(Scaling.of(X).apply(X), CPU)
+    return ArrayRows(Scaling.fit(X).apply(X), CPU)
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -436,7 +436,7 @@ def test_neighbours_of_more_rows_than_are_searched_at_once_lie_in_random_parts(m
     parts = math.ceil(len(X) / 20)
     for target in targets:
         assert isinstance(target, Graph)
-        assert target.found.parts == parts
+        assert target.search.parts == parts
         reached = [{i} for i in range(len(X))]  # rows that hang together
         for i, near in enumerate(target.indices.tolist()):
             for j in near:

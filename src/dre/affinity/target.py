@@ -1,4 +1,4 @@
-"""What the map must match: the weights of pairs, over one graph of all rows or inside each batch."""
+"""What the embedding must match: the weights of pairs, in one graph of all rows or inside each batch."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from dre.neighbors.search import Neighbors
 
 
 class Pairs(NamedTuple):
-    """Weights among the rows of a batch; **each pair stands once**, so that sums over i ≠ j are twice the sum over these.
+    """Weights among the rows of a batch. **Each pair stands once**: sums over i ≠ j are twice the sum over these.
 
-    ``near`` (b, k) holds positions in the batch, the row's own with weight 0 where a neighbour is not in it; its shape depends
-    on the batch size alone, so that a device never waits for the host. ``None`` means every position: the weights are (b, b),
-    zero on and below the diagonal.
+    ``near`` (b, k) holds positions in the batch, and a row's own position with weight 0 where a neighbor is not in the batch.
+    Its shape depends on the batch size alone, so that a device never waits for the host. ``None`` means all positions: the
+    weights are then (b, b), zero on and below the diagonal.
     """
 
     near: Tensor | None
     weight: Tensor
 
     def at(self, values: Tensor) -> Tensor:
-        """The entries of a (b, b) matrix that belong to the weights."""
+        """Select the entries of a (b, b) matrix that belong to the weights."""
         return values if self.near is None else values.gather(1, self.near)
 
     def dense(self, b: int) -> Tensor:
-        """The whole symmetric (b, b) matrix."""
+        """Return the whole symmetric (b, b) matrix."""
         if self.near is None:
             once = self.weight
         else:
@@ -39,63 +39,62 @@ class Pairs(NamedTuple):
 
 
 class Target(Protocol):
-    k: int | None  # neighbours of a row over all rows; None where there is no graph
+    k: int | None  # neighbors of a row among all rows; None without a graph
 
     def block(self, ids: Tensor) -> Pairs:
-        """The pairs among these rows; the ids must differ."""
+        """Return the pairs among these rows; the ids must differ."""
 
 
 class SearchInfo(NamedTuple):
-    """How the neighbours of a graph were found."""
+    """How the neighbors of a graph were found."""
 
     method: str
     recall: float = 1.0
-    parts: int = 1  # of the rows, among each of which they were sought
+    parts: int = 1  # number of disjoint parts of the rows that were searched separately
 
 
 class Graph:
-    """One sparse symmetric matrix over all rows, of which a batch gets its sub-block.
+    """One sparse symmetric matrix over all rows, of which a batch gets a sub-block.
 
-    Each pair is stored once, at a row that chose it: ``indices`` and ``weight`` are (n, k), and ``weight`` is 0 where the
-    same pair stands at the other row.
+    Each pair is stored once, at a row that lists the other as a neighbor: ``indices`` and ``weight`` are (n, k), and ``weight``
+    is 0 where the same pair is stored at the other row.
     """
 
-    def __init__(self, indices: Tensor, weight: Tensor, found: SearchInfo) -> None:
-        self.indices, self.weight, self.found = indices, weight, found
+    def __init__(self, indices: Tensor, weight: Tensor, search: SearchInfo) -> None:
+        self.indices, self.weight, self.search = indices, weight, search
         self.k: int | None = indices.shape[1]
-        # Where each row stands in the batch, -1 where it is not in it.
-        self._position = torch.full((len(indices),), -1, dtype=torch.long, device=indices.device)
+        self._position = torch.full((len(indices),), -1, dtype=torch.long, device=indices.device)  # in a batch; -1: not in it
 
     @classmethod
     def of(cls, affinity: Affinity, neighbors: Neighbors) -> Graph:
+        """Weight the edges from each row to its neighbors by an affinity."""
         indices, distances, method, recall = neighbors
-        weight = _each_pair_once(affinity, indices, affinity.conditional(distances))
+        weight = _store_once(affinity, indices, affinity.conditional(distances))
         return cls(indices, weight, SearchInfo(method, recall))
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Tensor, Graph]]) -> Graph:
-        """One graph of several, which have as many neighbours: those of some rows each, which these ids number among all."""
+        """Merge graphs of disjoint subsets; the ids of each map its local rows to global ones."""
         n, first = sum(len(ids) for ids, _ in parts), parts[0][1]
-        recall = min(graph.found.recall for _, graph in parts)
+        recall = min(graph.search.recall for _, graph in parts)
         shape = (n, first.indices.shape[1])
-        whole = cls(
-            first.indices.new_empty(shape), first.weight.new_empty(shape), SearchInfo(first.found.method, recall, len(parts))
-        )
+        search = SearchInfo(first.search.method, recall, len(parts))
+        merged = cls(first.indices.new_empty(shape), first.weight.new_empty(shape), search)
         for ids, graph in parts:
-            whole.indices[ids], whole.weight[ids] = ids[graph.indices], graph.weight
-        return whole
+            merged.indices[ids], merged.weight[ids] = ids[graph.indices], graph.weight
+        return merged
 
     def block(self, ids: Tensor) -> Pairs:
         own = torch.arange(len(ids), device=ids.device)
         self._position.index_copy_(0, ids, own)
         near = self._position[self.indices[ids]]
         self._position.index_fill_(0, ids, -1)
-        away = near < 0
-        return Pairs(near.where(~away, own[:, None]), self.weight[ids].masked_fill(away, 0.0))
+        absent = near < 0
+        return Pairs(near.where(~absent, own[:, None]), self.weight[ids].masked_fill(absent, 0.0))
 
 
 class InBatch:
-    """The paper's target: neighbours sought among the rows of the batch alone, by the features of the stage's source."""
+    """The paper's target: neighbors among the rows of the batch alone, by the features of the stage's source."""
 
     k: int | None = None
 
@@ -114,12 +113,12 @@ class InBatch:
         return Pairs(None, affinity.combine(directed, directed.T).triu(1).float())
 
 
-def _each_pair_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Tensor:
-    """Symmetric weights (n, k) at the slots of a directed graph, zero at the second slot of a pair that has two."""
+def _store_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Tensor:
+    """Symmetrize the weights (n, k) of a directed graph; the second slot of a pair with two slots becomes zero."""
     n, k = indices.shape
     row = torch.arange(n, device=indices.device)[:, None].expand(n, k)
     there, wanted = (row * n + indices).ravel().sort(), (indices * n + row).ravel().sort()
-    found = torch.searchsorted(there.values, wanted.values).clamp_max(n * k - 1)  # in order, so that it stays in the cache
+    found = torch.searchsorted(there.values, wanted.values).clamp_max(n * k - 1)  # sorted queries stay in the cache
     slot = torch.empty_like(found)
     slot[wanted.indices] = torch.where(there.values[found] == wanted.values, there.indices[found], -1)
     mutual = (slot >= 0).view(n, k)

@@ -92,7 +92,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if self.epochs is not None and number("epochs", self.epochs, whole=True) < 1:
             raise ValueError(f"epochs={self.epochs}: must be at least 1")
         X = check_rows(self, X, fitting=True)
-        runtime, seed, scaling = Runtime.on(self.device), check_seed(self.random_state), Scaling.of(X)
+        runtime, seed, scaling = Runtime.on(self.device), check_seed(self.random_state), Scaling.fit(X)
         rows = to_model_rows(X, scaling, runtime.device)
         random = IsolatedRNG(seed, runtime.device)
         with random():

@@ -217,7 +217,7 @@ def built(features: int) -> nn.Sequential:
 
 def within_one(rows: Array) -> Scaling:
     """Rows centred, and scaled so that no value is beyond 1. (The authors' lie from 0 to 1; biases make up for the centre.)"""
-    mean = Scaling.of(rows).mean
+    mean = Scaling.fit(rows).mean
     largest = max(float(np.abs(part - mean).max()) for part in chunks(rows))
     return Scaling(mean, largest if largest > 0 else 1.0)
 

@@ -111,7 +111,7 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _fit(self, X: Any) -> Self:
         # In float32 throughout: sigmoids that are nearly saturated have no digits to spare.
-        runtime, seed, scaling = Runtime.on(self.device, "float32"), check_seed(self.random_state), Scaling.of(X)
+        runtime, seed, scaling = Runtime.on(self.device, "float32"), check_seed(self.random_state), Scaling.fit(X)
         rows = to_model_rows(X, scaling, runtime.device)
         unit = Unit.of(rows, scaling).to(runtime.device)
         machines = self._machines(unit(rows.read(0, rows.shape[0])), runtime.generator(seed))

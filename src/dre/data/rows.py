@@ -1,8 +1,9 @@
-"""Rows to learn from: the protocol that training reads through, and arrays and streams that speak it."""
+"""Rows to learn from: the protocol that training reads through, and arrays and streams that implement it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -12,40 +13,48 @@ from torch import Tensor
 from dre.runtime import available_bytes
 
 CHUNK_VALUES = 2**24  # values read at a time
-CACHED_VALUES = 2**18  # values of an array converted at a time: what stays in a CPU's cache is many times as quick
+CACHED_VALUES = 2**18  # values converted at a time on a CPU: within its cache that is many times as fast
 CPU = torch.device("cpu")
 
 
 class Rows(Protocol):
-    """Data that are read as float32 tensors of the shape (rows, *one row's shape), on whichever device they are made."""
+    """Data that are read as tensors of shape (rows, *shape of one row), on any device."""
 
     shape: tuple[int, ...]
 
     def read(self, start: int, stop: int) -> Tensor:
-        """Sequential rows, what files are good at."""
+        """Return consecutive rows, which files are good at."""
 
     def take(self, ids: Tensor) -> Tensor:
-        """Rows in any order, what memory is good at; the ids are on the device that computes."""
+        """Return rows in any order, which memory is good at; the ids are on the device that computes."""
 
 
 def is_rows(X: Any) -> TypeGuard[Rows]:
-    """Whether X is read piece by piece: it has a shape, and can read and take; a column of a table may have such a name."""
+    """Whether X has a shape and can be read in pieces; a DataFrame may have columns with these names."""
     return hasattr(X, "shape") and all(callable(getattr(X, name, None)) for name in ("read", "take"))
 
 
-def chunks(X: Any) -> Any:
-    """Float64 copies of consecutive rows of a dense or sparse array, or of Rows."""
-    n, step = X.shape[0], chunk_length(X.shape[1:], min(CACHED_VALUES, CHUNK_VALUES))
-    wide = step * max(1, CHUNK_VALUES // CACHED_VALUES) if is_rows(X) else step  # a stream is asked less often
-    for start in range(0, n, wide):
-        part = read_checked(X, start, min(n, start + wide)).cpu().numpy() if is_rows(X) else X[start : start + wide]
-        for at in range(0, part.shape[0], step):
-            some = part[at : at + step]
-            yield np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
+def chunk_length(shape: tuple[int, ...], values: int | None = None) -> int:
+    """Number of rows of this shape that are read at a time."""
+    return max(1, (values or CHUNK_VALUES) // max(1, math.prod(shape)))
+
+
+def float64_pieces(X: Any, device: torch.device = CPU) -> Iterator[Tensor]:
+    """Yield consecutive rows of a dense or sparse array, or of Rows, as float64 tensors on a device.
+
+    On a CPU the pieces fit into its cache. Rows are read in chunks, whatever the size of the pieces.
+    """
+    rows = X if is_rows(X) else HostRows(X)
+    n, step = rows.shape[0], chunk_length(rows.shape[1:])
+    piece = chunk_length(rows.shape[1:], min(CACHED_VALUES, CHUNK_VALUES)) if device.type == "cpu" else step
+    read = step if is_rows(X) else piece
+    for start in range(0, n, read):
+        for part in read_checked(rows, start, min(n, start + read)).split(piece):
+            yield part.to(device).double()
 
 
 def read_all(rows: Rows, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
-    """All of them as one array, read in chunks; where memory would not hold it, that is said before any is read."""
+    """Read all rows into one array, in chunks. Raise a ValueError first if they need more than half of the free memory."""
     needed, available = math.prod(rows.shape) * np.dtype(dtype).itemsize, available_bytes()
     if available is not None and needed > available / 2:
         raise ValueError(
@@ -53,39 +62,36 @@ def read_all(rows: Rows, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
             f"the {available / 2**30:.1f} GiB available: take fewer of them"
         )
     out, at = np.empty(rows.shape, dtype), 0
-    for part in chunks(rows):
-        out[at : at + len(part)] = part
+    for part in float64_pieces(rows):
+        out[at : at + len(part)] = part.numpy()
         at += len(part)
     return out
 
 
-def chunk_length(shape: tuple[int, ...], values: int | None = None) -> int:
-    return max(1, (values or CHUNK_VALUES) // max(1, math.prod(shape)))
-
-
 def read_checked(rows: Rows, start: int, stop: int) -> Tensor:
-    """``rows.read``, and what a stream can only be asked for then: that it gives what it promised, and finite numbers."""
-    if isinstance(rows, HostRows):  # an array was looked at when it was handed in
+    """Read rows, and raise if a stream returns another shape than it promised, NaN or infinity."""
+    if isinstance(rows, HostRows):  # an array was checked when it was passed in
         return rows.read(start, stop)
     x = check_stream_output(rows, rows.read(start, stop), stop - start, "read")
     finite = x.isfinite()
     if not bool(finite.all()):
         first = (~finite).flatten(1).any(1).nonzero()[0, 0]
         kind = "NaN" if x[first].isnan().any() else "infinity"
-        raise ValueError(f"Input X contains {kind}, first in row {start + int(first)}. Leave such rows out, or fill them in.")
+        raise ValueError(f"Input X contains {kind}, first in row {start + int(first)}. Leave such rows out, or impute them.")
     return x
 
 
 def check_stream_output(rows: Rows, x: Any, n: int, method: str) -> Tensor:
+    """Raise a TypeError if a user's ``read`` or ``take`` does not return n rows as a tensor."""
     expected = (n, *rows.shape[1:])
     if not isinstance(x, Tensor) or tuple(x.shape) != expected:
         given = f"a tensor {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise TypeError(f"{type(rows).__name__}.{method} gave {given}: it must give a float32 tensor {expected}")
+        raise TypeError(f"{type(rows).__name__}.{method} returned {given}: it must return a float32 tensor {expected}")
     return x
 
 
 class HostRows:
-    """An array on the host, of any kind of numbers, read as it is: what computes converts and scales it."""
+    """An array on the host, of any number type. It is read unchanged: the device that computes converts and scales it."""
 
     def __init__(self, X: Any) -> None:
         self.shape = tuple(X.shape)
@@ -103,7 +109,7 @@ def _as_tensor(part: Any) -> Tensor:
     known = part.dtype.kind in "bf" or part.dtype.kind == "i" or part.dtype == np.uint8
     wide = part.dtype.itemsize > 8 or not part.dtype.isnative
     part = np.ascontiguousarray(part, None if known and not wide else np.float64)
-    return torch.from_numpy(part if part.flags.writeable else part.copy())  # torch warns of memory that it must not write to
+    return torch.from_numpy(part if part.flags.writeable else part.copy())  # torch warns of read-only memory
 
 
 class ArrayRows:
@@ -122,14 +128,14 @@ class ArrayRows:
 
 
 class RowSubset:
-    """Some of other rows, in the order of their ids."""
+    """Rows of other Rows, in the order of the given ids."""
 
     def __init__(self, rows: Rows, ids: Tensor) -> None:
         self.shape = (len(ids), *rows.shape[1:])
         self._rows, self._ids = rows, ids
 
     def read(self, start: int, stop: int) -> Tensor:
-        """Piece by piece: what takes rows may need several times their memory."""
+        """Take the rows in chunks: ``take`` may need several times their memory."""
         pieces = self._ids[start:stop].split(chunk_length(self.shape[1:]))
         first = self._rows.take(pieces[0])
         out = torch.empty(stop - start, *first.shape[1:], dtype=first.dtype, device=first.device)
@@ -145,7 +151,7 @@ class RowSubset:
 
 
 class RowSlice:
-    """Rows of others from one to another, as rows of their own."""
+    """A range of other Rows."""
 
     def __init__(self, rows: Rows, start: int, stop: int) -> None:
         self.shape = (stop - start, *rows.shape[1:])
@@ -159,7 +165,7 @@ class RowSlice:
 
 
 def is_on_device(rows: Rows, device: torch.device) -> bool:
-    """Whether they lie in the memory of this device."""
+    """Whether the rows lie in the memory of this device."""
     return isinstance(rows, ArrayRows) and rows.data.device.type == device.type
 
 

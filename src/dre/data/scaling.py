@@ -1,104 +1,150 @@
-"""Rows centred and divided by one number: found from them, and applied as they are read."""
+"""Rows as the encoder reads them: standardized if asked for, transformed by the metric, centered and divided by one number."""
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dre.data.image_layout import channels_first, image_layout, model_shape
-from dre.data.rows import CACHED_VALUES, CPU, HostRows, Rows, check_stream_output, chunk_length, chunks, is_rows, read_checked
+from dre.data.metric import check_metric, transform_rows
+from dre.data.rows import CACHED_VALUES, CPU, Rows, check_stream_output, chunk_length, float64_pieces, read_checked
+
+CONSTANT = 1e-13  # a standard deviation below this part of the column's mean is rounding
+DOMINANT = 0.9  # share of all squared distances from which one column outweighs the others
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """(x - mean) / scale: one mean per value, one scale for all, so that distances keep their proportions."""
+class Scaling(nn.Module):
+    """From raw rows to what an encoder reads, in float64 and then rounded to float32.
 
-    mean: np.ndarray[Any, Any]  # float64, one row's shape
-    scale: float
+    ==========================  =====================================================================
+    standardized only           x ← (x - column_mean) / column_std
+    metric                      x ← ``transform_rows(x, metric)``
+    always                      x ← (x - mean) / scale, with one scale for all values
+    images                      channels first
+    ==========================  =====================================================================
+
+    One scale for all values keeps the proportions of distances.
+
+    Parameters
+    ----------
+    mean : Tensor of the shape of one row, float64
+    scale : float
+    metric : {"euclidean", "cosine", "correlation"}
+    columns : (mean, std), optional
+        Of each column, two tensors of the shape of one row: only for standardized rows.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    column_mean: Tensor | None
+    column_std: Tensor | None
+
+    def __init__(
+        self, mean: Tensor, scale: float, *, metric: str = "euclidean", columns: tuple[Tensor, Tensor] | None = None
+    ) -> None:
+        super().__init__()
+        self.metric = check_metric(metric)
+        self.register_buffer("mean", mean)
+        self.register_buffer("scale", torch.tensor(scale, dtype=torch.double))
+        self.register_buffer("column_mean", None if columns is None else columns[0])
+        self.register_buffer("column_std", None if columns is None else columns[1])
+        self.dominant_column: tuple[int, float] | None = None  # its number and its share of all squared distances
 
     @classmethod
-    def of(cls, X: Any, device: torch.device = CPU) -> Scaling:
-        """That of an array or of Rows; on a GPU it is found there."""
-        if device.type != "cpu":
-            return cls._found_on(device, X if is_rows(X) else HostRows(X))
-        n, values = X.shape[0], int(np.prod(X.shape[1:]))
-        total, norm = np.zeros(X.shape[1:]), 0.0
-        for part in chunks(X):
-            total += part.sum(0)
-        mean = total / n
-        for part in chunks(X):
-            norm = math.hypot(norm, _norm(part - mean))
-        scale = norm / math.sqrt(n * values)
-        return cls(mean, scale if scale > 0 else 1.0)
+    def fit(cls, X: Any, device: torch.device = CPU, *, metric: str = "euclidean", standardize: bool = False) -> Scaling:
+        """Find the scaling of an array or of Rows; ``device`` computes it.
 
-    @classmethod
-    def _found_on(cls, device: torch.device, rows: Rows) -> Scaling:
-        n, values, step = rows.shape[0], math.prod(rows.shape[1:]), chunk_length(rows.shape[1:])
-        total, norm = torch.zeros(rows.shape[1:], dtype=torch.float64, device=device), 0.0
-        for start in range(0, n, step):
-            total += read_checked(rows, start, min(n, start + step)).to(device).double().sum(0)
-        mean = total / n
-        for start in range(0, n, step):
-            apart = read_checked(rows, start, min(n, start + step)).to(device).double() - mean
-            largest = float(apart.abs().max())
-            if largest > 0:  # squares may be too large or too small for a float
-                norm = math.hypot(norm, largest * math.sqrt(float((apart / largest).square_().sum())))
-        scale = norm / math.sqrt(n * values)
-        return cls(mean.cpu().numpy(), scale if scale > 0 else 1.0)
+        Examples
+        --------
+        >>> scaling = Scaling.fit(torch.tensor([[0.0, 100.0], [2.0, 300.0]]).numpy(), standardize=True)
+        >>> scaling(torch.tensor([[2.0, 300.0]]))
+        tensor([[1., 1.]])
+        """
+        n, shape = X.shape[0], tuple(X.shape[1:])
+        columns = None
+        if standardize:
+            mean, squares, unit = _moments(lambda: float64_pieces(X, device), n)
+            std = unit * (squares / n).sqrt()
+            columns = mean.cpu(), torch.where(std > CONSTANT * mean.abs(), std, 1.0).cpu()
+        unscaled = cls(torch.zeros(shape, dtype=torch.double), 1.0, metric=metric, columns=columns).to(device)
+        mean, squares, unit = _moments(lambda: map(unscaled._before_centering, float64_pieces(X, device)), n)
+        scale = unit * math.sqrt(float(squares.sum()) / (n * math.prod(shape)))
+        scaling = cls(mean.cpu(), scale if scale > 0 else 1.0, metric=metric, columns=columns)
+        if not standardize and len(shape) == 1 and shape[0] > 1 and unit > 0:
+            share = float(squares.max() / squares.sum())
+            scaling.dominant_column = (int(squares.argmax()), share) if share > DOMINANT else None
+        return scaling
 
-    def apply(self, X: Any) -> Tensor:
-        """Any array of numbers to a float32 tensor; X is not changed."""
-        out = torch.empty(X.shape, dtype=torch.float32)
-        at = 0
-        for part in chunks(X):
-            out[at : at + len(part)] = torch.from_numpy((part - self.mean) / self.scale)
-            at += len(part)
-        return out
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one raw row."""
+        return tuple(self.mean.shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scale raw rows (n, ...) of any number type; the result is float32, images with channels first."""
+        scaled = ((self._before_centering(x.double()) - self.mean) / self.scale).float()
+        return channels_first(scaled, image_layout(self.shape))
+
+    def _before_centering(self, x: Tensor) -> Tensor:
+        if self.column_mean is not None and self.column_std is not None:
+            x = (x - self.column_mean) / self.column_std
+        return transform_rows(x, self.metric)
+
+    def scaled_mean(self) -> Tensor:
+        """Return what was subtracted from every row, at the scale and in the layout that the encoder sees."""
+        mean = (self.mean / self.scale).float()[None]
+        return channels_first(mean, image_layout(self.shape))[0]
 
 
-def _norm(x: np.ndarray[Any, Any]) -> float:
-    """Of all values together; their squares may be too large or too small for a float."""
-    largest = float(np.abs(x).max())
-    return largest * math.sqrt(float(np.square(x / largest).sum())) if largest > 0 else 0.0
+def _moments(pieces: Callable[[], Iterator[Tensor]], n: int) -> tuple[Tensor, Tensor, float]:
+    """Mean of each column, and its summed squared deviations in a unit whose square neither overflows nor vanishes."""
+    total: Tensor | None = None
+    for part in pieces():
+        total = part.sum(0) if total is None else total + part.sum(0)
+    assert total is not None  # there is at least one row
+    mean = total / n
+    squares, unit = torch.zeros_like(mean), 0.0
+    for part in pieces():
+        deviation = part - mean
+        largest = float(deviation.abs().max())
+        if largest > unit:
+            squares *= (unit / largest) ** 2
+            unit = largest
+        if unit > 0:
+            squares += (deviation / unit).square_().sum(0)
+    return mean, squares, unit
 
 
 class ScaledRows:
-    """Rows as the encoder reads them, scaled piece by piece as they are asked for: no more than that is ever held."""
+    """Rows that are scaled when they are read, piece by piece: no more than a piece is held."""
 
     def __init__(self, rows: Rows, scaling: Scaling, device: torch.device) -> None:
         self.shape = (rows.shape[0], *model_shape(rows.shape[1:]))
-        self._rows = rows
-        self._layout = image_layout(rows.shape[1:])
+        self._rows, self._device = rows, device
+        self._scaling = copy.deepcopy(scaling).to(device)
         self._piece = chunk_length(rows.shape[1:], CACHED_VALUES)
-        self._device = device
-        # Both as tensors on the device: in float64, and by division, rows get the bits that Scaling.apply gives them.
-        self._mean = torch.from_numpy(scaling.mean).to(device)
-        self._scale = torch.tensor(scaling.scale, dtype=torch.float64, device=device)
 
     def read(self, start: int, stop: int) -> Tensor:
         step = chunk_length(self.shape[1:])
         if stop - start <= step:
-            return self._scaled(read_checked(self._rows, start, stop))
+            return self._scale(read_checked(self._rows, start, stop))
         out = torch.empty(stop - start, *self.shape[1:], device=self._device)
         for at in range(start, stop, step):
             out[at - start : at - start + step] = self.read(at, min(stop, at + step))
         return out
 
     def take(self, ids: Tensor) -> Tensor:
-        """Not looked at for NaN: each step would wait for the answer. The loss tells."""
-        return self._scaled(check_stream_output(self._rows, self._rows.take(ids), len(ids), "take"))
+        """Take rows without looking for NaN: each step would wait for the answer, and the loss shows it."""
+        return self._scale(check_stream_output(self._rows, self._rows.take(ids), len(ids), "take"))
 
-    def _scaled(self, x: Tensor) -> Tensor:
+    def _scale(self, x: Tensor) -> Tensor:
         x = x.to(self._device)
-        if self._device.type == "cpu" and x.numel() > CACHED_VALUES:  # in pieces that stay in its cache
-            out = torch.empty(x.shape)
-            for into, part in zip(out.split(self._piece), x.split(self._piece), strict=True):
-                into.copy_((part.double() - self._mean) / self._scale)
-        else:
-            out = ((x.double() - self._mean) / self._scale).float()
-        return channels_first(out, self._layout)
+        if self._device.type != "cpu" or x.numel() <= CACHED_VALUES:
+            scaled: Tensor = self._scaling(x)
+            return scaled
+        return torch.cat([self._scaling(part) for part in x.split(self._piece)])  # pieces stay in the CPU's cache

@@ -1,4 +1,4 @@
-"""What users hand in, checked: rows and parameters of any kind in, what the core expects out, or one clear error."""
+"""Validation of what users pass in: rows, parameters, labels and seeds."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
+from torch import Tensor
 
 from dre.data.rows import is_rows, read_all
 from dre.runtime import available_bytes
 
 LARGEST_SEED = 2**31 - 1
-# How scikit-learn is to look at rows; whether they are finite we check ourselves, to say where they are not.
+# Options of scikit-learn's validation. Finiteness is checked here, to name the first row that is not finite.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
-    """X as an array (n, d) or (n, ...) of numbers, or as Rows; its values and its order are never changed.
+    """Return X as an array (n, d) or (n, ...) of numbers, or as Rows, with its values and their order unchanged.
 
-    The values of Rows are looked at when they are read (``dre.data.rows.read_checked``).
+    The values of Rows are checked when they are read (``dre.data.rows.read_checked``).
     """
     least = 2 if fitting else 1
     if is_rows(X):
-        alike = np.broadcast_to(np.float32(0), X.shape)  # of that shape, and without memory: all that scikit-learn needs to see
+        alike = np.broadcast_to(np.float32(0), X.shape)  # scikit-learn looks at the shape; this needs no memory
         validate_data(estimator, alike, reset=fitting, ensure_min_samples=least, **ACCEPTED)
         _check_numbers(alike[:1], "X")
         return X
@@ -41,14 +42,14 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
 
 
 def check_array(rows: Any, name: str) -> Any:
-    """Rows that are not an estimator's, as an array (n, d) or (n, ...) of numbers; ``Rows`` are read whole."""
+    """Return rows outside of an estimator as an array (n, d) or (n, ...) of numbers; ``Rows`` are read completely."""
     rows = read_all(rows) if is_rows(rows) else _from_torch(rows)
     try:
         rows = sklearn.utils.check_array(rows, input_name=name, **ACCEPTED)
     except ValueError as problem:
         if not str(problem).startswith("Complex data not supported"):
             raise
-        remedy = "pass their real and imaginary parts as columns of their own"  # scikit-learn prints the numbers instead
+        remedy = "pass their real and imaginary parts as separate columns"  # scikit-learn's message has no remedy
         raise ValueError(f"{name} holds complex numbers: {remedy}") from None
     _check_numbers(rows, name)
     return rows
@@ -90,7 +91,7 @@ def _check_finite(X: Any, name: str) -> None:
 
 
 def check_memory(X: Any, name: str, dtype: Any) -> None:
-    """Sparse rows are worked on as dense ones; say so before the machine runs out of memory."""
+    """Raise a ValueError if sparse rows, which are made dense, would not fit into memory."""
     needed = np.dtype(dtype).itemsize * X.shape[0] * X.shape[1]
     available = available_bytes()
     if available is not None and needed > available / 2:
@@ -100,9 +101,9 @@ def check_memory(X: Any, name: str, dtype: Any) -> None:
         )
 
 
-def read(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> Any:
-    """A parameter that may be a text, an object of these kinds, or None."""
-    value = _plain(value)
+def parse_param(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> Any:
+    """Check a parameter that may be a text, which is parsed, an object of these kinds, or None."""
+    value = _as_python(value)
     if isinstance(value, str):
         return parse(value)
     if value is None or isinstance(value, kinds):
@@ -111,30 +112,31 @@ def read(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> An
     raise TypeError(f"{name}={value!r}: expected a text or {' or '.join(kind.__name__ for kind in kinds)}{hint}")
 
 
-def number(name: str, value: Any, *, whole: bool = False) -> Any:
-    """A parameter that may be a number, of numpy too, or None."""
-    value = _plain(value)
+def check_number(name: str, value: Any, *, whole: bool = False) -> Any:
+    """Check a parameter that may be a number, also one of numpy, or None."""
+    value = _as_python(value)
     if value is None or isinstance(value, Integral if whole else Real):
         return value
     raise TypeError(f"{name}={value!r}: expected a {'whole ' if whole else ''}number")
 
 
-def two(pair: Any, form: str) -> tuple[Any, Any]:
-    """A parameter that groups two, or None."""
-    if pair is None:
-        return None, None
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ValueError(f"expected {form}, either of which may be None, not {pair!r}")
-    return pair[0], pair[1]
-
-
-def _plain(value: Any) -> Any:
-    """Numbers of numpy as Python's own, which have a text."""
+def _as_python(value: Any) -> Any:
+    """Convert numpy scalars, which have no notation, to Python numbers."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def check_seed(random_state: Any) -> int:
-    """A seed for generators from scikit-learn's ``random_state``: a number, a RandomState, or None."""
-    if random_state is None:  # fresh entropy: scikit-learn's own reading would advance numpy's global state
+    """Return a seed from scikit-learn's ``random_state``: a number, a RandomState, or None."""
+    if random_state is None:  # fresh entropy: check_random_state(None) would advance numpy's global state
         return int(np.random.default_rng().integers(LARGEST_SEED))
     return int(check_random_state(random_state).randint(LARGEST_SEED))
+
+
+def check_labels(y: Any, n: int) -> Tensor:
+    """Return labels as numbers, for losses that read them: integers and floats as given, other values as class codes."""
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has the shape {labels.shape}: expected one label for each of the {n} rows, ({n},)")
+    if labels.dtype.kind not in "biuf":
+        labels = np.unique(labels.astype(str), return_inverse=True)[1]
+    return torch.from_numpy(np.ascontiguousarray(labels, np.int64 if labels.dtype.kind in "biu" else np.float32))

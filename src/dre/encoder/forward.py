@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from dre.data.rows import Rows
+from dre.data.rows import Rows, chunk_length
 from dre.notation import unknown
 from dre.runtime import IsolatedRNG, full_float32
 
-CHUNK_ROWS = 8192  # at a time at most, and fewer where rows are large: hidden layers can hold many times the values of a row
-CHUNK_VALUES = 2**24
+CHUNK_ROWS = 8192  # at most, however small the rows: hidden layers can hold many times the values of a row
 INPUT = "x"
 
 
 def chunk_rows(shape: tuple[int, ...]) -> int:
-    """How many rows of this shape go through the network at a time, in fit and in transform, so that their bits agree."""
-    return max(1, min(CHUNK_ROWS, CHUNK_VALUES // max(1, math.prod(shape))))
+    """Number of rows of this shape that go through the network at a time, in fit and in transform, so that bits agree."""
+    return min(CHUNK_ROWS, chunk_length(shape))
 
 
 def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit: int | None = None) -> Tensor:
@@ -84,6 +83,21 @@ def check_sources(encoder: nn.Module, sources: list[str], rows: Rows, n_componen
         raise ValueError(f"the encoder gives {y.shape[1]} components, but n_components={n_components}")
     for source in sources:
         outputs(encoder, rows, source, limit=2)
+
+
+@contextmanager
+def hidden_outputs(encoder: nn.Module, names: Sequence[str]) -> Iterator[dict[str, Tensor]]:
+    """Yield a dict that the outputs of these submodules are put into when the encoder is called inside the context."""
+    found: dict[str, Tensor] = {}
+    with ExitStack() as hooks:
+        for name in names:
+            hook = submodule(encoder, name).register_forward_hook(partial(_keep, found, name))
+            hooks.callback(hook.remove)
+        yield found
+
+
+def _keep(found: dict[str, Tensor], name: str, module: nn.Module, args: object, output: Tensor) -> None:
+    found[name] = output
 
 
 @contextmanager

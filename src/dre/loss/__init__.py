@@ -1,11 +1,12 @@
-"""What the map must minimise: terms over the pairs of a batch that can be weighted and added up.
+"""What the embedding must minimize: losses of a training step, which can be weighted and added.
 
-To add one, write a file here with a frozen dataclass like those beside it, or hand such an object to a ``Stage``.
+To add one, write a file here with a frozen dataclass like those beside it, or pass such an object to a ``Stage``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -17,9 +18,47 @@ from dre.notation import Reader, Registry, write, write_value
 LOSSES = Registry("loss", __name__)
 
 
-class Loss:
-    """A scalar from the embedding ``y`` (b, c) of a batch and the weights of its pairs.
+@dataclass(frozen=True)
+class Step:
+    """What a loss sees of one training step with b rows.
 
+    Attributes
+    ----------
+    y : Tensor of shape (b, n_components)
+        Embedding of the batch, with gradients.
+    pairs : Pairs
+        Pairs of rows that attract, and their weights.
+    ids : Tensor of shape (b,)
+        Row numbers, on the device of ``y``.
+    x : Tensor of shape (b, ...)
+        What the trained part of the encoder read: scaled rows, or the output of a computed front, after augmentation.
+    labels : Tensor of shape (b,) or None
+        Of the rows, from ``fit(X, y)``; only for losses with ``reads_labels``.
+    hidden : mapping of str to Tensor
+        Outputs of the encoder's submodules that the loss names in ``reads_hidden``.
+    """
+
+    y: Tensor
+    pairs: Pairs
+    ids: Tensor
+    x: Tensor
+    labels: Tensor | None = None
+    hidden: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class Loss:
+    """A scalar loss of one training step.
+
+    Subclasses are frozen dataclasses with a name, ``class Spring(Loss, name="spring")``, and implement ``__call__``. They may
+    declare, as class attributes or properties,
+
+    - ``reads_hidden``: names of encoder submodules whose outputs they want in ``step.hidden``;
+    - ``reads_labels``: that they need ``step.labels``;
+    - ``capturable``: that a step can be captured in a CUDA graph. It promises no host synchronization and no shapes that
+      depend on values. It is not inherited.
+
+    Examples
+    --------
     >>> from dre.loss.kl import KL
     >>> str(KL() + 0.1 * KL(alpha=0.5))
     '1.0*kl + 0.1*kl(alpha=0.5)'
@@ -27,13 +66,17 @@ class Loss:
 
     name: ClassVar[str]
     combined: ClassVar[str] = "sum"  # written with + and *, never by name
+    reads_hidden: tuple[str, ...] = ()
+    reads_labels: bool = False
+    capturable: bool = False
 
     def __init_subclass__(cls, *, name: str) -> None:
         cls.name = name
+        cls.capturable = cls.__dict__.get("capturable", False)
         if name != Loss.combined:
             LOSSES.add(name, cls)
 
-    def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
+    def __call__(self, step: Step) -> Tensor:
         raise NotImplementedError
 
     def __rmul__(self, weight: float) -> Sum:
@@ -48,12 +91,24 @@ class Loss:
 
 @dataclass(frozen=True)
 class Sum(Loss, name=Loss.combined):
-    """Several terms, each with its weight; written ``1.0*kl + 0.1*ce``."""
+    """A weighted sum of losses, written ``1.0*kl + 0.1*ce``."""
 
     terms: tuple[tuple[float, Loss], ...]
 
-    def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
-        return torch.stack([weight * term(y, pairs) for weight, term in self.terms]).sum()
+    @property
+    def reads_hidden(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(name for _, term in self.terms for name in term.reads_hidden))
+
+    @property
+    def reads_labels(self) -> bool:  # type: ignore[override]
+        return any(term.reads_labels for _, term in self.terms)
+
+    @property
+    def capturable(self) -> bool:  # type: ignore[override]
+        return all(term.capturable for _, term in self.terms)
+
+    def __call__(self, step: Step) -> Tensor:
+        return torch.stack([weight * term(step) for weight, term in self.terms]).sum()
 
     def __str__(self) -> str:
         return " + ".join(f"{write_value(weight)}*{term}" for weight, term in self.terms)
@@ -64,7 +119,7 @@ def _terms(loss: Loss) -> tuple[tuple[float, Loss], ...]:
 
 
 def read_loss(reader: Reader) -> Loss:
-    """``kl``, ``0.5*kl``, ``kl + 0.1*ce(min_dist=0.1)``; parentheses around all of it are allowed."""
+    """Read ``kl``, ``0.5*kl`` or ``kl + 0.1*ce(min_dist=0.1)``, with or without parentheses around it."""
     if reader.accept("("):
         loss = read_loss(reader)
         reader.expect(")", "')'")

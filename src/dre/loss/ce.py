@@ -1,4 +1,4 @@
-"""UMAP's loss: the fuzzy cross entropy between the memberships of the target and those of the map, over all pairs."""
+"""UMAP's loss: the fuzzy cross entropy between the memberships of the target and those of the embedding, over all pairs."""
 
 from __future__ import annotations
 
@@ -6,25 +6,31 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import Tensor
 
-from dre.affinity.target import Pairs
-from dre.loss import Loss
-from dre.loss.curves import Attraction, LogOdds, Repulsion, curve
+from dre.loss import Loss, Step
+from dre.loss.curves import Attraction, LogOdds, Repulsion, fit_ab
 from dre.loss.pair_sums import over_all, over_target
 
 
 @dataclass(frozen=True)
 class CE(Loss, name="ce"):
-    """CE(V‖W) = Σi≠j vij log(vij / wij) + (1 - vij) log((1 - vij) / (1 - wij)), divided by the rows of the batch.
+    """CE(V‖W) = Σi≠j vij log(vij / wij) + (1 - vij) log((1 - vij) / (1 - wij)), divided by the batch size.
 
-    wij = 1 / (1 + a·|yi - yj|^2b), with a and b from ``min_dist`` and ``spread`` as in UMAP. This is the definition, over
-    all pairs. UMAP itself samples: ``negatives`` repulsive terms per attractive one, whatever the number of rows. With
-    ``negatives`` given the repulsion is weighted to that ratio; ``None`` is the exact cross entropy.
+    wij = 1 / (1 + a·|yi - yj|^2b), with a and b from ``min_dist`` and ``spread`` as in UMAP.
+
+    Parameters
+    ----------
+    min_dist, spread : float
+        As in UMAP.
+    negatives : float or None
+        None is the exact cross entropy over all pairs. UMAP samples so many repulsive terms per attractive one; a number
+        weights the repulsion to that ratio.
     """
 
     _: KW_ONLY
     min_dist: float = 0.1
     spread: float = 1.0
     negatives: float | None = None
+    capturable = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_dist <= self.spread or self.spread == 0:
@@ -32,8 +38,9 @@ class CE(Loss, name="ce"):
         if self.negatives is not None and self.negatives <= 0:
             raise ValueError(f"negatives={self.negatives}: must be positive, or None for the exact cross entropy")
 
-    def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
-        odds = LogOdds(*curve(self.min_dist, self.spread))
+    def __call__(self, step: Step) -> Tensor:
+        y, pairs = step.y, step.pairs
+        odds = LogOdds(*fit_ab(self.min_dist, self.spread))
         rows, v = len(y), pairs.weight
         repulsion = 2 * over_all(y, Repulsion(odds))  # Σ -log(1 - w) over i ≠ j
         if self.negatives is None:

@@ -84,10 +84,10 @@ class Attraction:
 
 
 @lru_cache(maxsize=64)
-def curve(min_dist: float, spread: float) -> tuple[float, float]:
+def fit_ab(min_dist: float, spread: float) -> tuple[float, float]:
     """a and b such that 1 / (1 + a·d^2b) is nearest to 1 up to min_dist and exp(-(d - min_dist) / spread) beyond.
 
-    >>> a, b = curve(0.1, 1.0)
+    >>> a, b = fit_ab(0.1, 1.0)
     >>> round(a, 4), round(b, 4)
     (1.5769, 0.8951)
     """

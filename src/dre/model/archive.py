@@ -6,7 +6,6 @@ import copy
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -19,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from dre.atomic import atomic_write
 from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.data.image_layout import model_shape
@@ -26,35 +26,45 @@ from dre.data.scaling import Scaling
 from dre.encoder import ENCODERS, Encoder
 from dre.model.fitted import FittedMap
 from dre.notation import NotationError
-from dre.optimizer import Optimizer
+from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Schedule
 from dre.runtime import IsolatedRNG
 from dre.training.loop import Weights
 
-FORMAT = 1
+FORMAT = 2  # its digest covers the configuration as well as the weights
 HEADER = "dre"
 WRITABLE = "Choose a folder that exists and can be written to."
 
 
 class ModelFileError(ValueError):
-    """A file that is no model of ours, or a damaged one."""
+    """The file is not a model of this package, or it is damaged."""
 
 
 def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, Any], *, stages: bool = True) -> None:
-    """Write a learned map, with what the caller wants to remember ``about`` it (JSON)."""
+    """Write a learned map.
+
+    Parameters
+    ----------
+    path : path-like
+    fitted : FittedMap
+    about : dict
+        What the caller wants to store with it, as JSON.
+    stages : bool
+        Whether to keep the weights at the end of earlier stages.
+    """
     last = {name: value.detach().cpu() for name, value in fitted.encoder.state_dict().items()}
     kept = [weights if stages else None for weights in fitted.stages[:-1]]
     unchanged = _unchanged(last, [weights for weights in kept if weights is not None])
     tensors = {f"weights.{name}": value for name, value in last.items()}
     for i, weights in enumerate(kept):
         tensors |= {f"stages.{i}.{name}": value for name, value in (weights or {}).items() if name not in unchanged}
-    tensors["scaling.mean"] = torch.from_numpy(fitted.scaling.mean)
+    tensors |= {f"scaling.{name}": value.cpu() for name, value in fitted.scaling.state_dict().items()}
     configuration = {
         "format": FORMAT,
         "about": about,
         "recipe": encode(fitted.recipe),
-        "scale": fitted.scaling.scale,
+        "metric": fitted.scaling.metric,
         "n_components": fitted.n_components,
         "earlier_stages": [weights is not None for weights in kept],
         "unchanged": unchanged,
@@ -62,33 +72,33 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
     }
     # clones: safetensors refuses tensors that share memory, as tied weights do
     tensors = {name: value.contiguous().clone() for name, value in tensors.items()}
-    _write_whole(Path(path), tensors, json.dumps({**configuration, "sha256": _digest(tensors)}))
+    _write(Path(path), tensors, {**configuration, "sha256": _digest(configuration, tensors)})
 
 
 def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> tuple[FittedMap, dict[str, Any]]:
-    """The learned map, on the CPU, and what was remembered about it; ``encoder`` stands for a module of the user's own."""
+    """Read a learned map, on the CPU, and what was stored about it; ``encoder`` stands for a module of the user's own."""
     tensors, configuration = _read(path)
-    with sound(path):
+    with as_model_file_error(path):
         recipe: Recipe = decode(configuration["recipe"], encoder)
         if encoder is not None and isinstance(recipe.encoder, Encoder):
             raise ModelFileError(f"{path} has an encoder of its own, {recipe.encoder}: load it without encoder=")
-        scaling = Scaling(tensors["scaling.mean"].numpy(), float(configuration["scale"]))
+        scaling = _scaling(_under("scaling.", tensors), configuration["metric"])
         n_components = int(configuration["n_components"])
         last = _under("weights.", tensors)
-        network = _filled(recipe.encoder, model_shape(scaling.mean.shape), n_components, last)
-        shared = {name: last[name] for name in configuration.get("unchanged", [])}  # early files have all in every stage
+        network = _filled(recipe.encoder, model_shape(scaling.shape), n_components, last)
+        shared = {name: last[name] for name in configuration["unchanged"]}
         kept = configuration["earlier_stages"]
         stages = [shared | _under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(kept)]
         stages.append(last)
         if any(stage is not None and _shapes(stage) != _shapes(network.state_dict()) for stage in stages):
-            raise ModelFileError(f"{path} is damaged: the weights of a stage are not whole")
+            raise ModelFileError(f"{path} is damaged: the weights of a stage are incomplete")
         fitted = FittedMap(network.eval(), recipe, scaling, n_components, stages, configuration["history"])
         return fitted, configuration["about"]
 
 
 @contextmanager
-def sound(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever a damaged file trips over, the error names the file."""
+def as_model_file_error(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Re-raise decoding errors as ModelFileError, naming the file."""
     try:
         yield
     except ModelFileError:
@@ -99,6 +109,11 @@ def sound(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from problem
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
         raise ModelFileError(f"{path} is damaged, or its weights do not fit the encoder: {problem!r}") from problem
+
+
+def _scaling(tensors: dict[str, Tensor], metric: str) -> Scaling:
+    columns = (tensors["column_mean"], tensors["column_std"]) if "column_mean" in tensors else None
+    return Scaling(tensors["mean"], float(tensors["scale"]), metric=metric, columns=columns)
 
 
 def _filled(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, weights: dict[str, Tensor]) -> nn.Module:
@@ -112,7 +127,7 @@ def _filled(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int
 
 
 def _unchanged(last: Weights, earlier: list[Weights]) -> list[str]:
-    """What training left as it was, such as a computed front, which may be large: it is written once, not for every stage."""
+    """Name the weights that training left unchanged, such as a large front: they are written once, not for every stage."""
     return [name for name, value in last.items() if earlier and all(torch.equal(weights[name], value) for weights in earlier)]
 
 
@@ -124,22 +139,14 @@ def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(value.shape) for name, value in weights.items()}
 
 
-def _write_whole(path: Path, tensors: dict[str, Tensor], header: str) -> None:
-    """The whole file or none: it is completed beside its place and then moved there."""
+def _write(path: Path, tensors: dict[str, Tensor], configuration: dict[str, Any]) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"can't write the model to {path}: there is no folder {path.parent}. {WRITABLE}")
-    partial = None
     try:
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        save_file(tensors, partial, {HEADER: header})
-        os.chmod(partial, 0o666 & ~_umask())
-        os.replace(partial, path)
+        with atomic_write(path) as part:
+            save_file(tensors, part, {HEADER: json.dumps(configuration)})
     except (OSError, SafetensorError) as problem:
         raise OSError(f"can't write the model to {path}: {problem}. {WRITABLE}") from problem
-    finally:
-        if partial is not None and os.path.exists(partial):
-            os.unlink(partial)
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -155,24 +162,20 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, An
         raise ModelFileError(f"{path} is not a model that dre saved, or it is damaged: {problem}") from problem
     found = configuration.get("format") if isinstance(configuration, dict) else None
     if found != FORMAT:
-        raise ModelFileError(f"{path} has the format {found}, this dre reads {FORMAT}: use a newer dre")
-    if configuration.get("sha256") != _digest(tensors):
-        raise ModelFileError(f"{path} is damaged: its weights are not those that were saved. Use another copy of the file.")
+        raise ModelFileError(f"{path} has the format {found}, this dre reads {FORMAT}: use the version that wrote it")
+    claimed = configuration.pop("sha256", None)
+    if claimed != _digest(configuration, tensors):
+        raise ModelFileError(f"{path} is damaged: it is not what was saved. Use another copy of the file.")
     return tensors, configuration
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256()
+def _digest(configuration: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+    """Digest of the configuration, and of every tensor's name, dtype, shape and bytes."""
+    digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
     for name in sorted(tensors):
-        digest.update(name.encode())
+        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 # Objects as JSON: plain values as they are, the others as {"kind": text}.
@@ -181,12 +184,13 @@ _TEXTS: dict[str, tuple[type, Callable[[str], Any]]] = {
     "schedule": (Schedule, Schedule.parse),
     "encoder": (Encoder, ENCODERS.parse),
     "batches": (Batches, BATCHES.parse),
+    "optimizer": (Optimizer, OPTIMIZERS.parse),
     "augment": (Augment, parse_augment),
 }
 
 
 def encode(value: Any) -> Any:
-    """JSON for a constructor argument or a recipe. What has no text of its own (a user's module) is only named."""
+    """Return JSON for a constructor argument or a recipe. Objects without a notation, such as a user's module, are only named."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (str, bool, int, float)):
@@ -196,13 +200,13 @@ def encode(value: Any) -> Any:
     for kind, (cls, _) in _TEXTS.items():
         if isinstance(value, cls) and getattr(value, "has_text", True):
             return {kind: str(value)}
-    if isinstance(value, (Recipe, Optimizer)):
-        return {type(value).__name__.lower(): {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
+    if isinstance(value, Recipe):
+        return {"recipe": {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
     return {"module" if isinstance(value, nn.Module) else "unsaved": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
 def decode(value: Any, encoder: nn.Module | None = None) -> Any:
-    """The object again; ``encoder`` stands in for a user's module."""
+    """Return the object again; ``encoder`` stands in for a user's module."""
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
@@ -210,13 +214,12 @@ def decode(value: Any, encoder: nn.Module | None = None) -> Any:
         return (tuple if kind == "tuple" else list)(decode(item, encoder) for item in content)
     if kind in _TEXTS:
         return _TEXTS[kind][1](content)
-    if kind in ("recipe", "optimizer"):
-        made = {name: decode(item, encoder) for name, item in content.items()}
-        return Recipe(**made) if kind == "recipe" else Optimizer(**made)
+    if kind == "recipe":
+        return Recipe(**{name: decode(item, encoder) for name, item in content.items()})
     if kind == "module":
         if encoder is None:
             raise ModelFileError(
                 f"this model's encoder is a module of your own, {content}: pass it, DRE.load(path, encoder=...)"
             )
         return encoder
-    return None  # a random state, say: not needed to use the model
+    return None  # for example a random state: not needed to use the model

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
-from dre.augment import Augment, CallableAugment, parse_augment
-from dre.augment.augmentation import Augmenting
-from dre.augment.noise import Noise
-from dre.batches import BATCHES, Batches
+from dre.augment import Augment
+from dre.batches import Batches
 from dre.data.image_layout import model_shape
 from dre.data.scaling import Scaling
-from dre.data.validation import check_rows, check_seed, number, read, two
-from dre.encoder import ENCODERS, Encoder
-from dre.model.archive import decode, encode, load_map, save_map, sound
-from dre.model.fitted import Array, FittedMap, embed, mean_of_scaled, to_model_rows
+from dre.data.validation import check_labels, check_rows, check_seed
+from dre.encoder import Encoder
+from dre.model.archive import as_model_file_error, decode, encode, load_map, save_map
+from dre.model.fitted import Array, FittedMap, MapModule, embed, to_model_rows
+from dre.neighbors.search import Neighbors, check_neighbors
 from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
 from dre.observe.progress import Progress, Verbose, is_interactive
 from dre.observe.stopping import Interrupt
 from dre.optimizer import Optimizer
-from dre.plan.overrides import Overrides, apply_overrides
+from dre.plan.overrides import Overrides, apply_overrides, parse_overrides
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
-from dre.runtime import IsolatedRNG, Runtime, resolve_device
+from dre.runtime import IsolatedRNG, RandomStreams, Runtime, resolve_device
 from dre.training.learner import uses_cached_front
 from dre.training.loop import Weights, train
 
@@ -41,50 +40,69 @@ from dre.training.loop import Weights, train
 class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Deep Recursive Embedding: a network that learns the map.
 
+    Parameters
+    ----------
+    recipe : str or Recipe, default="auto"
+        ``"auto"``: the best map for these data on this device. ``"fast"``: a third of its steps. ``"paper"``,
+        ``"paper-tsne"``, ``"paper-umap"``: as published. ``"deep-tsne"``, ``"deep-umap"``: no recursion. Or a ``Recipe``.
+        The parameters below override the recipe; None keeps its value.
+    n_components : int, default=2
+        Dimensions of the map.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between rows. It acts as a transform of the rows that is part of the model (see ``dre.data.metric``).
+    perplexity : float, optional
+        Perplexity of every Gaussian affinity, as in t-SNE.
+    n_neighbors : int, optional
+        Of every fuzzy affinity, as in UMAP. In a recipe without one, such as ``"auto"``, it sets the perplexity: both count
+        the neighbors that matter.
+    min_dist : float, optional
+        As in UMAP, for recipes with UMAP's loss: ``"paper"``, ``"deep-umap"``.
+    recursions : int, optional
+        How often the neighborhoods are computed again from the network's hidden layers.
+    schedule : str or Schedule, optional
+        The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``.
+    encoder : str, Encoder or nn.Module, optional
+        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which reads vectors as
+        (b, d) and images as (b, c, h, w), scaled.
+    augment : str, Augment or callable, optional
+        Random changes to the rows in training: ``"noise(0.5)"``, ``"affine + flip"``, a function from a batch of scaled rows
+        to one of the same shape; ``"none"`` turns off that of the recipe.
+    batch_size : int, str or Batches, optional
+        A number, or a way of sampling: ``"edges(1024)"``, ``"shuffled(500)"``.
+    learning_rate : float, optional
+    optimizer : str or Optimizer, optional
+        ``"adam(0.001, policy=constant, clip=1.0)"``. ``learning_rate`` overrides its first value.
+    standardize : bool, default=False
+        Divide each column by its standard deviation: for columns in different units.
+    device : str, default="auto"
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
+    random_state : int, RandomState or None, default=None
+        The same seed gives the same bits on the same CPU.
+    verbose : bool or None, default=None
+        None shows a progress bar in a terminal or a notebook; True also prints what was chosen.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, n_components), float32
+        The map of the fitted rows. It is not saved.
+    recipe_, schedule_ : Recipe, Schedule
+        What was to be run; ``stages_`` is shorter if the fit was ended early.
+    stages_ : list of dict
+        The weights at the end of each stage.
+    history_ : list of dict
+        One record per epoch.
+    encoder_ : nn.Module
+        The trained network.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().images[:200]
     >>> model = DRE("fast", random_state=0).fit(X)
     >>> model.transform(X[:5]).shape
     (5, 2)
-
-    Parameters
-    ----------
-    recipe : str or Recipe
-        ``"auto"``: the best map for these data on this device. ``"fast"``, ``"paper"``, ``"paper-tsne"``, ``"paper-umap"``,
-        ``"deep-tsne"``, ``"deep-umap"``; or a ``Recipe``. What is passed below takes the place of the recipe's own.
-    n_components : int
-        Dimensions of the map.
-    schedule : str or Schedule, optional
-        The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``.
-    encoder : str, Encoder or nn.Module, optional
-        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which gets
-        vectors as (b, d) and images as (b, c, h, w), centred and scaled.
-    perplexity : float, optional
-        Of all Gaussian affinities.
-    umap : (n_neighbors, min_dist), optional
-        Of all fuzzy affinities and cross entropies; either may be None.
-    recursions : int, optional
-        How often the neighbourhoods are computed again from the network's hidden layers.
-    training : (batches, learning rate), optional
-        ``(500, 1e-3)``; batches may be a text or an object, such as ``"edges(1024)"``, and the rate an ``Optimizer``; either
-        may be None.
-    augment : str, Augment or callable, optional
-        Random changes to the rows in training: ``"noise(0.5)"``, ``"affine + flip"``, a function from a batch of scaled rows
-        to one of the same shape; ``"none"`` turns off that of the recipe.
-    device : str
-        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
-    random_state : int, RandomState or None
-        The same seed gives the same bits on the same CPU.
-    verbose : bool or None
-        None shows a progress bar where someone watches; True also says what was chosen.
-
-    Attributes
-    ----------
-    embedding_ : the map of the rows that were fitted, float32 (n, n_components)
-    history_ : one record per epoch, as plain dicts
-    encoder_ : the trained network
-    schedule_, recipe_ : what was to be carried out; ``stages_`` is shorter where the fit was ended early
-    stages_ : the weights at the end of each stage
     """
 
     def __init__(
@@ -92,69 +110,108 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         recipe: str | Recipe = "auto",
         *,
         n_components: int = 2,
+        metric: str = "euclidean",
+        perplexity: float | None = None,
+        n_neighbors: int | None = None,
+        min_dist: float | None = None,
+        recursions: int | None = None,
         schedule: str | Schedule | None = None,
         encoder: str | Encoder | nn.Module | None = None,
-        perplexity: float | None = None,
-        umap: tuple[int | None, float | None] | None = None,
-        recursions: int | None = None,
-        training: tuple[int | str | Batches | None, float | Optimizer | None] | None = None,
-        augment: Augmenting = None,
+        augment: str | Augment | Callable[[Tensor], Tensor] | None = None,
+        batch_size: int | str | Batches | None = None,
+        learning_rate: float | None = None,
+        optimizer: str | Optimizer | None = None,
+        standardize: bool = False,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
     ) -> None:
         self.recipe = recipe
         self.n_components = n_components
+        self.metric = metric
+        self.perplexity = perplexity
+        self.n_neighbors = n_neighbors
+        self.min_dist = min_dist
+        self.recursions = recursions
         self.schedule = schedule
         self.encoder = encoder
-        self.perplexity = perplexity
-        self.umap = umap
-        self.recursions = recursions
-        self.training = training
         self.augment = augment
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.standardize = standardize
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, observers: Iterable[Observer] = ()) -> Self:
-        """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w).
+    def fit(
+        self, X: Any, y: Any = None, *, observers: Iterable[Observer] = (), precomputed_knn: tuple[Any, Any] | None = None
+    ) -> Self:
+        """Learn the map of X.
 
-        X may also be Rows, a stream such as ``dre.datasets.infimnist(70_000, 370_000)``: anything with ``shape``,
-        ``read(start, stop)`` and ``take(ids)``. Batches and chunks are read from it as they are needed. Only the features that
-        a stage takes its neighbours from are held whole, as float32 on the device; where its source is ``x``, that is X itself.
-        What a computed front gives is held throughout, and up to 10,000 rows, or four for each of its components where that is
-        more, are taken at once to find it. Beyond a million rows on a GPU, those of a part are taken by their ids.
+        Parameters
+        ----------
+        X : array-like, sparse matrix, Tensor or Rows of shape (n, d), (n, h, w), (n, h, w, c) or (n, c, h, w)
+            Vectors or images. Rows are anything with ``shape``, ``read(start, stop)`` and ``take(ids)``, such as
+            ``dre.datasets.infimnist(70_000, 370_000)``: batches and chunks are read when they are needed. Only the features
+            from which a stage takes its neighbors, and the output of a computed front, are held in memory.
+        y : array-like of shape (n,), optional
+            Labels, for losses that read them; otherwise ignored.
+        observers : iterable of callables
+            Called with every event of the run, which they may end: ``[EarlyStop(patience=20)]``.
+        precomputed_knn : (indices, distances), optional
+            Neighbors of each row, two arrays (n, k), in place of a search. The row itself may be listed or not.
 
-        ``observers`` see every event of the run, and may end it: ``[EarlyStop(patience=20)]``.
+        Returns
+        -------
+        self
         """
         with _all_or_nothing(self):
-            return self._fit(check_rows(self, X, fitting=True), check_observers(observers))
+            return self._fit(check_rows(self, X, fitting=True), y, check_observers(observers), precomputed_knn)
 
-    def _fit(self, X: Any, observers: Iterable[Observer]) -> Self:
+    def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
-        n_components = int(self.n_components)
-        device = resolve_device(self.device)
-        recipe, said = self._overrides()
-        scaling = Scaling.of(X, device)
-        n = X.shape[0]
-        recipe = apply_overrides(recipe, DataSpec(n, model_shape(tuple(X.shape[1:])), device.type), said).clamp_to(n)
-        rows = to_model_rows(X, scaling, device, held=not uses_cached_front(recipe.encoder, recipe.augment))
-        runtime = Runtime.on(device, recipe.precision)
-        seed = check_seed(self.random_state)
-        encoder = runtime.place(_build(recipe.encoder, rows.shape[1:], n_components, IsolatedRNG(seed, device)))
-        history = History()
-        mean = mean_of_scaled(scaling)
-        events = train(encoder, rows, recipe, n_components=n_components, runtime=runtime, seed=seed, mean=mean)
-        watch(events, [history, Interrupt(), *self._default_observers(), *observers])
+        n_components, n, device = int(self.n_components), X.shape[0], resolve_device(self.device)
+        name, overrides = self._overrides()
+        scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
+        self._warn_of_units(scaling)
+        data = DataSpec(n, model_shape(tuple(X.shape[1:])), device.type)
+        recipe = apply_overrides(name, data, overrides).clamp_to(n)
+        rows = to_model_rows(X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
+        runtime, seed = Runtime.on(device, recipe.precision), check_seed(self.random_state)
+        network = _build(recipe.encoder, rows.shape[1:], n_components, RandomStreams(seed, device).isolated("weights"))
+        encoder = runtime.place(network)
+        events = train(
+            encoder,
+            rows,
+            recipe,
+            n_components=n_components,
+            runtime=runtime,
+            seed=seed,
+            mean=scaling.scaled_mean(),
+            labels=check_labels(y, n) if any(stage.loss.reads_labels for stage in recipe.schedule) and y is not None else None,
+            neighbors=_given_neighbors(knn, recipe, n),
+        )
+        history, interrupt = History(), Interrupt()
+        watch(events, [history, interrupt, *self._default_observers(), *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
         self._embedding = embed(encoder, rows)
+        self.interrupted_ = interrupt.asked
         return self
 
     def transform(self, X: Any, *, stage: int | None = None) -> Array:
-        """The place of each row in the map, float32; ``stage`` gives the map as it was after that stage.
+        """Embed rows by a forward pass, chunk by chunk.
 
-        Rows are read chunk by chunk, and never held whole.
+        Parameters
+        ----------
+        X : as in ``fit``
+        stage : int, optional
+            Use the weights at the end of this stage, counted from 0; default: the last stage.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components), float32
         """
         check_is_fitted(self)
         # scikit-learn would call an image's height its features
@@ -163,11 +220,27 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return self._map.embed(check_rows(self, X, fitting=False), stage)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """``fit(X).transform(X)``, with the parameters of ``fit``."""
+        """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
         return self.fit(X, y, **fit_params).embedding_
 
+    def module(self, *, stage: int | None = None) -> MapModule:
+        """Return the learned map as one plain ``nn.Module`` from raw rows to the embedding.
+
+        Scaling, front and encoder are inside. It works with ``torch.export``, and agrees with ``transform``.
+
+        Examples
+        --------
+        >>> import numpy as np, torch
+        >>> X = np.random.default_rng(0).normal(size=(100, 5))
+        >>> model = DRE("fast", random_state=0, device="cpu").fit(X)
+        >>> torch.allclose(model.module()(torch.from_numpy(X)), torch.from_numpy(model.transform(X)), atol=1e-6)
+        True
+        """
+        check_is_fitted(self)
+        return self._map.module(stage)
+
     def save(self, path: str | os.PathLike[str], *, stages: bool = True) -> None:
-        """Write one safetensors file: weights and configuration, no training data and no embedding.
+        """Write one safetensors file with weights and configuration; no training data and no embedding.
 
         ``stages=False`` leaves out the weights at the end of each stage but the last.
         """
@@ -182,17 +255,21 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
-        """Read a model that ``save`` wrote; one with a module of your own needs that module again, ``encoder=MyModule()``.
+        """Read a model that ``save`` wrote.
 
-        ``device`` takes the place of the one that the model was made with.
+        Parameters
+        ----------
+        path : path-like
+        encoder : nn.Module, optional
+            For a model with a module of your own: that module again, ``encoder=MyModule()``.
+        device : str, optional
+            In place of the one in the file.
         """
-        from dre.model.estimator import DeepTSNE, DeepUMAP
-
         if encoder is not None and not isinstance(encoder, nn.Module):
             raise TypeError(f"encoder={encoder!r}: pass the module itself, such as MyModule()")
         fitted, about = load_map(path, encoder)
         kinds = {kind.__name__: kind for kind in (DRE, DeepTSNE, DeepUMAP)}
-        with sound(path):
+        with as_model_file_error(path):
             parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
             model: DRE = kinds.get(about["class"], cls)(**parameters)
             names = about["feature_names_in"]
@@ -209,7 +286,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def embedding_(self) -> Array:
         self._fitted()
         if "_embedding" not in vars(self):
-            raise AttributeError("the embedding is not saved with a model: transform(X) gives it again")
+            raise AttributeError("the embedding is not saved with a model: transform(X) computes it again")
         return self._embedding
 
     @property
@@ -238,7 +315,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _fitted(self) -> FittedMap:
         if "_map" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} has not been fitted yet: call fit(X) first")
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit(X) first")
         return self._map
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -252,44 +329,109 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return tags
 
     def _overrides(self) -> tuple[str | Recipe, Overrides]:
-        """The recipe, and what the user wants in place of its own."""
-        n_neighbors, min_dist = two(self.umap, "umap=(n_neighbors, min_dist)")
+        """Return the recipe and the user's overrides."""
         if not isinstance(self.recipe, (str, Recipe)):
             raise TypeError(f"recipe={self.recipe!r}: expected a name, such as 'auto' or 'paper', or a Recipe")
-        return self.recipe, replace(
-            self._training_overrides(),
-            schedule=read("schedule", self.schedule, Schedule.parse, Schedule),
-            perplexity=number("perplexity", self.perplexity),
-            n_neighbors=number("n_neighbors", n_neighbors, whole=True),
-            min_dist=number("min_dist", min_dist),
-            recursions=number("recursions", self.recursions, whole=True),
-        )
+        names = ("perplexity", "n_neighbors", "min_dist", "recursions", "schedule", *_TRAINING)
+        return self.recipe, parse_overrides(**{name: getattr(self, name) for name in names})
 
-    def _training_overrides(self) -> Overrides:
-        batches, rate = two(self.training, "training=(batches, learning rate)")
-        return Overrides(
-            encoder=read("encoder", self.encoder, ENCODERS.parse, Encoder, nn.Module),
-            batches=read("batches", batches, BATCHES.parse, Batches, int),
-            optimizer=rate if isinstance(rate, Optimizer) else number("the learning rate", rate),
-            augment=self._augment_override(),
+    def _warn_of_units(self, scaling: Scaling) -> None:
+        if scaling.dominant_column is None:
+            return
+        column, share = scaling.dominant_column
+        names = getattr(self, "feature_names_in_", None)
+        name = f"column {column}" if names is None else f"column {names[column]!r}"
+        warnings.warn(
+            f"{name} makes up {100 * share:.0f} % of all squared distances: the map shows little else. If the columns have "
+            "different units, pass standardize=True (--standardize).",
+            stacklevel=4,  # the line that called fit
         )
-
-    def _augment_override(self) -> Augment | None:
-        if isinstance(self.augment, str) and self.augment == "none":
-            return Noise(0)
-        if callable(self.augment) and not isinstance(self.augment, (Augment, type)):
-            return CallableAugment(self.augment)
-        said: Augment | None = read("augment", self.augment, parse_augment, Augment)
-        return said
 
     def _default_observers(self) -> list[Observer]:
         bar = self.verbose or (self.verbose is None and is_interactive())
-        return [*([Progress()] if bar else []), *([Verbose()] if self.verbose else [])]  # the bar is gone when a line is said
+        return [*([Progress()] if bar else []), *([Verbose()] if self.verbose else [])]  # a line is printed below a closed bar
+
+
+_TRAINING = ("encoder", "augment", "batch_size", "learning_rate", "optimizer")
+
+
+class DeepTSNE(DRE):
+    """Deep t-SNE: the network without recursion, with t-SNE's loss. The parameters are those of ``DRE``."""
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2,
+        metric: str = "euclidean",
+        perplexity: float = 30,
+        encoder: str | Encoder | nn.Module | None = None,
+        augment: str | Augment | Callable[[Tensor], Tensor] | None = None,
+        batch_size: int | str | Batches | None = None,
+        learning_rate: float | None = None,
+        optimizer: str | Optimizer | None = None,
+        standardize: bool = False,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.metric = metric
+        self.perplexity = perplexity
+        self.encoder = encoder
+        self.augment = augment
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.standardize = standardize
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _overrides(self) -> tuple[str | Recipe, Overrides]:
+        return "deep-tsne", parse_overrides(**{name: getattr(self, name) for name in ("perplexity", *_TRAINING)})
+
+
+class DeepUMAP(DRE):
+    """Deep UMAP: the network without recursion, with UMAP's loss. The parameters are those of ``DRE`` and of UMAP."""
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2,
+        metric: str = "euclidean",
+        n_neighbors: int = 15,
+        min_dist: float = 0.1,
+        encoder: str | Encoder | nn.Module | None = None,
+        augment: str | Augment | Callable[[Tensor], Tensor] | None = None,
+        batch_size: int | str | Batches | None = None,
+        learning_rate: float | None = None,
+        optimizer: str | Optimizer | None = None,
+        standardize: bool = False,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.metric = metric
+        self.n_neighbors = n_neighbors
+        self.min_dist = min_dist
+        self.encoder = encoder
+        self.augment = augment
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.standardize = standardize
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _overrides(self) -> tuple[str | Recipe, Overrides]:
+        return "deep-umap", parse_overrides(**{name: getattr(self, name) for name in ("n_neighbors", "min_dist", *_TRAINING)})
 
 
 @contextmanager
 def _all_or_nothing(model: DRE) -> Iterator[None]:
-    """A fit that fails leaves the model as it was."""
+    """Leave the model unchanged if a fit fails."""
     before = dict(model.__dict__)
     try:
         yield
@@ -298,67 +440,17 @@ def _all_or_nothing(model: DRE) -> Iterator[None]:
         raise
 
 
-def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, random: IsolatedRNG) -> nn.Module:
+def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, rng: IsolatedRNG) -> nn.Module:
     if not isinstance(plan, Encoder):
         return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
-    with random():
+    with rng():
         return plan.build(shape, n_components)
 
 
-class DeepTSNE(DRE):
-    """Deep t-SNE: the network without recursion, under t-SNE's loss. The parameters are those of ``DRE``."""
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2,
-        perplexity: float = 30,
-        encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | Optimizer | None] | None = None,
-        augment: Augmenting = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.encoder = encoder
-        self.training = training
-        self.augment = augment
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _overrides(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-tsne", replace(self._training_overrides(), perplexity=number("perplexity", self.perplexity))
-
-
-class DeepUMAP(DRE):
-    """Deep UMAP: the network without recursion, under UMAP's loss. The parameters are those of ``DRE`` and of UMAP."""
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2,
-        n_neighbors: int = 15,
-        min_dist: float = 0.1,
-        encoder: str | Encoder | nn.Module | None = None,
-        training: tuple[int | str | Batches | None, float | Optimizer | None] | None = None,
-        augment: Augmenting = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.min_dist = min_dist
-        self.encoder = encoder
-        self.training = training
-        self.augment = augment
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _overrides(self) -> tuple[str | Recipe, Overrides]:
-        n_neighbors, min_dist = number("n_neighbors", self.n_neighbors, whole=True), number("min_dist", self.min_dist)
-        return "deep-umap", replace(self._training_overrides(), n_neighbors=n_neighbors, min_dist=min_dist)
+def _given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Neighbors | None:
+    if knn is None:
+        return None
+    if not isinstance(knn, (tuple, list)) or len(knn) != 2:
+        raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances)")
+    k = max(stage.affinity.neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph")
+    return check_neighbors(*knn, n, k)

@@ -1,9 +1,8 @@
-"""A learned map: all that it takes to embed new rows, and all that is saved."""
+"""A learned map: all that embeds new rows, and all that is saved."""
 
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -12,19 +11,38 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dre.data.image_layout import channels_first, image_layout, model_shape
 from dre.data.rows import ArrayRows, HostRows, Rows, fits, is_rows
 from dre.data.scaling import ScaledRows, Scaling
-from dre.encoder.forward import chunk_rows, outputs
+from dre.encoder.forward import outputs
 from dre.plan.recipe import Recipe
 from dre.training.loop import Weights
 
 Array = np.ndarray[Any, Any]
-SLICES = 8
+
+
+class MapModule(nn.Module):
+    """One plain module from raw rows to the embedding: scaling, front and encoder in a row.
+
+    It has no Python loop over the rows, and works with ``torch.export``.
+    """
+
+    def __init__(self, scaling: Scaling, encoder: nn.Module) -> None:
+        super().__init__()
+        self.scaling = scaling
+        self.encoder = encoder
+        for part in encoder.modules():
+            if hasattr(part, "piecewise"):
+                part.piecewise = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.encoder(self.scaling(x))
+        return y
 
 
 @dataclass
 class FittedMap:
+    """A trained encoder with the scaling in front of it, and how it came about."""
+
     encoder: nn.Module
     recipe: Recipe
     scaling: Scaling
@@ -34,28 +52,35 @@ class FittedMap:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one row, as it was handed in."""
-        return tuple(self.scaling.mean.shape)
+        """Shape of one raw row."""
+        return self.scaling.shape
+
+    @property
+    def device(self) -> torch.device:
+        return next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
 
     def embed(self, X: Any, stage: int | None = None) -> Array:
-        """The map of the rows of X, now or as it was after a stage."""
+        """Embed rows, by the last weights or by those at the end of a stage. Rows are read and scaled chunk by chunk."""
         self.check_shape(X.shape)
-        encoder = self.encoder if stage is None else self._after(stage)
-        device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
-        if is_rows(X):
-            return embed(encoder, to_model_rows(X, self.scaling, device))
-        # Only a slice is dense float32 at a time; slices are whole chunks of the forward pass, so that the bits agree.
-        step = SLICES * chunk_rows(model_shape(self.shape))
-        slices = (to_model_rows(X[start : start + step], self.scaling, device) for start in range(0, X.shape[0], step))
-        return np.concatenate([embed(encoder, rows) for rows in slices])
+        rows = ScaledRows(X if is_rows(X) else HostRows(X), self.scaling, self.device)
+        return embed(self.encoder_of(stage), rows)
+
+    def module(self, stage: int | None = None) -> MapModule:
+        """Return a copy of scaling and encoder as one module, in eval mode, on the device of the encoder."""
+        scaling, encoder = copy.deepcopy(self.scaling), copy.deepcopy(self.encoder_of(stage))
+        return MapModule(scaling.to(self.device), encoder).eval()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise a ValueError if rows have another shape than those that were fitted."""
         if tuple(shape[1:]) != self.shape:
             raise ValueError(f"X has rows of the shape {tuple(shape[1:])}, but the model was fitted on {self.shape}: reshape X")
 
-    def _after(self, stage: int) -> nn.Module:
+    def encoder_of(self, stage: int | None) -> nn.Module:
+        """Return the encoder, with the weights at the end of a stage; None for the last."""
+        if stage is None:
+            return self.encoder
         if not isinstance(stage, Integral) or not -len(self.stages) <= stage < len(self.stages):
-            raise ValueError(f"stage={stage!r}: this model carried out {len(self.stages)} stage(s), counted from 0")
+            raise ValueError(f"stage={stage!r}: this model has {len(self.stages)} stage(s), counted from 0")
         weights = self.stages[stage]
         if weights is None:
             raise ValueError(f"stage={stage}: this model was saved with stages=False; transform(X) gives its last map")
@@ -64,29 +89,22 @@ class FittedMap:
         return encoder
 
 
-def to_model_rows(X: Any, scaling: Scaling, device: torch.device, *, held: bool = True) -> Rows:
-    """Rows as the encoder reads them: centred and scaled, images with their channels first.
+def to_model_rows(X: Any, scaling: Scaling, device: torch.device, *, hold: bool = True) -> Rows:
+    """Return rows as the encoder reads them.
 
-    An array at once, unless it need not be ``held`` on a CPU, since it is read only a few times; Rows as read.
+    An array is scaled at once and kept in memory, on the device if it fits there; ``hold=False`` leaves it unscaled on a CPU,
+    for rows that are read only a few times. Streams are scaled when they are read.
     """
     if is_rows(X):
         return ScaledRows(X, scaling, device)
-    if device.type == "cpu" and not held:
-        return ScaledRows(HostRows(X), scaling, device)
+    rows = ScaledRows(HostRows(X), scaling, device)  # a GPU receives the numbers as given, and converts them
+    nbytes = 4 * int(np.prod(rows.shape))
     if device.type == "cpu":
-        x = scaling.apply(X)
-        return ArrayRows(channels_first(x, image_layout(tuple(x.shape[1:]))), device)
-    rows = ScaledRows(HostRows(X), scaling, device)  # what travels to the device is what was handed in
-    n = rows.shape[0]
-    return ArrayRows(rows.read(0, n), device) if fits(4 * math.prod(rows.shape), device) else rows
-
-
-def mean_of_scaled(scaling: Scaling) -> Tensor:
-    """What was taken from every row, at the scale and in the layout in which the encoder sees it."""
-    mean = torch.from_numpy(scaling.mean / scaling.scale).float()[None]
-    return channels_first(mean, image_layout(tuple(mean.shape[1:])))[0]
+        return ArrayRows(rows.read(0, rows.shape[0]), device) if hold else rows
+    return ArrayRows(rows.read(0, rows.shape[0]), device) if fits(nbytes, device) else rows
 
 
 def embed(encoder: nn.Module, rows: Rows) -> Array:
+    """Embed scaled rows."""
     y: Array = outputs(encoder, rows).cpu().numpy()
     return y

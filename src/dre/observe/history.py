@@ -19,7 +19,7 @@ class History:
             self.records.append(
                 {
                     "stage": event.run.stage,
-                    "source": event.run.plan.source,
+                    "source": event.run.current_stage.source,
                     "epoch": event.run.epoch,
                     "loss": event.loss,
                     "rows": event.rows,

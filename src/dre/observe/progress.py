@@ -82,7 +82,7 @@ class Progress:
 
         self._close()
         run = event.run
-        total = run.plan.epochs * event.batches.steps(run.rows.shape[0])
+        total = run.current_stage.epochs * event.batches.steps(run.rows.shape[0])
         self._rows, self._began, self._loss = 0, time.perf_counter(), ""
         self._bar = tqdm(
             total=total,
@@ -95,12 +95,12 @@ class Progress:
 
     def _describe(self, event: Tick) -> None:
         rate = self._rows / max(1e-9, time.perf_counter() - self._began)
-        parts = [f"epoch {event.run.epoch + 1}/{event.run.plan.epochs}", self._loss, f"{rate:,.0f} rows/s"]
+        parts = [f"epoch {event.run.epoch + 1}/{event.run.current_stage.epochs}", self._loss, f"{rate:,.0f} rows/s"]
         self._bar.set_postfix_str(", ".join(filter(None, parts)), refresh=False)
 
 
 def _title(run: Run) -> str:
-    return f"stage {run.stage} ({run.plan.source}), {run.stage + 1}/{len(run.recipe.schedule)}"
+    return f"stage {run.stage} ({run.current_stage.source}), {run.stage + 1}/{len(run.recipe.schedule)}"
 
 
 class Verbose:
@@ -115,7 +115,7 @@ class Verbose:
                 n, *shape = event.run.rows.shape
                 self._say(f"dre on {event.run.runtime}, {n} rows of the shape {tuple(shape)}\n{event.run.recipe}")
             self._seconds = 0.0
-            self._say(f"stage {event.run.stage} ({event.run.plan.source}): {_target(event)}, {_batches(event)}")
+            self._say(f"stage {event.run.stage} ({event.run.current_stage.source}): {_target(event)}, {_batches(event)}")
         elif isinstance(event, EpochEnded):
             self._loss, self._seconds = event.loss, self._seconds + event.seconds
         elif isinstance(event, StageEnded):
@@ -131,7 +131,7 @@ class Verbose:
 def _target(event: StageBegan) -> str:
     if not isinstance(event.target, Graph):
         return "target inside each batch"
-    found = event.target.found
+    found = event.target.search
     recall = f", recall {found.recall:.3f}" if found.method == "approximate" else ""
     parts = f" in each of {found.parts} parts" if found.parts > 1 else ""
     return f"{found.method} graph of {event.target.k} neighbours{parts} in {event.seconds:.1f} s{recall}"

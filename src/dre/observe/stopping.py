@@ -58,8 +58,8 @@ class Interrupt:
         if self.asked and self._run is not None and problem[0] is None:
             run = self._run
             warnings.warn(
-                f"fit was interrupted in stage {run.stage} of {len(run.recipe.schedule)} ({run.plan.source}), epoch "
-                f"{run.epoch + 1} of {run.plan.epochs}: the model has the weights learned so far and can be used",
+                f"fit was interrupted in stage {run.stage} of {len(run.recipe.schedule)} ({run.current_stage.source}), epoch "
+                f"{run.epoch + 1} of {run.current_stage.epochs}: the model has the weights learned so far and can be used",
                 stacklevel=6,  # the line that called fit
             )
 

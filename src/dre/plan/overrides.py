@@ -1,29 +1,32 @@
-"""The recipe that is run: the named one for these data and this device, with what the user said in its place."""
+"""The user's overrides, as parameters of the estimator or options of the command line, and how they change a recipe."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from dre.affinity import Affinity
-from dre.augment import Augment
-from dre.batches import Auto, Batches
-from dre.encoder import Encoder
+from dre.affinity.fuzzy import Fuzzy
+from dre.augment import Augment, CallableAugment, Noise, parse_augment
+from dre.batches import BATCHES, Auto, Batches
+from dre.data.validation import check_number, parse_param
+from dre.encoder import ENCODERS, Encoder
 from dre.loss import Loss, Sum
 from dre.notation import unknown
-from dre.optimizer import Optimizer
+from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Schedule, Stage
 
-INSIDE = 1000  # rows of a batch in which neighbours are sought, where a recipe's own batches would follow a graph
+IN_BATCH_SIZE = 1000  # of batches that replace those along a graph where a schedule has its neighbors inside the batch
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the user said, each taking the place of the recipe's own; None leaves it."""
+    """What the user passed; None keeps the recipe's own value."""
 
     schedule: Schedule | None = None
     encoder: Encoder | nn.Module | None = None
@@ -31,67 +34,139 @@ class Overrides:
     n_neighbors: int | None = None
     min_dist: float | None = None
     recursions: int | None = None
-    batches: Batches | int | None = None
-    optimizer: Optimizer | float | None = None  # a number is a learning rate
+    batches: Batches | int | None = None  # a number changes the size alone
+    learning_rate: float | None = None
+    optimizer: Optimizer | None = None
     augment: Augment | None = None
 
 
-def apply_overrides(recipe: str | Recipe, facts: DataSpec, said: Overrides) -> Recipe:
-    """The recipe that is run: the named one for these data and this device, with what the user said in its place."""
+def parse_overrides(
+    *,
+    schedule: str | Schedule | None = None,
+    encoder: str | Encoder | nn.Module | None = None,
+    perplexity: float | None = None,
+    n_neighbors: int | None = None,
+    min_dist: float | None = None,
+    recursions: int | None = None,
+    batch_size: int | str | Batches | None = None,
+    learning_rate: float | None = None,
+    optimizer: str | Optimizer | None = None,
+    augment: str | Augment | Callable[[Tensor], Tensor] | None = None,
+) -> Overrides:
+    """Check the parameters of an estimator, and parse those that are texts."""
+    return Overrides(
+        schedule=parse_param("schedule", schedule, Schedule.parse, Schedule),
+        encoder=parse_param("encoder", encoder, ENCODERS.parse, Encoder, nn.Module),
+        perplexity=check_number("perplexity", perplexity),
+        n_neighbors=check_number("n_neighbors", n_neighbors, whole=True),
+        min_dist=check_number("min_dist", min_dist),
+        recursions=check_number("recursions", recursions, whole=True),
+        batches=parse_param("batch_size", batch_size, _parse_batches, Batches, int),
+        learning_rate=check_number("learning_rate", learning_rate),
+        optimizer=parse_param("optimizer", optimizer, OPTIMIZERS.parse, Optimizer),
+        augment=_parse_augment(augment),
+    )
+
+
+def _parse_batches(text: str) -> Any:
+    return int(text) if text.isdigit() else BATCHES.parse(text)
+
+
+def _parse_augment(augment: str | Augment | Callable[[Tensor], Tensor] | None) -> Augment | None:
+    if isinstance(augment, str) and augment == "none":
+        return Noise(0)
+    if callable(augment) and not isinstance(augment, (Augment, type)):
+        return CallableAugment(augment)
+    parsed: Augment | None = parse_param("augment", augment, parse_augment, Augment)
+    return parsed
+
+
+def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> Recipe:
+    """Return the recipe for these data and this device, with the user's overrides applied."""
     if isinstance(recipe, str):
         if recipe not in RECIPES:
             raise ValueError(unknown("recipe", recipe, list(RECIPES)))
-        if said.schedule is not None and said.recursions is not None:
-            raise ValueError("recursions and schedule were both given: a schedule already says how many recursions there are")
-        recipe = RECIPES[recipe](facts, said.recursions)
-    elif said.recursions is not None:
-        raise ValueError("recursions was given beside a Recipe object: its schedule already says how many there are")
-    schedule = _adjust(said.schedule or recipe.schedule, said)
-    planned = recipe.batches
-    if planned.along_graph and said.schedule is not None and any(stage.affinity.scope == "batch" for stage in schedule):
-        planned = Auto(INSIDE)
-    batches = planned.resized(said.batches) if isinstance(said.batches, int) else said.batches or planned
-    optimizer = recipe.optimizer if said.optimizer is None else said.optimizer
-    if not isinstance(optimizer, Optimizer):
-        optimizer = replace(recipe.optimizer, lr=optimizer)
-    if said.schedule is None:  # a stage with a rate of its own keeps its proportion to the others
-        share = optimizer.lr / recipe.optimizer.lr
-        schedule = Schedule(*(replace(s, lr=None if s.lr is None else s.lr * share) for s in schedule))
-    encoder = recipe.encoder if said.encoder is None else said.encoder
-    if said.schedule is None and said.encoder is not None:
-        schedule = Schedule(_reread(schedule[0], recipe.encoder, encoder), *schedule.stages[1:])
-    augment = recipe.augment if said.augment is None else said.augment
-    return replace(recipe, schedule=schedule, encoder=encoder, batches=batches, optimizer=optimizer, augment=augment)
+        if overrides.schedule is not None and overrides.recursions is not None:
+            raise ValueError("recursions and schedule were both given: a schedule already has its recursions")
+        recipe = RECIPES[recipe](data, overrides.recursions)
+    elif overrides.recursions is not None:
+        raise ValueError("recursions was given beside a Recipe object: its schedule already has its recursions")
+    optimizer = _optimizer(recipe.optimizer, overrides)
+    schedule = _adjust(overrides.schedule or recipe.schedule, overrides)
+    if overrides.schedule is None:
+        schedule = _follow(schedule, recipe, optimizer, overrides.encoder)
+    return replace(
+        recipe,
+        schedule=schedule,
+        encoder=recipe.encoder if overrides.encoder is None else overrides.encoder,
+        batches=_batches(recipe.batches, schedule, overrides),
+        optimizer=optimizer,
+        augment=recipe.augment if overrides.augment is None else overrides.augment,
+    )
 
 
-def _reread(stage: Stage, planned: Encoder | nn.Module, to_array: Encoder | nn.Module) -> Stage:
-    """A first stage that read what the planned encoder computes, reading what the one that takes its place does."""
-    if stage.source == "x" or not isinstance(planned, Encoder) or stage.source != planned.first_source:
-        return stage
-    return replace(stage, source=to_array.first_source if isinstance(to_array, Encoder) else "x")
+def _optimizer(planned: Optimizer, overrides: Overrides) -> Optimizer:
+    optimizer = overrides.optimizer or planned
+    return optimizer if overrides.learning_rate is None else replace(optimizer, lr=overrides.learning_rate)
 
 
-def _adjust(schedule: Schedule, said: Overrides) -> Schedule:
-    """The schedule with the user's perplexity, n_neighbors and min_dist in every affinity and loss that has one."""
+def _batches(planned: Batches, schedule: Schedule, overrides: Overrides) -> Batches:
+    has_batch_scope = overrides.schedule is not None and any(stage.affinity.scope == "batch" for stage in schedule)
+    if planned.follows_graph and has_batch_scope:
+        planned = Auto(IN_BATCH_SIZE)
+    return planned.resized(overrides.batches) if isinstance(overrides.batches, int) else overrides.batches or planned
+
+
+def _follow(schedule: Schedule, recipe: Recipe, optimizer: Optimizer, encoder: Encoder | nn.Module | None) -> Schedule:
+    """Adapt a recipe's own stages to another learning rate and another encoder."""
+    share = optimizer.lr / recipe.optimizer.lr  # a stage with its own rate keeps its proportion to the others
+    stages = [replace(stage, lr=None if stage.lr is None else stage.lr * share) for stage in schedule]
+    if encoder is not None and isinstance(recipe.encoder, Encoder) and stages[0].source == recipe.encoder.first_source != "x":
+        source = encoder.first_source if isinstance(encoder, Encoder) else "x"
+        stages[0] = replace(stages[0], source=source)
+    return Schedule(*stages)
+
+
+def _adjust(schedule: Schedule, overrides: Overrides) -> Schedule:
+    """Set the user's perplexity, n_neighbors and min_dist in every affinity and loss that has one."""
+    overrides = _neighbors_as_perplexity(schedule, overrides)
     stages = list(schedule)
     for name in ("perplexity", "n_neighbors", "min_dist"):
-        value = getattr(said, name)
+        value = getattr(overrides, name)
         if value is None:
             continue
         if not any(_has(stage, name) for stage in stages):
-            raise ValueError(
-                f"{name}={value} was given, but no stage has a {name} (gaussian has a perplexity, fuzzy n_neighbors, ce a "
-                f"min_dist):\n{schedule}\nPass another recipe, or a schedule."
-            )
+            raise ValueError(f"{name}={value} was given, but no stage has a {name}:\n{schedule}\n{_REMEDIES[name]}")
         stages = [replace(s, affinity=_with(s.affinity, name, value), loss=_with_in_terms(s.loss, name, value)) for s in stages]
     return Schedule(*stages)
 
 
-Plan = TypeVar("Plan", Affinity, Loss)
+_REMEDIES = {
+    "perplexity": "Pass n_neighbors for a fuzzy affinity, or a schedule with a gaussian one.",
+    "n_neighbors": "Pass a schedule with a fuzzy or a gaussian affinity.",
+    "min_dist": "Only UMAP's loss has one: use DeepUMAP(min_dist=...), recipe='paper', or a schedule with ce.",
+}
 
 
-def _with(plan: Plan, name: str, value: float) -> Plan:
-    return replace(plan, **{name: value}) if hasattr(plan, name) else plan  # type: ignore[type-var]
+def _neighbors_as_perplexity(schedule: Schedule, overrides: Overrides) -> Overrides:
+    """Let n_neighbors set the perplexity where no affinity is fuzzy: both count the neighbors that matter."""
+    if overrides.n_neighbors is None or any(isinstance(stage.affinity, Fuzzy) for stage in schedule):
+        return overrides
+    if not any(hasattr(stage.affinity, "perplexity") for stage in schedule):
+        return overrides
+    if overrides.perplexity is not None:
+        raise ValueError(
+            f"perplexity={overrides.perplexity} and n_neighbors={overrides.n_neighbors} were both given, and the schedule has "
+            "gaussian affinities only, where both set the size of the neighborhoods: pass one of them"
+        )
+    return replace(overrides, perplexity=overrides.n_neighbors, n_neighbors=None)
+
+
+Part = TypeVar("Part", Affinity, Loss)
+
+
+def _with(part: Part, name: str, value: float) -> Part:
+    return replace(part, **{name: value}) if hasattr(part, name) else part  # type: ignore[type-var]
 
 
 def _with_in_terms(loss: Loss, name: str, value: float) -> Loss:
@@ -102,4 +177,4 @@ def _with_in_terms(loss: Loss, name: str, value: float) -> Loss:
 
 def _has(stage: Stage, name: str) -> bool:
     terms = [term for _, term in stage.loss.terms] if isinstance(stage.loss, Sum) else [stage.loss]
-    return any(hasattr(plan, name) for plan in (stage.affinity, *terms))
+    return any(hasattr(part, name) for part in (stage.affinity, *terms))

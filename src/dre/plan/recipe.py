@@ -1,4 +1,4 @@
-"""Everything that a run needs beside the data."""
+"""A recipe: a schedule plus encoder, batches, optimizer and augmentation, all that a run needs beside the data."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from torch import nn
 from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
-from dre.optimizer import Optimizer
+from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.schedule import Schedule
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A schedule with all that stands around it."""
+    """A schedule plus encoder, batches, optimizer and augmentation. Each part may be given as a text.
+
+    >>> recipe = Recipe("x: gaussian(30) -> kl * 20", "mlp(256)", "shuffled(500)", "adam(0.001)")
+    >>> recipe.batches
+    Shuffled(size=500)
+    """
 
     schedule: Schedule
     encoder: Encoder | nn.Module
@@ -25,17 +30,22 @@ class Recipe:
     precision: str = "auto"
 
     def __post_init__(self) -> None:
-        """Texts are read, as everywhere."""
-        readers = {"schedule": Schedule.parse, "encoder": ENCODERS.parse, "batches": BATCHES.parse, "augment": parse_augment}
-        for name, read in readers.items():
+        parsers = {
+            "schedule": Schedule.parse,
+            "encoder": ENCODERS.parse,
+            "batches": BATCHES.parse,
+            "optimizer": OPTIMIZERS.parse,
+            "augment": parse_augment,
+        }
+        for name, parse in parsers.items():
             if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, read(getattr(self, name)))
+                object.__setattr__(self, name, parse(getattr(self, name)))
 
     def clamp_to(self, n: int) -> Recipe:
-        """With every affinity that n rows, or the batches made of them, are too few for adapted (and one warning for each)."""
+        """Lower perplexity and n_neighbors where n rows, or a batch of them, are too few, with a warning for each."""
         smallest = n // self.batches.steps(n)
-        fitted = {a: a.clamp_to(n if a.scope == "graph" else smallest) for a in {s.affinity: None for s in self.schedule}}
-        return replace(self, schedule=Schedule(*(replace(s, affinity=fitted[s.affinity]) for s in self.schedule)))
+        clamped = {a: a.clamp_to(n if a.scope == "graph" else smallest) for a in {s.affinity: None for s in self.schedule}}
+        return replace(self, schedule=Schedule(*(replace(s, affinity=clamped[s.affinity]) for s in self.schedule)))
 
     def __str__(self) -> str:
         encoder = self.encoder if isinstance(self.encoder, Encoder) else type(self.encoder).__name__
@@ -47,9 +57,9 @@ class Recipe:
 
 @dataclass(frozen=True)
 class DataSpec:
-    """What a named recipe is fitted to."""
+    """What a named recipe is chosen by."""
 
-    n: int
+    n: int  # rows
     shape: tuple[int, ...]  # of one row: (d,) or (channels, height, width)
     device: str  # "cpu", "cuda", ...
 

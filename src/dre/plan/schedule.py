@@ -1,4 +1,4 @@
-"""The plan of a run as data: stages, and the text that says the same."""
+"""The stages of a run as data, and as a text that means the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMENT = re.compile(r"#.*")
 
 @dataclass(frozen=True)
 class Stage:
-    """Match the neighbourhoods of ``source`` under ``affinity`` by minimising ``loss`` for so many epochs.
+    """Match the neighborhoods of ``source`` under ``affinity`` by minimizing ``loss`` for so many epochs.
 
     >>> from dre import Gaussian, KL
     >>> print(Stage("h1", Gaussian(30), KL(), 15, lr=1e-4))
@@ -27,8 +27,8 @@ class Stage:
     affinity: Affinity
     loss: Loss
     epochs: int
-    lr: float | None = None  # None: the recipe's
-    refresh: int | None = None  # compute the target again every so many epochs; None: once, at the start
+    lr: float | None = None  # learning rate; None: the recipe's
+    refresh: int | None = None  # recompute the target every so many epochs; None: once, at the start
 
     def __post_init__(self) -> None:
         for name, kind in (("source", str), ("affinity", Affinity), ("loss", Loss), ("epochs", int)):
@@ -70,7 +70,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """Read stages, on lines or between ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]  # why``."""
+        """Read stages from lines, or separated by ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]  # why``."""
         return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
     def __iter__(self) -> Iterator[Stage]:
@@ -106,22 +106,23 @@ def _read_stage(line: str) -> Stage:
     reader.expect("->", "'->' between the affinity and the loss")
     loss = read_loss(reader)
     reader.expect("*", "'*' and the number of epochs")
-    epochs = _whole(reader, "the number of epochs")
+    epochs = _read_int(reader, "the number of epochs")
     lr = refresh = None
     if reader.accept("@"):
         lr = float(reader.expect("number", "a learning rate").text)
     if reader.next.text == "refresh":
         reader.take()
-        refresh = _whole(reader, "a number of epochs")
+        refresh = _read_int(reader, "a number of epochs")
     if reader.next.kind != "end":
-        raise reader.error(reader.next, f"unexpected {reader.next.text!r}; after the epochs come '@ rate' and 'refresh epochs'")
+        follows = "after the epochs only '@ learning rate' and 'refresh epochs' may follow"
+        raise reader.error(reader.next, f"unexpected {reader.next.text!r}; {follows}")
     try:
         return Stage(source, affinity, loss, epochs, lr, refresh)
     except ValueError as problem:
         raise NotationError(reader.text, 0, len(reader.text), str(problem)) from problem
 
 
-def _whole(reader: Reader, what: str) -> int:
+def _read_int(reader: Reader, what: str) -> int:
     token = reader.expect("number", what)
     if not token.text.isdigit():
         raise reader.error(token, f"{what} must be a whole number from 1 up")
@@ -129,7 +130,7 @@ def _whole(reader: Reader, what: str) -> int:
 
 
 def recursive(first: Stage, again: Stage, sources: Sequence[str], recursions: int) -> list[Stage]:
-    """The first stage, then ``again`` on one source after the other; beyond the last source, on the last."""
+    """Return the first stage, then ``again`` on one source after the other; beyond the last source, on the last."""
     if recursions < 0:
         raise ValueError(f"recursions={recursions}: must not be negative")
     return [first, *(replace(again, source=sources[min(i, len(sources) - 1)]) for i in range(recursions))]

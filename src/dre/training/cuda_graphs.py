@@ -1,4 +1,4 @@
-"""Work on a GPU that is recorded once and then repeated as a whole, so that the GPU never waits for the host."""
+"""CUDA-graph capture and replay of training steps, so that the GPU never waits for the host."""
 
 from __future__ import annotations
 
@@ -9,76 +9,90 @@ import torch
 from torch import Tensor
 
 from dre.affinity.target import Pairs
+from dre.batches import Batch
 
-WARM_UP = 3  # times that it is carried out before it is recorded: libraries choose their kernels in the first ones
-MAX_GRAPHS = 8  # at most: batches whose shape differs from step to step are not worth the memory
+WARM_UP = 3  # eager steps before a capture: libraries choose their kernels in the first ones
+MAX_GRAPHS = 8  # batches whose shape differs from step to step are not worth the memory
 Work = Callable[..., Tensor]
-Learn = Callable[[Tensor, Pairs], Tensor]  # rows and pairs of a batch to the loss; forward, backward and update
+Learn = Callable[[Batch, Tensor], Tensor]  # a batch and its rows to the loss: forward, backward and update
 
 
 class GraphCapture:
-    """For each shape of what is given the operations are recorded as a CUDA graph, which later steps replay.
+    """Captures a CUDA graph for each shape of the inputs, and replays it in later steps.
 
-    ``generator`` is what they draw from: it goes on drawing in a replay.
+    Parameters
+    ----------
+    generator : torch.Generator
+        What the steps draw from. It goes on drawing in a replay.
+    lock : Lock
+        Held during a capture: no other thread may use the GPU then.
     """
 
-    def __init__(self, generator: torch.Generator, quiet: Lock) -> None:
+    def __init__(self, generator: torch.Generator, lock: Lock) -> None:
         self._generator = generator
-        self._quiet = quiet  # held while something is recorded: nothing else may be asked of the GPU then
-        self._stream = torch.cuda.Stream(generator.device)  # torch's own is of the device that was recorded on first
+        self._lock = lock
+        self._stream = torch.cuda.Stream(generator.device)  # torch's default one belongs to the first device captured on
         self._pool = torch.cuda.graph_pool_handle()
         self._seen: dict[tuple[object, ...], int] = {}
         self._graphs: dict[tuple[object, ...], _CapturedGraph] = {}
 
-    def learning(self, learn: Learn) -> Learn:
-        """The same, recorded."""
+    def captured(self, learn: Learn) -> Learn:
+        """Return ``learn`` with its steps captured."""
 
-        def learned(x: Tensor, pairs: Pairs) -> Tensor:
-            near, weight = pairs
+        def captured(batch: Batch, x: Tensor) -> Tensor:
+            ids, (near, weight) = batch
             if near is None:
-                return self.replay(lambda x, weight: learn(x, Pairs(None, weight)), (x, weight), "dense")
-            return self.replay(lambda x, weight, near: learn(x, Pairs(near, weight)), (x, weight, near), "sparse")
+                return self.replay(_learn_dense(learn), (ids, x, weight), "dense")
+            return self.replay(_learn_sparse(learn), (ids, x, weight, near), "sparse")
 
-        return learned
+        return captured
 
-    def replay(self, work: Work, given: tuple[Tensor, ...], kind: object) -> Tensor:
-        """``work(*given)``, recorded or replayed; ``kind`` tells works apart that are given the same shapes."""
-        shape = (kind, *(part.shape for part in given))
+    def replay(self, work: Work, inputs: tuple[Tensor, ...], kind: object) -> Tensor:
+        """Return ``work(*inputs)``, captured or replayed; ``kind`` tells apart works with inputs of the same shapes."""
+        shape = (kind, *(part.shape for part in inputs))
         with torch.cuda.device(self._generator.device):
             if shape not in self._graphs:
                 self._seen[shape] = self._seen.get(shape, 0) + 1
                 if self._seen[shape] <= WARM_UP or len(self._graphs) == MAX_GRAPHS:
-                    return self._warm_up(work, given)
-                with self._quiet:
-                    self._graphs[shape] = _CapturedGraph(work, given, self)
-            return self._graphs[shape].play(given)
+                    return self._warm_up(work, inputs)
+                with self._lock:
+                    self._graphs[shape] = _CapturedGraph(work, inputs, self)
+            return self._graphs[shape].replay(inputs)
 
-    def _warm_up(self, work: Work, given: tuple[Tensor, ...]) -> Tensor:
-        """On the stream that is recorded later."""
+    def _warm_up(self, work: Work, inputs: tuple[Tensor, ...]) -> Tensor:
+        """Run eagerly, on the stream that is captured later."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            loss = work(*given)
+            loss = work(*inputs)
         torch.cuda.current_stream().wait_stream(self._stream)
         return loss
 
-    def record(self, work: Work, given: tuple[Tensor, ...]) -> tuple[torch.cuda.CUDAGraph, Tensor]:
-        """The work as a graph, and where it leaves what it gives; all share their memory, since one is replayed at a time."""
+    def capture(self, work: Work, inputs: tuple[Tensor, ...]) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        """Return the graph and the tensor that holds its result; all graphs share memory, since one runs at a time."""
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)
         with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
-            loss = work(*given)
+            loss = work(*inputs)
         return graph, loss
 
 
 class _CapturedGraph:
-    """With the memory that it reads from and writes to."""
+    """A graph with the memory that it reads and writes."""
 
-    def __init__(self, work: Work, given: tuple[Tensor, ...], capture: GraphCapture) -> None:
-        self._given = tuple(part.clone() for part in given)
-        self._graph, self._loss = capture.record(work, self._given)
+    def __init__(self, work: Work, inputs: tuple[Tensor, ...], capture: GraphCapture) -> None:
+        self._inputs = tuple(part.clone() for part in inputs)
+        self._graph, self._loss = capture.capture(work, self._inputs)
 
-    def play(self, given: tuple[Tensor, ...]) -> Tensor:
-        for mine, part in zip(self._given, given, strict=True):
-            mine.copy_(part)
+    def replay(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        for static, part in zip(self._inputs, inputs, strict=True):
+            static.copy_(part)
         self._graph.replay()
         return self._loss.clone()
+
+
+def _learn_dense(learn: Learn) -> Work:
+    return lambda ids, x, weight: learn(Batch(ids, Pairs(None, weight)), x)
+
+
+def _learn_sparse(learn: Learn) -> Work:
+    return lambda ids, x, weight, near: learn(Batch(ids, Pairs(near, weight)), x)

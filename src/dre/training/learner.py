@@ -1,4 +1,4 @@
-"""What of an encoder is trained, and what it reads: a computed front is gone through once, not in every step."""
+"""What of an encoder is trained, and what it reads: a computed front runs once over all rows, not in every step."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ FEATURES = "features"  # the source that is the front's output
 
 @dataclass(frozen=True)
 class Learner:
-    """Rows of a batch, by ``rows``, through ``seen`` into ``trained``."""
+    """An encoder split into a computed front and a trained part.
 
-    whole: nn.Module
-    raw: Rows
+    A step takes its rows from ``rows``, passes them through ``prepare`` and trains ``trained`` on the result.
+    """
+
+    encoder: nn.Module
+    input_rows: Rows
     trained: nn.Module
-    rows: Rows
-    before: Augment | None  # changes rows as they were handed in
-    front: Front | None  # that each step goes through
-    after: Augment | None  # changes what the trained part reads
-    mean: Tensor  # of the rows before they were centred, at their scale
+    rows: Rows  # what a step reads: the input rows, or the cached output of the front
+    before: Augment | None  # applied to input rows
+    front: Front | None  # applied in every step, behind ``before``; None if its output is cached
+    after: Augment | None  # applied to what the trained part reads
+    mean: Tensor  # of the rows before centering, at their scale: augmentations of images need it
 
-    def seen(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """What the trained part is shown of the rows x of a batch."""
+    def prepare(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Augment the rows x of a batch, and pass them through the front where it is not cached."""
         if self.before is not None:
             x = augmented(self.before, x, self.mean, generator)
         if self.front is not None:
@@ -41,25 +44,25 @@ class Learner:
         return x if self.after is None else augmented(self.after, x, self.mean, generator)
 
     def features(self, source: str, ids: Tensor | None = None) -> Tensor:
-        """What a source gives for all rows, or for those with these ids, from the network as it stands."""
-        if self.rows is self.raw or source == INPUT or source.startswith(f"{FEATURES}."):
-            return outputs(self.whole, _some(self.raw, ids), source)
-        return outputs(self.trained, _some(self.rows, ids), INPUT if source == FEATURES else source)
+        """Output of a source for all rows, or for those with these ids, by the current weights."""
+        if self.rows is self.input_rows or source == INPUT or source.startswith(f"{FEATURES}."):
+            return outputs(self.encoder, _subset(self.input_rows, ids), source)
+        return outputs(self.trained, _subset(self.rows, ids), INPUT if source == FEATURES else source)
 
 
-def _some(rows: Rows, ids: Tensor | None) -> Rows:
+def _subset(rows: Rows, ids: Tensor | None) -> Rows:
     return rows if ids is None else RowSubset(rows, ids)
 
 
 def uses_cached_front(encoder: Encoder | nn.Module, augment: Augment | None) -> bool:
-    """Whether a step of training never reads the rows themselves, but what a front has made of them."""
+    """Whether training steps read the cached output of a front, and never the rows themselves."""
     return isinstance(encoder, Encoder) and encoder.first_source == FEATURES and split_augment(augment)[0] is None
 
 
-def learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tensor, generator: torch.Generator) -> Learner:
-    """Compute what of the encoder is computed from the rows, and say what is left to train.
+def make_learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tensor, generator: torch.Generator) -> Learner:
+    """Fit the encoder's front to the rows, unless it was fitted before, and split the encoder behind it.
 
-    A front that was settled before is left as it is: the network behind it has learned what its axes mean.
+    A front that was fitted before keeps its axes: the network behind it has learned what they mean.
     """
     front = encoder.features if isinstance(encoder, Network) else None
     if not isinstance(encoder, Network) or not isinstance(front, Front):
@@ -70,5 +73,5 @@ def learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tenso
     before, after = split_augment(augment)
     if before is not None:
         return Learner(encoder, rows, encoder.behind(), rows, before, front, after, mean)
-    behind = ArrayRows(outputs(encoder, rows, FEATURES), mean.device)
-    return Learner(encoder, rows, encoder.behind(), behind, None, None, after, mean)
+    cached = ArrayRows(outputs(encoder, rows, FEATURES), mean.device)
+    return Learner(encoder, rows, encoder.behind(), cached, None, None, after, mean)

@@ -1,4 +1,4 @@
-"""Steps of training: plain ones, and on a GPU those of rows that it holds and of rows that are streamed to it."""
+"""How steps are made: eagerly, captured as CUDA graphs, or with the rows of the next batches prefetched to a GPU."""
 
 from __future__ import annotations
 
@@ -11,103 +11,100 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from dre.affinity.target import Pairs
-from dre.batches import LazyBatch
+from dre.batches import Batch, LazyBatch
 from dre.training.cuda_graphs import GraphCapture, Learn, Work
 
-AHEAD = 2  # batches that are being read while the GPU works on one
-Take = Callable[[Tensor], Tensor]  # the rows with these ids
+PREFETCHED = 2  # batches that are read while the GPU works on one
+Take = Callable[[Tensor], Tensor]  # from ids to rows
 
 
 class StepResult(NamedTuple):
-    """A step that was made."""
-
     rows: int
     loss: Tensor  # stays on the device
 
 
 class Stepper(Protocol):
-    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
+    def steps(self, batches: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
         """Learn from one batch after the other."""
 
 
 class EagerStepper:
-    """Every operation is asked for again."""
+    """Launches every operation of every step."""
 
     def __init__(self, learn: Learn, take: Take) -> None:
         self._learn, self._take = learn, take
 
-    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
-        for draw in draws:
-            batch = draw.batch()
-            yield StepResult(draw.rows, self._learn(self._take(batch.ids), batch.pairs))
+    def steps(self, batches: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
+        for lazy in batches:
+            batch = lazy.batch()
+            yield StepResult(lazy.rows, self._learn(batch, self._take(batch.ids)))
 
 
 class CapturedStepper:
-    """Rows lie on the GPU: a recording begins with putting the batch together and taking its rows."""
+    """Replays steps on rows that lie on the GPU; the graph includes assembling the batch and taking its rows."""
 
     def __init__(self, learn: Learn, take: Take, capture: GraphCapture) -> None:
         self._learn, self._take, self._capture = learn, take, capture
 
-    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
-        for draw in draws:
-            yield StepResult(draw.rows, self._capture.replay(self._work(draw), draw.given, draw.assemble))
+    def steps(self, batches: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
+        for lazy in batches:
+            yield StepResult(lazy.rows, self._capture.replay(self._work(lazy), lazy.inputs, lazy.assemble))
 
-    def _work(self, draw: LazyBatch) -> Work:
-        def work(*given: Tensor) -> Tensor:
-            batch = draw.assemble(*given)
-            return self._learn(self._take(batch.ids), batch.pairs)
+    def _work(self, lazy: LazyBatch) -> Work:
+        def work(*inputs: Tensor) -> Tensor:
+            batch = lazy.assemble(*inputs)
+            return self._learn(batch, self._take(batch.ids))
 
         return work
 
 
 class PrefetchStepper:
-    """Rows come from elsewhere: those of the next batches are read, and sent to the GPU, while it works on this one."""
+    """Reads the rows of the next batches, and sends them to the GPU, while it works on this one."""
 
-    def __init__(self, learn: Learn, take: Take, device: torch.device, quiet: Lock) -> None:
-        self._learn, self._take, self._device, self._quiet = learn, take, device, quiet
+    def __init__(self, learn: Learn, take: Take, device: torch.device, lock: Lock) -> None:
+        self._learn, self._take, self._device, self._lock = learn, take, device, lock
         self._side = torch.cuda.Stream(device)
 
-    def steps(self, draws: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
+    def steps(self, batches: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
         self._side.wait_stream(torch.cuda.current_stream(self._device))
         reader = ThreadPoolExecutor(1, "rows")
         try:
-            yield from self._overlap(iter(draws), reader)
-        finally:  # also where the run is ended early: memory that is still being read must not be used again
+            yield from self._overlap(iter(batches), reader)
+        finally:  # also if the run ends early: memory that is still being read must not be reused
             reader.shutdown(cancel_futures=True)
             torch.cuda.current_stream(self._device).wait_stream(self._side)
 
-    def _overlap(self, coming: Iterator[LazyBatch], reader: ThreadPoolExecutor) -> Generator[StepResult, None, None]:
-        waiting: deque[_Pending] = deque()
+    def _overlap(self, batches: Iterator[LazyBatch], reader: ThreadPoolExecutor) -> Generator[StepResult, None, None]:
+        pending: deque[_Pending] = deque()
         while True:
-            while len(waiting) < AHEAD and (soon := self._begin(coming, reader)) is not None:
-                waiting.append(soon)
-            if not waiting:
+            while len(pending) < PREFETCHED and (following := self._begin(batches, reader)) is not None:
+                pending.append(following)
+            if not pending:
                 return
-            rows, pairs, read = waiting.popleft()
-            x, there = read.result()
+            rows, batch, read = pending.popleft()
+            x, arrived = read.result()
             now = torch.cuda.current_stream(self._device)
-            now.wait_event(there)
-            for part in (x, *(part for part in pairs if part is not None)):
+            now.wait_event(arrived)
+            for part in (x, batch.ids, *(part for part in batch.pairs if part is not None)):
                 part.record_stream(now)
-            yield StepResult(rows, self._learn(x, pairs))
+            yield StepResult(rows, self._learn(batch, x))
 
-    def _begin(self, coming: Iterator[LazyBatch], reader: ThreadPoolExecutor) -> _Pending | None:
-        """The next batch, drawn by this thread, so that the order of all draws is the same every time."""
+    def _begin(self, batches: Iterator[LazyBatch], reader: ThreadPoolExecutor) -> _Pending | None:
+        """Sample the next batch in this thread, so that the order of all draws is deterministic, and begin to read it."""
         with torch.cuda.stream(self._side):
-            draw = next(coming, None)
-            if draw is None:
+            lazy = next(batches, None)
+            if lazy is None:
                 return None
-            batch = draw.batch()
-        return _Pending(draw.rows, batch.pairs, reader.submit(self._read, batch.ids))
+            batch = lazy.batch()
+        return _Pending(lazy.rows, batch, reader.submit(self._read, batch.ids))
 
     def _read(self, ids: Tensor) -> tuple[Tensor, torch.cuda.Event]:
-        with self._quiet, torch.cuda.device(self._device), torch.cuda.stream(self._side):
+        with self._lock, torch.cuda.device(self._device), torch.cuda.stream(self._side):
             x = self._take(ids)
             return x, self._side.record_event()
 
 
 class _Pending(NamedTuple):
     rows: int
-    pairs: Pairs
+    batch: Batch
     read: Future[tuple[Tensor, torch.cuda.Event]]
