@@ -174,10 +174,10 @@ def test_the_file_holds_neither_the_data_nor_the_embedding(X, tmp_path):
 
 
 def test_what_training_leaves_as_it_was_is_in_the_file_once(X, tmp_path):
-    model = cheap(encoder="mlp(16, front=4)").fit(X)
+    model = cheap(encoder="mlp(16, n_pcs=4)").fit(X)
     model.save(tmp_path / "model")
     fronts = [name for name in header(tmp_path / "model") if "features." in name]
-    assert sorted(fronts) == ["weights.features.axes", "weights.features.middle"]
+    assert sorted(fronts) == ["weights.features.axes", "weights.features.offset"]
     loaded = DRE.load(tmp_path / "model", device="cpu")
     for stage in (0, 1):
         np.testing.assert_array_equal(loaded.transform(X, stage=stage), model.transform(X, stage=stage))
@@ -187,7 +187,7 @@ def test_what_training_leaves_as_it_was_is_in_the_file_once(X, tmp_path):
 
 def test_a_file_with_everything_in_every_stage_is_read_too(X, tmp_path, monkeypatch):
     """As files were written at first."""
-    model = cheap(encoder="mlp(16, front=4)").fit(X)
+    model = cheap(encoder="mlp(16, n_pcs=4)").fit(X)
     monkeypatch.setattr("dre.model.archive._unchanged", lambda last, earlier: [])
     model.save(tmp_path / "model")
     with safetensors.safe_open(tmp_path / "model", framework="pt") as file:
