@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.augment import Augment
-from dre.augment.augmentation import augmented, split_augment
+from dre.augment.augmentation import apply_augment, split_augment
 from dre.data.rows import ArrayRows, Rows, RowSubset
 from dre.encoder import Encoder
 from dre.encoder.forward import INPUT, outputs
@@ -38,10 +38,10 @@ class Learner:
     def prepare(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Augment the rows x of a batch, and pass them through the front where it is not cached."""
         if self.before is not None:
-            x = augmented(self.before, x, self.mean, generator)
+            x = apply_augment(self.before, x, self.mean, generator)
         if self.front is not None:
             x = self.front(x)
-        return x if self.after is None else augmented(self.after, x, self.mean, generator)
+        return x if self.after is None else apply_augment(self.after, x, self.mean, generator)
 
     def features(self, source: str, ids: Tensor | None = None) -> Tensor:
         """Output of a source for all rows, or for those with these ids, by the current weights."""
