@@ -15,7 +15,9 @@ import dre.batches
 from dre import KL, Fuzzy, Gaussian
 from dre.affinity.target import Graph, InBatch, Pairs, Target
 from dre.batches import BATCHES, Auto, Batch, Batches, Edges, Fixed, Neighborhoods, Shuffled
+from dre.loss import Step
 from dre.neighbors.search import nearest
+from dre.runtime import RandomStreams
 
 SEED = 11
 
@@ -37,9 +39,9 @@ class NoPairs:
         return Pairs(torch.zeros(len(ids), 1, dtype=torch.long), torch.zeros(len(ids), 1))
 
 
-def sample(batches: Batches, target: Target, n: int, epochs: int = 1, generator_seed: int = 0) -> list[list[Batch]]:
-    generator = torch.Generator().manual_seed(generator_seed)
-    return [[draw.batch() for draw in epoch] for epoch in itertools.islice(batches.epochs(target, n, generator, SEED), epochs)]
+def sample(batches: Batches, target: Target, n: int, epochs: int = 1, stage: int = 0) -> list[list[Batch]]:
+    sampler = batches.sampler(target, n, RandomStreams(SEED, torch.device("cpu"), stage))
+    return [[lazy.batch() for lazy in sampler(epoch)] for epoch in range(epochs)]
 
 
 @settings(max_examples=80, deadline=None)
@@ -64,8 +66,8 @@ def test_divisible_or_not_or_smaller_than_a_batch_makes_no_difference(kind: type
 
 
 def test_fixed_batches_are_the_same_in_every_epoch_and_stage() -> None:
-    first = sample(Fixed(20), graph(), 60, 3, generator_seed=0)
-    later = sample(Fixed(20), graph(k=4), 60, 1, generator_seed=99)  # another stage: another target, a generator further on
+    first = sample(Fixed(20), graph(), 60, 3)
+    later = sample(Fixed(20), graph(k=4), 60, 1, stage=3)  # another stage has another target
     parts = [[batch.ids.tolist() for batch in epoch] for epoch in (*first, *later)]
     assert all(part == parts[0] for part in parts)
 
@@ -93,6 +95,15 @@ def test_the_same_seed_draws_the_same_batches(batches: Batches) -> None:
 
 
 @pytest.mark.parametrize("batches", [Fixed(20), Shuffled(20), Edges(16), Neighborhoods(4, 3)], ids=str)
+def test_an_epoch_can_be_entered_from_the_outside(batches: Batches) -> None:
+    streams = RandomStreams(SEED, torch.device("cpu"), stage=2)
+    in_order, directly = (batches.sampler(graph(), 60, streams) for _ in range(2))
+    for epoch in range(4):
+        last = [lazy.batch().ids.tolist() for lazy in in_order(epoch)]
+    assert [lazy.batch().ids.tolist() for lazy in directly(3)] == last
+
+
+@pytest.mark.parametrize("batches", [Fixed(20), Shuffled(20), Edges(16), Neighborhoods(4, 3)], ids=str)
 def test_an_epoch_has_as_many_steps_as_it_says(batches: Batches) -> None:
     for epoch in sample(batches, graph(), 60, 2):
         assert len(epoch) == batches.steps(60)
@@ -100,15 +111,14 @@ def test_an_epoch_has_as_many_steps_as_it_says(batches: Batches) -> None:
 
 def attraction(y: Tensor, pairs: Pairs) -> Tensor:
     """What draws pairs together: KL, less what it is when no pair attracts."""
-    return KL()(y, pairs) - KL()(y, pairs._replace(weight=torch.zeros_like(pairs.weight)))
+    return KL()(Step.of(y, pairs)) - KL()(Step.of(y, pairs._replace(weight=torch.zeros_like(pairs.weight))))
 
 
 def test_the_expected_attractive_gradient_of_edges_is_the_full_graphs() -> None:
     n, target = 40, graph(40)
     y = torch.randn(n, 2, generator=torch.Generator().manual_seed(1), dtype=torch.double).requires_grad_()
     (full,) = torch.autograd.grad(attraction(y, target.block(torch.arange(n))), y)
-    epochs = Edges(32).epochs(target, n, torch.Generator().manual_seed(2), SEED)
-    batches = (draw.batch() for draw in itertools.islice(itertools.chain.from_iterable(epochs), 3000))
+    batches = list(itertools.chain(*sample(Edges(32), target, n, 1500)))  # two steps an epoch
     samples = torch.stack([torch.autograd.grad(attraction(y[b.ids], b.pairs), y)[0] for b in batches])
 
     error = samples.std(0) / len(samples) ** 0.5

@@ -58,7 +58,9 @@ def test_neighbours_of_many_blocks_equal_those_of_the_cpu(monkeypatch, rows, k):
 @pytest.mark.parametrize("batches", ["fixed(150)", "shuffled(150)", "edges(64)", "neighborhoods(20, 5)"])
 @pytest.mark.parametrize("encoder", ["mlp(32)", "model-a(width=50)", "model-b(norm=true)"])
 def test_every_way_of_drawing_trains_every_encoder(batches, encoder):
-    model = DRE(schedule=SCHEDULE, encoder=encoder, training=(batches, 1e-3), device="cuda", random_state=0).fit(IMAGES)
+    model = DRE(schedule=SCHEDULE, encoder=encoder, batch_size=batches, learning_rate=1e-3, device="cuda", random_state=0).fit(
+        IMAGES
+    )
     assert next(model.encoder_.parameters()).is_cuda
     assert np.isfinite(model.embedding_).all()
 
@@ -113,7 +115,13 @@ def test_steps_that_are_replayed_learn_what_steps_that_are_made_learn(batches, a
         pytest.skip("sums over neighbours come in any order on a GPU, and this loss then never learns the same twice")
     over = ", scope=batch" if batches.startswith("fixed") else ""
     schedule = f"x: gaussian(10{over}) -> {loss} * 6; h1: gaussian(10{over}) -> {loss} * 4"
-    settings = {"encoder": "strided(filters=8/16)", "training": (batches, 1e-3), "augment": augment, "random_state": 0}
+    settings = {
+        "encoder": "strided(filters=8/16)",
+        "batch_size": batches,
+        "learning_rate": 1e-3,
+        "augment": augment,
+        "random_state": 0,
+    }
     replayed = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
     monkeypatch.setattr("dre.training.loop.Run.is_captured", False)
     made = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
@@ -176,10 +184,18 @@ def test_kernels_of_convolutions_learn_what_torch_learns(before, after, size, po
 
 
 STREAMED = [
-    {"schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3", "training": ("shuffled(150)", 1e-3)},
-    {"schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3", "training": ("edges(60)", 1e-3)},
-    {"schedule": "x: gaussian(10, scope=batch) -> kl * 4", "training": ("shuffled(150)", 1e-3)},
-    {"schedule": "x: fuzzy(8) -> ce * 6 refresh 2", "training": ("neighborhoods(20, 5)", 1e-3)},
+    {
+        "schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3",
+        "batch_size": "shuffled(150)",
+        "learning_rate": 1e-3,
+    },
+    {
+        "schedule": "x: gaussian(10) -> kl * 4; h1: gaussian(10) -> kl(alpha=0.5) * 3",
+        "batch_size": "edges(60)",
+        "learning_rate": 1e-3,
+    },
+    {"schedule": "x: gaussian(10, scope=batch) -> kl * 4", "batch_size": "shuffled(150)", "learning_rate": 1e-3},
+    {"schedule": "x: fuzzy(8) -> ce * 6 refresh 2", "batch_size": "neighborhoods(20, 5)", "learning_rate": 1e-3},
 ]
 
 
@@ -211,9 +227,13 @@ def test_batches_of_ever_other_shapes_do_not_pile_up(monkeypatch):
     monkeypatch.setattr(
         "dre.training.cuda_graphs._CapturedGraph.__init__", count(made, dre.training.cuda_graphs._CapturedGraph.__init__)
     )
-    DRE(schedule="x: gaussian(10) -> kl * 40", encoder="mlp(32)", training=("neighborhoods(5, 2)", 1e-3), device="cuda").fit(
-        IMAGES
-    )
+    DRE(
+        schedule="x: gaussian(10) -> kl * 40",
+        encoder="mlp(32)",
+        batch_size="neighborhoods(5, 2)",
+        learning_rate=1e-3,
+        device="cuda",
+    ).fit(IMAGES)
     assert 0 < len(made) <= 2
 
 
@@ -262,7 +282,7 @@ def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatc
         if event.run.steps == 3:
             event.run.end_fit()
 
-    model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("shuffled(50)", 1e-3), device="cuda").fit(
+    model = DRE(schedule=SCHEDULE, encoder="mlp(32)", batch_size="shuffled(50)", learning_rate=1e-3, device="cuda").fit(
         IMAGES, observers=[end_soon]
     )
     assert np.isfinite(model.transform(IMAGES)).all()
@@ -272,6 +292,8 @@ def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatc
 def test_a_second_device_learns_after_the_first():
     losses = []
     for device in ("cuda:0", "cuda:1"):
-        model = DRE(schedule=SCHEDULE, encoder="mlp(32)", training=("shuffled(50)", 1e-3), device=device, random_state=0)
+        model = DRE(
+            schedule=SCHEDULE, encoder="mlp(32)", batch_size="shuffled(50)", learning_rate=1e-3, device=device, random_state=0
+        )
         losses.append([epoch["loss"] for epoch in model.fit(IMAGES).history_])
     assert np.allclose(*losses, rtol=0.05)

@@ -158,7 +158,7 @@ def test_more_rows_than_a_chunk_come_out_in_order(X, monkeypatch):
 @pytest.mark.parametrize("encoder", ["mlp(16)", "model-a", WithDropout()], ids=["mlp", "model-a", "dropout"])
 @pytest.mark.parametrize("batches", ["shuffled(20)", "fixed(20)", "edges(16)", "neighborhoods(4, 3)"])
 def test_the_same_seed_gives_the_same_bits(encoder, batches, X):
-    one, two = (cheap(encoder=encoder, training=(batches, None), augment="noise(0.5)").fit(X) for _ in range(2))
+    one, two = (cheap(encoder=encoder, batch_size=batches, augment="noise(0.5)").fit(X) for _ in range(2))
     np.testing.assert_array_equal(one.embedding_, two.embedding_)
     assert [r["loss"] for r in one.history_] == [r["loss"] for r in two.history_]
 
@@ -221,12 +221,12 @@ def test_fit_transform_is_fit_and_then_transform(kind, X):
 )
 @pytest.mark.parametrize("n", [23, 29])
 def test_any_number_of_rows_can_be_cut_into_batches(n, batches):
-    assert cheap(training=(batches, None)).fit(some_rows(n)).embedding_.shape == (n, 2)
+    assert cheap(batch_size=batches).fit(some_rows(n)).embedding_.shape == (n, 2)
 
 
 @pytest.mark.parametrize("batches", ["shuffled(1000)", "fixed(1000)", "edges(1000)", "neighborhoods(100, 9)"])
 def test_fewer_rows_than_a_batch_are_enough(batches):
-    model = cheap(training=(batches, None)).fit(some_rows(17))
+    model = cheap(batch_size=batches).fit(some_rows(17))
     assert np.isfinite(model.embedding_).all()
 
 
@@ -235,7 +235,7 @@ def test_fewer_rows_than_a_batch_are_enough(batches):
 @pytest.mark.parametrize("schedule", [SCHEDULE, "x: fuzzy(5) -> ce * 2", "x: gaussian(5, scope=batch) -> kl * 2"])
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_a_handful_of_rows_can_be_fitted(n, schedule):
-    model = cheap(schedule=schedule, training=("shuffled(500)", None)).fit(some_rows(n))
+    model = cheap(schedule=schedule, batch_size="shuffled(500)").fit(some_rows(n))
     assert np.isfinite(model.embedding_).all()
 
 
@@ -379,7 +379,7 @@ def test_the_history_has_one_record_per_epoch(X):
 
 def test_observers_see_every_event(X):
     events = []
-    cheap(training=("shuffled(30)", None)).fit(X, observers=[events.append])
+    cheap(batch_size="shuffled(30)").fit(X, observers=[events.append])
     epoch = [Tick, Tick, EpochEnded]
     assert [type(e) for e in events] == [
         *[TargetBegan, StageBegan, *epoch, *epoch, StageEnded],
@@ -399,7 +399,7 @@ def test_an_early_stop_ends_its_stage_and_the_next_begins(X):
 
 
 def test_an_early_stop_lets_a_loss_fall(X):
-    model = cheap(schedule="x: gaussian(5) -> kl * 20", training=(None, 1e-2)).fit(X, observers=[EarlyStop(5, 0.0)])
+    model = cheap(schedule="x: gaussian(5) -> kl * 20", learning_rate=1e-2).fit(X, observers=[EarlyStop(5, 0.0)])
     losses = [r["loss"] for r in model.history_]
     assert len(losses) == 20
     assert losses[-1] < losses[0]
@@ -418,6 +418,6 @@ def test_an_observer_can_end_the_fit(X):
 def test_training_improves_the_map():
     X = np.repeat(10 * np.eye(4, 6), 15, axis=0) + some_rows()
     label = np.repeat(np.arange(4), 15)
-    model = cheap(schedule="x: gaussian(5) -> kl * 40; h1: gaussian(5) -> kl * 20", training=(None, 1e-2)).fit(X)
+    model = cheap(schedule="x: gaussian(5) -> kl * 40; h1: gaussian(5) -> kl * 20", learning_rate=1e-2).fit(X)
     distance = np.linalg.norm(model.embedding_[:, None] - model.embedding_[None], axis=2) + np.diag([np.inf] * len(X))
     assert (label[distance.argmin(1)] == label).mean() > 0.95

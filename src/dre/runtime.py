@@ -47,6 +47,9 @@ class Runtime:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
+    def generator(self, seed: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(seed)
+
     def place(self, encoder: nn.Module) -> nn.Module:
         """Move the encoder to the device; on a GPU with channels last, which its convolutions prefer."""
         encoder = encoder.to(self.device)

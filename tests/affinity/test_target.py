@@ -53,7 +53,7 @@ def test_graphs_of_parts_joined_are_one_that_has_no_pairs_between_them(affinity:
     parts = some_ids(3, N).tensor_split(3)
     graphs = [(ids, Graph.of(affinity, nearest(X[ids], affinity.neighbors(len(ids))))) for ids in parts]
     whole = Graph.joined(graphs)
-    assert whole.found == ("exact", 1.0, 3)
+    assert whole.search == ("exact", 1.0, 3)
     dense = whole.block(torch.arange(N)).dense(N)
     for ids, own in graphs:
         torch.testing.assert_close(dense[ids][:, ids], own.block(torch.arange(len(ids))).dense(len(ids)))

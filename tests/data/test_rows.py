@@ -44,7 +44,14 @@ def some(shape: tuple[int, ...] = (7,), n: int = N) -> np.ndarray:
 
 
 def cheap(**others: object) -> DRE:
-    options = {"schedule": GRAPH, "encoder": "mlp(16)", "training": (40, 1e-3), "random_state": 0, "device": "cpu"}
+    options = {
+        "schedule": GRAPH,
+        "encoder": "mlp(16)",
+        "batch_size": 40,
+        "learning_rate": 1e-3,
+        "random_state": 0,
+        "device": "cpu",
+    }
     return DRE(**(options | others))
 
 
@@ -87,7 +94,7 @@ def test_so_it_does_behind_a_computed_front(encoder, shape, augment, monkeypatch
 @pytest.mark.parametrize("batches", ["fixed(40)", "shuffled(40)", "edges(16)", "neighborhoods(4, 3)"])
 def test_so_it_does_for_every_way_of_drawing(batches):
     X = some()
-    streamed, held = (cheap(training=(batches, None), augment="noise(0.3)").fit(rows) for rows in (Stream(X), X))
+    streamed, held = (cheap(batch_size=batches, augment="noise(0.3)").fit(rows) for rows in (Stream(X), X))
     np.testing.assert_array_equal(streamed.embedding_, held.embedding_)
 
 
@@ -146,7 +153,7 @@ def test_a_stream_is_asked_for_chunks_and_batches_alone(schedule, monkeypatch):
     monkeypatch.setattr("dre.encoder.forward.CHUNK_ROWS", 16)
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 7 * 20)
     stream = Stream(some(n=300))
-    model = cheap(schedule=schedule, training=("fixed(25)", None)).fit(stream)
+    model = cheap(schedule=schedule, batch_size="fixed(25)").fit(stream)
     assert max(stream.asked) == 25  # a batch, and no more
     stream.asked.clear()
     model.transform(stream)

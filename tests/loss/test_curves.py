@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dre.loss.curves import LogOdds, curve
+from dre.loss.curves import LogOdds, fit_ab
 
 
 def test_the_log_odds_are_exact_down_to_a_millionth_and_their_slope_down_to_a_hundredth() -> None:
@@ -26,7 +26,7 @@ def test_the_log_odds_of_no_distance_are_finite() -> None:
 
 @pytest.mark.parametrize("min_dist", [0.001, 0.1, 0.5])
 def test_the_curve_is_high_up_to_min_dist_and_falls_beyond(min_dist: float) -> None:
-    a, b = curve(min_dist, 1.0)
+    a, b = fit_ab(min_dist, 1.0)
     d = torch.linspace(0, 3, 300)
     w = 1 / (1 + a * d ** (2 * b))
     wanted = torch.where(d < min_dist, 1.0, torch.exp(min_dist - d))

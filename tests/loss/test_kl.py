@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dre import KL, Gaussian
 from dre.affinity.target import Graph, Pairs
+from dre.loss import Step
 from dre.neighbors.search import nearest
 
 N = 40
@@ -35,7 +36,7 @@ def embedding(n: int, components: int = 2, seed: int = 1) -> Tensor:
 
 
 def gradient(loss: KL, y: Tensor, pairs: Pairs) -> Tensor:
-    (grad,) = torch.autograd.grad(loss(y, pairs), y)
+    (grad,) = torch.autograd.grad(loss(Step.of(y, pairs)), y)
     return grad
 
 
@@ -72,14 +73,14 @@ def test_the_value_is_the_definition(make, alpha: float) -> None:
     ]
     z = sum(map(sum, kernel))
     wanted = sum(P[i][j] * math.log(P[i][j] / (kernel[i][j] / z)) for i in range(n) for j in range(n) if i != j and P[i][j] > 0)
-    assert KL(alpha=alpha)(y, pairs).item() == pytest.approx(wanted, rel=1e-10)
+    assert KL(alpha=alpha)(Step.of(y, pairs)).item() == pytest.approx(wanted, rel=1e-10)
 
 
 @KINDS
 @pytest.mark.parametrize("alpha", [0.5, 1.0])
 def test_autograd_agrees_with_finite_differences(make, alpha: float) -> None:
     pairs = make(20)
-    assert torch.autograd.gradcheck(lambda y: KL(alpha=alpha)(y, pairs), embedding(20))
+    assert torch.autograd.gradcheck(lambda y: KL(alpha=alpha)(Step.of(y, pairs)), embedding(20))
 
 
 @settings(max_examples=30, deadline=None)
@@ -90,7 +91,7 @@ def test_turning_mirroring_and_shifting_the_map_changes_nothing(angle: float, sh
     turn = torch.tensor([[c, -s], [s, c]], dtype=torch.double)
     turn = turn * torch.tensor([-1.0 if flip else 1.0, 1.0], dtype=torch.double)
     moved = (y @ turn + shift).detach().requires_grad_()
-    assert KL()(moved, pairs).item() == pytest.approx(KL()(y, pairs).item(), rel=1e-9)
+    assert KL()(Step.of(moved, pairs)).item() == pytest.approx(KL()(Step.of(y, pairs)).item(), rel=1e-9)
     assert torch.allclose(gradient(KL(), moved, pairs), gradient(KL(), y, pairs) @ turn, rtol=1e-7, atol=1e-10)
 
 
@@ -98,9 +99,9 @@ def test_turning_mirroring_and_shifting_the_map_changes_nothing(angle: float, sh
 @given(seed=st.integers(0, 2**31), alpha=st.floats(0.1, 5), size=st.floats(1e-3, 1e3), weight=st.floats(1e-6, 1e6))
 def test_it_is_never_negative_and_ignores_the_scale_of_the_weights(seed: int, alpha: float, size: float, weight: float) -> None:
     pairs, y = dense_pairs(15, seed), size * embedding(15, seed=seed)
-    value = KL(alpha=alpha)(y, pairs).item()
+    value = KL(alpha=alpha)(Step.of(y, pairs)).item()
     assert value >= -1e-12
-    assert KL(alpha=alpha)(y, Pairs(None, weight * pairs.weight)).item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+    assert KL(alpha=alpha)(Step.of(y, Pairs(None, weight * pairs.weight))).item() == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
@@ -108,14 +109,14 @@ def test_it_is_zero_and_flat_where_the_map_already_matches(alpha: float) -> None
     y = embedding(N)
     kernel = (1 + torch.cdist(y, y).square().detach()) ** (-(alpha + 1) / 2)
     pairs = Pairs(None, kernel.triu(1))
-    assert KL(alpha=alpha)(y, pairs).item() == pytest.approx(0, abs=1e-12)
+    assert KL(alpha=alpha)(Step.of(y, pairs)).item() == pytest.approx(0, abs=1e-12)
     assert gradient(KL(alpha=alpha), y, pairs).abs().max() <= 1e-12
 
 
 def test_a_step_down_the_gradient_lowers_it() -> None:
     pairs, y = sparse_pairs(N), embedding(N)
     after = y.detach() - 0.1 * gradient(KL(), y, pairs)
-    assert KL()(after, pairs) < KL()(y, pairs)
+    assert KL()(Step.of(after, pairs)) < KL()(Step.of(y, pairs))
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0])
@@ -134,14 +135,14 @@ def test_value_and_gradient_are_finite_wherever_the_points_lie(place, dtype: tor
     y = place(embedding(N).detach()).to(dtype).requires_grad_()
     pairs = sparse_pairs(N)
     pairs = Pairs(pairs.near, pairs.weight.to(dtype))
-    assert KL(alpha=alpha)(y, pairs).isfinite()
+    assert KL(alpha=alpha)(Step.of(y, pairs)).isfinite()
     assert gradient(KL(alpha=alpha), y, pairs).isfinite().all()
 
 
 def test_a_batch_without_any_pair_only_repels() -> None:
     y = embedding(N)
     pairs = Pairs(torch.zeros(N, 3, dtype=torch.long), torch.zeros(N, 3, dtype=torch.double))
-    assert KL()(y, pairs).isfinite()
+    assert KL()(Step.of(y, pairs)).isfinite()
     step = -gradient(KL(), y, pairs)
     assert step.isfinite().all()
     outward = (step * (y - y.mean(0)).detach()).sum()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dre import CE, KL
 from dre.affinity.target import Pairs
-from dre.loss import LOSSES, Loss, Sum, read_loss
+from dre.loss import LOSSES, Loss, Step, Sum, read_loss
 from dre.notation import NotationError, Reader
 
 Y = torch.randn(20, 2, generator=torch.Generator().manual_seed(0), dtype=torch.double)
@@ -24,13 +24,13 @@ def read(text: str) -> Loss:
 
 @given(u=weights, v=weights)
 def test_the_value_of_a_sum_is_the_weighted_sum_of_the_values(u: float, v: float) -> None:
-    wanted = u * KL()(Y, PAIRS) + v * CE(min_dist=0.5)(Y, PAIRS)
-    assert torch.allclose((u * KL() + v * CE(min_dist=0.5))(Y, PAIRS), wanted, rtol=1e-12)
+    wanted = u * KL()(Step.of(Y, PAIRS)) + v * CE(min_dist=0.5)(Step.of(Y, PAIRS))
+    assert torch.allclose((u * KL() + v * CE(min_dist=0.5))(Step.of(Y, PAIRS)), wanted, rtol=1e-12)
 
 
 def test_the_gradient_of_a_sum_is_the_weighted_sum_of_the_gradients() -> None:
     y = Y.clone().requires_grad_()
-    gradients = [torch.autograd.grad(loss(y, PAIRS), y)[0] for loss in (KL(), CE(), 2.0 * KL() + 0.5 * CE())]
+    gradients = [torch.autograd.grad(loss(Step.of(y, PAIRS)), y)[0] for loss in (KL(), CE(), 2.0 * KL() + 0.5 * CE())]
     assert torch.allclose(2 * gradients[0] + 0.5 * gradients[1], gradients[2])
 
 

@@ -20,10 +20,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dre import CE, DRE, KL, MLP, DeepTSNE, DeepUMAP, Gaussian, ModelB, ModelFileError, Optimizer, Recipe, Schedule, Stage
-from dre.affinity.target import Pairs
 from dre.augment import Noise
 from dre.batches import Fixed
-from dre.loss import LOSSES, Loss
+from dre.loss import LOSSES, Loss, Step
 from dre.model.archive import HEADER
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
@@ -201,7 +200,7 @@ def test_a_file_with_everything_in_every_stage_is_read_too(X, tmp_path, monkeypa
 def test_the_file_does_not_grow_with_the_data(tmp_path):
     sizes = []
     for n in (40, 400):
-        cheap(training=("shuffled(500)", None)).fit(np.random.default_rng(0).normal(size=(n, 6))).save(tmp_path / "model")
+        cheap(batch_size="shuffled(500)").fit(np.random.default_rng(0).normal(size=(n, 6))).save(tmp_path / "model")
         sizes.append(sum(entry["data_offsets"][1] - entry["data_offsets"][0] for entry in tensors(tmp_path / "model")))
     assert sizes[0] == sizes[1]
 
@@ -305,7 +304,7 @@ def test_a_module_that_does_not_fit_is_refused(own, module, tmp_path):
 
 def test_load_gives_the_class_that_was_saved(X, tmp_path):
     kinds = [cheap(), DeepTSNE(perplexity=4, encoder="mlp(4, depth=1)", random_state=1, device="cpu")]
-    kinds += [DeepUMAP(n_neighbors=5, min_dist=0.2, encoder="mlp(4, depth=1)", training=(50, 1e-3), device="cpu")]
+    kinds += [DeepUMAP(n_neighbors=5, min_dist=0.2, encoder="mlp(4, depth=1)", batch_size=50, learning_rate=1e-3, device="cpu")]
     for model in kinds:
         model.fit(X, observers=[lambda event: event.run.end_fit()]).save(tmp_path / "model")
         for kind in (DRE, DeepTSNE, DeepUMAP):
@@ -320,9 +319,9 @@ def test_load_gives_the_class_that_was_saved(X, tmp_path):
         {"schedule": Schedule.parse(SCHEDULE)},
         {"schedule": Schedule(Stage("x", Gaussian(5.5), 0.5 * KL(alpha=0.5) + 2 * CE(min_dist=0.01), 2, lr=1e-3, refresh=1))},
         {"encoder": MLP(12, depth=2)},
-        {"training": (Fixed(20), 1e-3)},
-        {"training": ("edges(16)", None)},
-        {"training": [20, None]},
+        {"batch_size": Fixed(20), "learning_rate": 1e-3},
+        {"batch_size": "edges(16)"},
+        {"batch_size": 20},
         {"augment": Noise(0.25)},
         {"augment": "noise(0.25)"},
         {
@@ -401,8 +400,8 @@ def test_the_number_of_features_is_kept_for_images(tmp_path):
 class Spread(Loss, name="spread-for-this-test"):
     strength: float = 1.0
 
-    def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
-        return -self.strength * y.var()
+    def __call__(self, step: Step) -> Tensor:
+        return -self.strength * step.y.var()
 
 
 def test_a_loss_of_your_own_is_known_again_where_its_class_is(X, tmp_path):

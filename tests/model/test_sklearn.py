@@ -181,7 +181,8 @@ def test_the_repr_shows_what_was_chosen_and_evaluates_to_the_same():
     model = DRE(
         "fast",
         schedule=Schedule(Stage("x", Gaussian(5), KL(), 2)),
-        training=(Fixed(50), 0.001),
+        batch_size=Fixed(50),
+        learning_rate=0.001,
         augment=Noise(0.5),
         random_state=0,
     )

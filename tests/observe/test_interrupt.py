@@ -60,7 +60,7 @@ def test_an_interrupted_fit_warns_where_it_was_and_gives_a_usable_model(kind, at
 
 def test_the_weights_so_far_are_kept(X):
     with pytest.warns(UserWarning, match="interrupted"):
-        model = cheap(schedule="x: gaussian(5) -> kl * 500", training=(None, 1e-2)).fit(X, observers=[CtrlC(Tick, 20)])
+        model = cheap(schedule="x: gaussian(5) -> kl * 500", learning_rate=1e-2).fit(X, observers=[CtrlC(Tick, 20)])
     losses = [record["loss"] for record in model.history_]
     assert len(losses) == 20
     assert losses[-1] < losses[0]

@@ -94,10 +94,10 @@ def test_verbose_says_what_was_chosen(X, capfd):
 @pytest.mark.parametrize(("n", "chosen", "met"), [(40, r"shuffled\(4\)", "1.5"), (400, r"edges\(2\)", "0.15")])
 def test_verbose_says_how_batches_are_drawn_and_why(n, chosen, met, capfd):
     X = np.random.default_rng(0).normal(size=(n, 6))
-    cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1", training=("auto(4)", None)).fit(X)
+    cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1", batch_size="auto(4)").fit(X)
     assert re.search(rf"batches {chosen}, since a row meets k·b/n = {met} of its neighbours", capfd.readouterr().err)
 
 
 def test_verbose_says_that_a_target_is_inside_the_batch(X, capfd):
-    cheap(verbose=True, schedule="x: gaussian(5, scope=batch) -> kl * 1", training=("fixed(20)", None)).fit(X)
+    cheap(verbose=True, schedule="x: gaussian(5, scope=batch) -> kl * 1", batch_size="fixed(20)").fit(X)
     assert "target inside each batch, batches fixed(20)" in capfd.readouterr().err

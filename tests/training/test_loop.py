@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 import dre.training.loop
 from dre import KL, MLP, DivergedError, Gaussian, Optimizer, Recipe, Schedule, Stage
-from dre.affinity.target import Graph, InBatch, Pairs
-from dre.augment import Augment
+from dre.affinity.target import Graph, InBatch
+from dre.augment import Augment, Noise
 from dre.batches import Auto, Edges, Fixed, Shuffled
 from dre.data.rows import ArrayRows, RowSubset
 from dre.encoder.forward import evaluating, outputs
-from dre.loss import Loss
+from dre.loss import Loss, Step
 from dre.neighbors.search import nearest
 from dre.runtime import IsolatedRNG, Runtime
 from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick, train
@@ -117,7 +117,7 @@ def test_events_are_plain_and_carry_the_position() -> None:
         if isinstance(event, EpochEnded):
             assert math.isfinite(event.loss)
             assert event.rows == N
-            at.append((event.run.stage, event.run.plan.source, event.run.epoch, event.run.steps))
+            at.append((event.run.stage, event.run.current_stage.source, event.run.epoch, event.run.steps))
     assert at == [(0, "x", 0, 3), (0, "x", 1, 6), (0, "x", 2, 9), (1, "h1", 0, 12), (1, "h1", 1, 15)]
 
 
@@ -203,9 +203,9 @@ def test_fixed_batches_get_the_refreshed_target_too() -> None:
 
     @dataclass(frozen=True)
     class Watching(Loss, name="watching-by-test-train"):
-        def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
-            seen.append(pairs.weight.clone())
-            return KL()(y, pairs)
+        def __call__(self, step: Step) -> Tensor:
+            seen.append(step.pairs.weight.clone())
+            return KL()(step)
 
     events = list(run(Schedule(Stage("h1", Gaussian(5), Watching(), 4, refresh=2)), batches=Fixed(N)))
     assert sum(isinstance(event, TargetBegan) for event in events) == 2
@@ -261,12 +261,12 @@ def test_a_loss_that_is_not_finite_is_an_error_that_names_stage_and_epoch(value:
 
     @dataclass(frozen=True)
     class Exploding(Loss, name="exploding-by-test-train"):
-        def __call__(self, y: Tensor, pairs: Pairs) -> Tensor:
+        def __call__(self, step: Step) -> Tensor:
             calls.append(1)
-            return y.square().sum() * (value if len(calls) > 3 else 1.0)
+            return step.y.square().sum() * (value if len(calls) > 3 else 1.0)
 
     schedule = Schedule(Stage("x", Gaussian(5), KL(), 1), Stage("h1", Gaussian(5), Exploding(), 4))
-    with pytest.raises(DivergedError, match=r"became (nan|inf) in stage 1 \(h1: .*\), epoch 2 of 4\. Lower the learning rate"):
+    with pytest.raises(DivergedError, match=r"(nan|inf) in stage 1 \(h1: .*\), epoch 2 of 4.*learning_rate"):
         list(run(schedule))
     assert len(calls) == 6
 
@@ -383,8 +383,8 @@ def test_a_stages_own_rate_takes_the_place_of_the_recipes_and_adam_starts_anew()
     descents = []
     for event in run("x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2 @ 0.0005"):
         if isinstance(event, StageEnded):
-            assert event.run.descent is not None
-            descents.append(event.run.descent)
+            assert event.run.optimizer is not None
+            descents.append(event.run.optimizer)
     assert [descent.rate for descent in descents] == [1e-2, 0.0005]
     assert descents[0] is not descents[1]
 
@@ -411,7 +411,7 @@ def test_auto_batches_turn_to_edges_when_the_rows_outnumber_the_neighbours() -> 
 
 
 def test_edges_on_a_target_inside_the_batch_are_refused_with_the_remedy() -> None:
-    with pytest.raises(ValueError, match=r"edges\(16\) draws along the edges of a graph.*use scope=graph"):
+    with pytest.raises(ValueError, match=r"edges\(16\).*scope=graph"):
         list(run("x: gaussian(3, scope=batch) -> kl * 1", batches=Edges(16)))
 
 
@@ -461,3 +461,138 @@ def test_some_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> N
     assert torch.equal(some.read(2, 25), X[ids[2:25]])
     assert torch.equal(some.take(torch.tensor([3, 0])), X[ids[[3, 0]]])
     assert max(asked) <= 7
+
+
+# Resume.
+
+
+def states(events: Iterator[Event]) -> list[dict]:
+    """States of a run whenever one can be taken."""
+    return [copy.deepcopy(event.run.state_dict()) for event in events if not isinstance(event, Tick)]
+
+
+RESUMED = {
+    "two stages": ("x: gaussian(5) -> kl * 3; h1: gaussian(5) -> kl * 2", {}),
+    "refresh": ("h1: gaussian(5) -> kl * 5 refresh 2", {}),
+    "fixed batches": (
+        "x: gaussian(5, scope=batch) -> kl * 2; h1: fuzzy(5, scope=batch) -> ce * 2 @ 0.001",
+        {"batches": Fixed(20)},
+    ),
+    "edges, one-cycle, noise": (
+        "h1: gaussian(5) -> kl * 4",
+        {"batches": Edges(16), "optimizer": Optimizer(1e-2), "augment": Noise(0.3)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_run_that_is_resumed_ends_in_the_same_bits(name: str) -> None:
+    schedule, options = RESUMED[name]
+    encoder = own() if name == "two stages" else network()  # one with dropout and batch norm, one without
+    schedule = schedule.replace("h1", "backbone") if name == "two stages" else schedule
+    start = copy.deepcopy(encoder)
+    saved = states(run(schedule, encoder, **options))
+    assert len(saved) > 6
+    for state in saved:
+        again = copy.deepcopy(start)
+        for event in resumed(schedule, again, state, **options):
+            last = event.run.steps
+        assert same(weights(again), weights(encoder))
+        assert (state["stage"] == len(Schedule.parse(schedule))) or last == saved[-1]["steps"]
+
+
+def resumed(schedule: str, encoder: nn.Module, state: dict, seed: int = 0, **other: object) -> Iterator[Event]:
+    recipe = replace(plan(schedule, encoder), **other)  # type: ignore[arg-type]
+    return train(encoder, ArrayRows(X, CPU), recipe, n_components=2, runtime=Runtime(CPU), seed=seed, resume=state)
+
+
+def test_a_run_with_a_computed_front_is_resumed_with_that_front() -> None:
+    def fronted() -> nn.Module:
+        with IsolatedRNG(0, CPU)():
+            return MLP(16, depth=2, front=4).build((D,), 2)
+
+    encoder = fronted()
+    saved = states(run("features: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1", encoder))
+    again = fronted()
+    list(resumed("features: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1", again, saved[2]))
+    assert same(weights(again), weights(encoder))
+
+
+def test_a_state_is_taken_between_epochs_only() -> None:
+    for event in run(TWO_STAGES):
+        if isinstance(event, Tick):
+            with pytest.raises(RuntimeError, match="EpochEnded"):
+                event.run.state_dict()
+            return
+
+
+@pytest.mark.parametrize(("change", "name"), [({"seed": 1}, "seed"), ({"schedule": "x: gaussian(5) -> kl * 9"}, "schedule")])
+def test_a_state_of_another_run_is_refused(change: dict, name: str) -> None:
+    state = states(run(TWO_STAGES))[2]
+    settings = {"schedule": TWO_STAGES, "seed": 0} | change
+    with pytest.raises(ValueError, match=f"another {name}"):
+        next(resumed(settings["schedule"], network(), state, settings["seed"]))
+
+
+# What a loss sees.
+
+
+def test_a_loss_sees_rows_labels_and_hidden_outputs() -> None:
+    seen: list[Step] = []
+
+    @dataclass(frozen=True)
+    class Watching(Loss, name="all-seeing-by-test-train"):
+        reads_labels = True
+
+        @property
+        def reads_hidden(self) -> tuple[str, ...]:  # type: ignore[override]
+            return ("h1",)
+
+        def __call__(self, step: Step) -> Tensor:
+            seen.append(step)
+            return KL()(step) + 1e-3 * step.hidden["h1"].square().mean()
+
+    encoder = network()
+    recipe = plan(Schedule(Stage("x", Gaussian(5), Watching(), 1)), encoder)
+    labels = torch.arange(N) * 10
+    list(train(encoder, ArrayRows(X, CPU), recipe, n_components=2, runtime=Runtime(CPU), seed=0, labels=labels))
+    for step in seen:
+        assert torch.equal(step.labels, step.ids * 10)
+        assert torch.equal(step.x, X[step.ids])
+        assert step.hidden["h1"].shape == (len(step.ids), 16)
+        assert step.hidden["h1"].requires_grad
+
+
+def test_a_loss_that_reads_labels_needs_them() -> None:
+    @dataclass(frozen=True)
+    class Labelled(Loss, name="labelled-by-test-train"):
+        reads_labels = True
+
+        def __call__(self, step: Step) -> Tensor:
+            return step.y.sum()
+
+    with pytest.raises(ValueError, match=r"labels.*fit\(X, y\)"):
+        next(run(Schedule(Stage("x", Gaussian(5), Labelled(), 1))))
+
+
+def test_a_loss_that_names_an_unknown_output_is_refused_before_training() -> None:
+    @dataclass(frozen=True)
+    class Lost(Loss, name="lost-by-test-train"):
+        reads_hidden = ("h7",)
+
+        def __call__(self, step: Step) -> Tensor:
+            return step.y.sum()
+
+    with pytest.raises(ValueError, match=r"'h7'.*known: x.*h1"):
+        next(run(Schedule(Stage("x", Gaussian(5), Lost(), 1))))
+
+
+@pytest.mark.parametrize("part", [{}, {"augment": Shifted()}, {"batches": Fixed(20)}])
+def test_steps_are_captured_where_every_part_says_that_it_can_be(part: dict) -> None:
+    event = next(run(Schedule(Stage("x", Gaussian(5), KL(), 1)), **part))
+    on_a_gpu = replace(event.run.runtime, captures=True)
+    event.run.runtime = on_a_gpu
+    event.run.recipe = replace(event.run.recipe, encoder=MLP(16))
+    assert event.run.is_captured == (not part.get("augment"))
+    event.run.recipe = replace(event.run.recipe, encoder=network())  # a module of the user's own does not say so
+    assert not event.run.is_captured

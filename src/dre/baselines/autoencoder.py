@@ -22,7 +22,7 @@ from dre.batches import Shuffled
 from dre.data.image_layout import image_layout, model_shape
 from dre.data.rows import ArrayRows, Rows, is_rows
 from dre.data.scaling import Scaling
-from dre.data.validation import check_rows, check_seed, number, read
+from dre.data.validation import check_number, check_rows, check_seed, parse_param
 from dre.encoder import ENCODERS, Encoder
 from dre.encoder.forward import chunk_rows, outputs
 from dre.encoder.model_a import ModelA
@@ -89,7 +89,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w)."""
-        if self.epochs is not None and number("epochs", self.epochs, whole=True) < 1:
+        if self.epochs is not None and check_number("epochs", self.epochs, whole=True) < 1:
             raise ValueError(f"epochs={self.epochs}: must be at least 1")
         X = check_rows(self, X, fitting=True)
         runtime, seed, scaling = Runtime.on(self.device), check_seed(self.random_state), Scaling.fit(X)
@@ -107,7 +107,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def _plan(self, shape: tuple[int, ...]) -> Encoder:
-        plan: Encoder | None = read("encoder", self.encoder, ENCODERS.parse, Encoder)
+        plan: Encoder | None = parse_param("encoder", self.encoder, ENCODERS.parse, Encoder)
         if plan is None:
             plan = ModelB(norm=True) if len(shape) == 3 else ModelA(norm=True)
         return plan

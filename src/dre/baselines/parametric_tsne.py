@@ -22,7 +22,7 @@ from dre.batches import Fixed
 from dre.data.image_layout import channels_first, image_layout
 from dre.data.rows import Rows
 from dre.data.scaling import Scaling
-from dre.data.validation import check_rows, check_seed, number
+from dre.data.validation import check_number, check_rows, check_seed
 from dre.encoder.forward import chunk_rows
 from dre.encoder.network import Network
 from dre.loss.kl import KL
@@ -130,7 +130,7 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         widths = list(self.layers) if isinstance(self.layers, Sequence) else []
         if not widths or not all(isinstance(width, (int, np.integer)) and width > 0 for width in widths):
             raise ValueError(f"layers={self.layers!r}: expected the width of each hidden layer, such as (500, 500, 2000)")
-        if number("pretraining_epochs", self.pretraining_epochs, whole=True) < 0:
+        if check_number("pretraining_epochs", self.pretraining_epochs, whole=True) < 0:
             raise ValueError(f"pretraining_epochs={self.pretraining_epochs}: must be a number of epochs, 0 for none")
 
     def _machines(self, v: Tensor, generator: torch.Generator) -> list[RBM]:

@@ -21,7 +21,7 @@ from dre.compare.measure import Result, measure
 from dre.compare.plan import Data, Job, Method, Run
 from dre.compare.plans import Plans
 from dre.compare.record import provenance
-from dre.data.validation import check_array, check_memory, number
+from dre.data.validation import check_array, check_memory, check_number
 from dre.datasets import Dataset, Part
 from dre.metrics.labels import plain_labels
 from dre.metrics.points import check_row_names
@@ -127,7 +127,7 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
 
 def check_split(test_size: Any, n: int) -> None:
     """Whether so many rows can be divided so."""
-    if test_size is None or not 0 < number("test_size", test_size) < 1:
+    if test_size is None or not 0 < check_number("test_size", test_size) < 1:
         raise ValueError(f"test_size={test_size!r}: expected the share of rows to hold out, between 0 and 1, such as 0.25")
     held_out = math.ceil(test_size * n)  # as scikit-learn rounds
     if min(held_out, n - held_out) < LEAST:

@@ -45,6 +45,11 @@ class Step:
     labels: Tensor | None = None
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, y: Tensor, pairs: Pairs) -> Step:
+        """Return a step with an embedding and its pairs alone, to try a loss out."""
+        return cls(y, pairs, torch.arange(len(y), device=y.device), y)
+
 
 class Loss:
     """A scalar loss of one training step.

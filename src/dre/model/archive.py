@@ -190,7 +190,7 @@ _TEXTS: dict[str, tuple[type, Callable[[str], Any]]] = {
 
 
 def encode(value: Any) -> Any:
-    """Return JSON for a constructor argument or a recipe. Objects without a notation, such as a user's module, are only named."""
+    """Return JSON for a constructor argument or a recipe; objects without a notation, as a user's module, are only named."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (str, bool, int, float)):

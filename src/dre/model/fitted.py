@@ -32,7 +32,7 @@ class MapModule(nn.Module):
         self.encoder = encoder
         for part in encoder.modules():
             if hasattr(part, "piecewise"):
-                part.piecewise = False
+                setattr(part, "piecewise", False)  # noqa: B010 - no attribute of every module
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.encoder(self.scaling(x))

@@ -15,7 +15,7 @@ from dre.training.loop import EpochEnded, Event, Run, StageBegan
 class EarlyStop:
     """After ``patience`` epochs without the loss falling by more than ``improvement`` of itself, the next stage begins.
 
-    Made for a constant rate, ``training=(None, Optimizer(1e-3, policy="constant"))``: a one-cycle rate is still high when a
+    Made for a constant rate, ``optimizer=Optimizer(1e-3, policy="constant")``: a one-cycle rate is still high when a
     stage ends early.
     """
 

@@ -70,7 +70,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """Read stages from lines, or separated by ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]  # why``."""
+        """Read stages, one a line or separated by ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]``."""
         return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
     def __iter__(self) -> Iterator[Stage]:

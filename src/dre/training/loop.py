@@ -187,7 +187,9 @@ def train(
     TargetBegan, StageBegan, Tick, EpochEnded or StageEnded
     """
     recipe = recipe.clamp_to(rows.shape[0])
-    _check(encoder, rows, recipe, n_components, labels, neighbors)
+    _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
+    sources = [name for stage in recipe.schedule for name in (stage.source, *stage.loss.reads_hidden)]
+    check_sources(encoder, list(dict.fromkeys(sources)), rows, n_components)
     if resume is not None:
         _check_resume(resume, recipe, seed)
         encoder.load_state_dict(resume["weights"])
@@ -207,22 +209,16 @@ def train(
         run.ending = None
 
 
-def _check(
-    encoder: nn.Module, rows: Rows, recipe: Recipe, n_components: int, labels: Tensor | None, neighbors: Neighbors | None
-) -> None:
+def _check(recipe: Recipe, rows: Rows, *, has_labels: bool, has_neighbors: bool) -> None:
     """Raise for what can't be done before anything is trained."""
     for stage in recipe.schedule:
         recipe.batches.check_scope(stage.affinity.scope)
-        if stage.loss.reads_labels and labels is None:
+        if stage.loss.reads_labels and not has_labels:
             raise ValueError(f"the loss {stage.loss} reads labels: pass them, fit(X, y)")
     if recipe.augment is not None:
         recipe.augment.check(rows.shape[1:])
-    if neighbors is not None and not any(map(_reads_input_graph, recipe.schedule)):
-        raise ValueError(
-            "precomputed_knn was given, but no stage of the schedule takes a graph of the input:\n" + str(recipe.schedule)
-        )
-    sources = [name for stage in recipe.schedule for name in (stage.source, *stage.loss.reads_hidden)]
-    check_sources(encoder, list(dict.fromkeys(sources)), rows, n_components)
+    if has_neighbors and not any(map(_reads_input_graph, recipe.schedule)):
+        raise ValueError(f"precomputed_knn was given, but no stage has a graph of the input:\n{recipe.schedule}")
 
 
 def _check_resume(state: dict[str, Any], recipe: Recipe, seed: int) -> None:
