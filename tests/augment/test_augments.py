@@ -16,7 +16,7 @@ from dre.augment.color import Color
 from dre.augment.noise import Dropout, Noise
 from dre.augment.warp import Affine, Crop, Elastic, Flip
 from dre.data.scaling import Scaling
-from dre.model.fitted import mean_of_scaled, to_model_rows
+from dre.model.fitted import to_model_rows
 from dre.notation import NotationError
 
 EACH = [cls() for cls in AUGMENTS.members().values()]
@@ -257,11 +257,11 @@ def test_a_chain_is_asked_about_the_rows_before_anything_is_trained() -> None:
 
 @pytest.mark.parametrize("shape", [(9, 9), (9, 9, 3)], ids=str)
 def test_images_are_moved_without_the_mean_image(shape: tuple[int, ...]) -> None:
-    """A step sees the image moved, and then centred, as if it had been moved before the fit."""
+    """A step sees the image moved, and then centered, as if it had been moved before the fit."""
     ramp = np.arange(9.0).reshape(1, 1, 9, *[1] * (len(shape) - 2))  # a mean image that flipping would show
     X = np.random.default_rng(0).normal(size=(50, *shape)) + ramp
     scaling = Scaling.fit(X)
-    mean, x = mean_of_scaled(scaling), to_model_rows(X, scaling, torch.device("cpu")).read(0, 50)
+    mean, x = scaling.scaled_mean(), to_model_rows(X, scaling, torch.device("cpu")).read(0, 50)
     seen = apply_augment(Flip(1.0) + Dropout(0.0), x, mean, seeded())
     wanted = to_model_rows(X[:, :, ::-1].copy(), scaling, torch.device("cpu")).read(0, 50)
     assert torch.allclose(seen, wanted, atol=1e-5)
