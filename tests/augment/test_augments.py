@@ -1,4 +1,4 @@
-"""What every augmentation promises, and what each of them does."""
+"""The contract of every augmentation, what each of them does, and which can be captured."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def test_what_makes_no_sense_is_refused_where_it_stands(text: str) -> None:
 
 
 class Sorted(Augment):
-    """What a user may write: no image is needed, but what its values are does matter."""
+    """A user-defined augmentation that needs the rows, not features."""
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         return x.sort(-1).values
 
 
 class Doubled(Noise):
-    """More of the same is still a class of the user's own."""
+    """A user-defined subclass of a built-in one."""
 
 
 def test_noise_and_dropout_alone_may_be_applied_behind_a_front() -> None:
@@ -189,7 +189,7 @@ def test_an_elastic_field_moves_places_by_about_its_strength_and_smoothly() -> N
     assert (moved.diff(dim=2).abs().mean() / moved.abs().mean()) < 0.15
 
 
-def test_colour_stretches_and_moves_channels() -> None:
+def test_color_stretches_and_moves_channels() -> None:
     x = images(300, (3, 16, 16))
     changed = Color(0.5, contrast=0.1)(x, seeded())
     mean, std = changed.mean((2, 3)), changed.std((2, 3)) / x.std((2, 3))
@@ -257,7 +257,7 @@ def test_a_chain_is_asked_about_the_rows_before_anything_is_trained() -> None:
 
 @pytest.mark.parametrize("shape", [(9, 9), (9, 9, 3)], ids=str)
 def test_images_are_moved_without_the_mean_image(shape: tuple[int, ...]) -> None:
-    """A step sees the image moved, and then centered, as if it had been moved before the fit."""
+    """A step reads the image flipped and then centered, as if it had been flipped before the fit."""
     ramp = np.arange(9.0).reshape(1, 1, 9, *[1] * (len(shape) - 2))  # a mean image that flipping would show
     X = np.random.default_rng(0).normal(size=(50, *shape)) + ramp
     scaling = Scaling.fit(X)

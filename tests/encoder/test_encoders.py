@@ -1,4 +1,4 @@
-"""What every encoder promises, and the layers of the paper's two."""
+"""The contract of every encoder, the layers of Models A and B, and export."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def layers(network: nn.Module, kind: type) -> list[nn.Module]:
 
 
 def built(text: str, shape: tuple[int, ...], n_components: int = 2) -> nn.Module:
-    """A network as training meets it: with its front computed from rows, since one that is all zeros keeps any promise."""
+    """A network with a fitted front: one whose axes are zero would pass any test."""
     network = ENCODERS.parse(text).build(shape, n_components)
     generator = torch.Generator().manual_seed(0)
     for front in layers(network, PCAFront):
@@ -164,8 +164,8 @@ def test_pixels_may_be_left_out():
     assert PatchMLP(pixel_weight=0).build((1, 6, 5), 2)(torch.randn(4, 1, 6, 5)).shape == (4, 2)
 
 
-def test_an_encoder_of_the_users_own_says_itself_what_its_fields_may_be(monkeypatch):
-    monkeypatch.setattr(ENCODERS, "_members", ENCODERS.members())  # it is not to be found in other tests
+def test_a_user_defined_encoder_validates_its_own_fields(monkeypatch):
+    monkeypatch.setattr(ENCODERS, "_members", ENCODERS.members())  # other tests must not find this class
 
     @dataclass(frozen=True)
     class Named(Encoder, name="named-for-this-test"):
@@ -269,7 +269,8 @@ def test_capturable_is_declared_by_each_class_and_never_inherited(monkeypatch):
 
 # Export: one graph for any batch size.
 
-EXPORTED = ["mlp(16)", "mlp(16, n_pcs=5)", "patch-mlp(16, n_pcs=8)", "model-a(width=20)", "model-b", "model-b(norm=true)", "strided"]
+EXPORTED = ["mlp(16)", "mlp(16, n_pcs=5)", "patch-mlp(16, n_pcs=8)", "model-a(width=20)", "model-b", "model-b(norm=true)"]
+EXPORTED += ["strided"]
 
 
 @pytest.mark.parametrize("name", EXPORTED)

@@ -1,4 +1,4 @@
-"""Filters that are computed from images."""
+"""Patch filters: principal components of patches, pooled responses, pieces and the whole batch."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def fitted(count: int = 6, images: torch.Tensor = IMAGES) -> PatchFilters:
 
 def test_filters_are_the_principal_components_of_patches_without_their_mean() -> None:
     cut = unfold(IMAGES, 3, padding=1).movedim(1, 2).flatten(0, 1)
-    theirs = PCA(6).fit((cut - cut.mean(1, keepdim=True)).numpy()).components_
-    ours = fitted().filters.flatten(1)
-    ours = ours / ours.norm(dim=1, keepdim=True)
-    assert np.linalg.svd(ours.numpy() @ theirs.T, compute_uv=False).min() > 0.99  # the same space: pairs of them may turn
+    expected = PCA(6).fit((cut - cut.mean(1, keepdim=True)).numpy()).components_
+    found = fitted().filters.flatten(1)
+    found = found / found.norm(dim=1, keepdim=True)
+    assert np.linalg.svd(found.numpy() @ expected.T, compute_uv=False).min() > 0.99  # the same space: pairs of them may turn
 
 
 def test_all_filters_answer_equally_strongly() -> None:
@@ -82,14 +82,14 @@ def test_what_lies_along_axes_is_what_a_product_with_them_gives(pixel_weight: fl
 
 
 def test_channels_images_smaller_than_a_patch_and_images_without_anything_on_them_do_no_harm() -> None:
-    colour = torch.randn(20, 3, 2, 5)
-    assert fitted(count=4, images=colour)(colour).shape == (20, 4 * 1 * 2)
+    color = torch.randn(20, 3, 2, 5)
+    assert fitted(count=4, images=color)(color).shape == (20, 4 * 1 * 2)
     assert fitted(images=torch.zeros(5, 1, 8, 8)).filters.isfinite().all()
 
 
 def test_what_no_image_shows_has_no_filter_and_is_not_answered_in_new_images() -> None:
-    grey = torch.randn(50, 1, 1, 8, generator=torch.Generator().manual_seed(0)).repeat(1, 3, 1, 1)  # a line, as colour
-    patches = fitted(8, grey)
+    gray = torch.randn(50, 1, 1, 8, generator=torch.Generator().manual_seed(0)).repeat(1, 3, 1, 1)  # a line, in three equal channels
+    patches = fitted(8, gray)
     assert patches.filters.flatten(1).any(1).tolist() == [True] * 3 + [False] * 5
     answers = patches(torch.randn(20, 3, 1, 8)).view(20, 8, -1)
     assert answers[:, :3].all()
@@ -108,6 +108,6 @@ def test_images_sorted_by_what_they_show_give_filters_for_all_of_them(monkeypatc
 
 
 def seen_by(images: torch.Tensor) -> torch.Tensor:
-    """The plane that two filters span: they may turn within it."""
+    """The projection onto the span of two filters, which may rotate within it."""
     filters = fitted(2, images).filters.flatten(1)
     return filters.T @ filters

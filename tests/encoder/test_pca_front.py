@@ -33,8 +33,8 @@ def test_it_holds_as_much_of_the_variance_as_principal_components_can(components
     front = PCAFront((64,), components)
     front.fit(rows(DIGITS), seeded())
     x = rows(DIGITS).read(0, len(DIGITS))
-    ours = front(x).var(0).sum() / front.axes[0].square().sum() / x.var(0).sum()
-    assert ours.item() == pytest.approx(PCA(components).fit(DIGITS).explained_variance_ratio_.sum(), rel=1e-3)
+    found = front(x).var(0).sum() / front.axes[0].square().sum() / x.var(0).sum()
+    assert found.item() == pytest.approx(PCA(components).fit(DIGITS).explained_variance_ratio_.sum(), rel=1e-3)
 
 
 def test_its_axes_are_those_of_scikit_learn_up_to_their_sign_and_one_length() -> None:
@@ -60,8 +60,8 @@ def test_rows_with_fewer_values_keep_the_proportions_of_their_distances() -> Non
     front.fit(rows(X), seeded())
     x = rows(X).read(0, 200)
     assert front(x).shape == (200, 7)
-    ours, theirs = (torch.pdist(each) for each in (front(x), x))
-    torch.testing.assert_close(ours / ours.mean(), theirs / theirs.mean(), atol=1e-4, rtol=1e-4)
+    found, expected = (torch.pdist(each) for each in (front(x), x))
+    torch.testing.assert_close(found / found.mean(), expected / expected.mean(), atol=1e-4, rtol=1e-4)
 
 
 def test_axes_beyond_the_directions_that_the_rows_have_are_zero_and_new_rows_show_nothing_along_them() -> None:

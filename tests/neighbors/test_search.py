@@ -127,8 +127,8 @@ class TestApproximate:
     @staticmethod
     def clustered(n: int = 4000) -> Tensor:
         rng = np.random.default_rng(0)
-        centres = 4 * rng.normal(size=(25, 16))
-        return torch.tensor(centres[rng.integers(25, size=n)] + rng.normal(size=(n, 16)), dtype=torch.float32)
+        centers = 4 * rng.normal(size=(25, 16))
+        return torch.tensor(centers[rng.integers(25, size=n)] + rng.normal(size=(n, 16)), dtype=torch.float32)
 
     @pytest.mark.parametrize("k", [14, 90])
     def test_the_recall_is_what_is_stated(self, k: int) -> None:

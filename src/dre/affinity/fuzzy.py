@@ -18,8 +18,8 @@ SMALLEST_BANDWIDTH = 1e-3  # UMAP's floor, as a part of the mean neighbor distan
 class Fuzzy(Affinity, name="fuzzy"):
     """The fuzzy simplicial set of UMAP.
 
-    v(j|i) = exp(-max(0, d(xi, xj) - ρi) / σi), where ρi is the distance to the nearest neighbor that is not a duplicate and σi is
-    such that Σj v(j|i) = log2(n_neighbors). V = v + vᵀ - v·vᵀ.
+    v(j|i) = exp(-max(0, d(xi, xj) - ρi) / σi), where ρi is the distance to the nearest neighbor that is not a duplicate, and σi
+    is such that Σj v(j|i) = log2(n_neighbors). V = v + vᵀ - v·vᵀ.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ class Augment:
     """A random change of the rows (b, d) or images (b, channels, height, width) of a batch, which keeps their shape.
 
     Subclasses are frozen dataclasses, ``class Blur(Augment, name="blur", reads_images=True)``, and implement ``__call__``. The
-    data are scaled to an overall standard deviation of 1. Rows are centered. Augmentations that read images get them uncentered,
-    because warping a centered image would warp the mean image too.
+    data are scaled to an overall standard deviation of 1. Rows are centered. Augmentations that read images get them without
+    centering, because warping a centered image would warp the mean image too.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class CallableAugment(Augment):
     Parameters
     ----------
     function : callable
-        From a batch of scaled rows to one of the same shape. Its attribute ``capturable``, if it has one, is the augmentation's.
+        From a batch of scaled rows to one of the same shape. It is capturable if it has a true attribute ``capturable``.
     """
 
     function: Callable[[Tensor], Tensor]

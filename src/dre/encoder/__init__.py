@@ -19,8 +19,8 @@ ENCODERS = Registry("encoder", __name__)
 class Encoder:
     """The description of a network; ``build`` creates it.
 
-    Subclasses are frozen dataclasses with a name, ``class Mine(Encoder, name="mine")``. The submodules ``h1``, ``h2``, ... of the
-    network are the sources of the recursions.
+    Subclasses are frozen dataclasses with a name, ``class Mine(Encoder, name="mine")``. The submodules ``h1``, ``h2``, ... of
+    the network are the sources of the recursions.
 
     Attributes
     ----------

@@ -108,7 +108,7 @@ def principal_axes(x: Tensor, count: int, generator: torch.Generator) -> tuple[T
     axes : Tensor of shape (count, d)
         Of unit length, with the sign that makes the sum of an axis positive.
     variance : Tensor of shape (count,)
-        Along each axis, descending.
+        Along each axis, in descending order.
     """
     width = min(x.shape[1], count + OVERSAMPLING)
     basis = torch.randn(x.shape[1], width, generator=generator, device=generator.device)
@@ -195,7 +195,9 @@ class PatchFilters(nn.Module):
         if not self.piecewise:
             return (x,)
         responses = self.filters.shape[0] * x.shape[2] * x.shape[3]
-        return x.split(max(1, (CACHED_RESPONSES if x.device.type == "cpu" else 2**6 * CACHED_RESPONSES) // responses))
+        at_once = CACHED_RESPONSES if x.device.type == "cpu" else 2**6 * CACHED_RESPONSES
+        pieces: tuple[Tensor, ...] = x.split(max(1, at_once // responses))
+        return pieces
 
     def _features(self, x: Tensor) -> Tensor:
         responses = self._responses(x)
