@@ -257,13 +257,15 @@ def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
 
 
 def test_the_selected_values_are_those_below_the_thresholds():
-    from dre.neighbors.triton.select_below import Selection, SelectionBuffer, select_below
+    from dre.neighbors.triton.select_below import SelectionBuffer, ThresholdSelection, select_below
 
     generator = torch.Generator("cuda").manual_seed(0)
     block = torch.rand(300, 500, generator=generator, device="cuda")
     thresholds = [torch.rand(count, generator=generator, device="cuda") / 5 for count in block.shape]
     buffers = [SelectionBuffer.empty(len(threshold), 60, block.device) for threshold in thresholds]
-    select_below(block, Selection(thresholds[0], buffers[0], 1000), Selection(thresholds[1], buffers[1], 2000))
+    select_below(
+        block, ThresholdSelection(thresholds[0], buffers[0], 1000), ThresholdSelection(thresholds[1], buffers[1], 2000)
+    )
     for side, threshold, buffer, first_id in zip((block, block.T), thresholds, buffers, (1000, 2000), strict=True):
         below = side < threshold[:, None]
         assert torch.equal(buffer.counts.long(), below.sum(1))

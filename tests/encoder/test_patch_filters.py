@@ -22,8 +22,8 @@ def fitted(count: int = 6, images: torch.Tensor = IMAGES) -> PatchFilters:
 
 
 def test_filters_are_the_principal_components_of_patches_without_their_mean() -> None:
-    cut = unfold(IMAGES, 3, padding=1).movedim(1, 2).flatten(0, 1)
-    expected = PCA(6).fit((cut - cut.mean(1, keepdim=True)).numpy()).components_
+    cuts = unfold(IMAGES, 3, padding=1).movedim(1, 2).flatten(0, 1)
+    expected = PCA(6).fit((cuts - cuts.mean(1, keepdim=True)).numpy()).components_
     found = fitted().filters.flatten(1)
     found = found / found.norm(dim=1, keepdim=True)
     assert np.linalg.svd(found.numpy() @ expected.T, compute_uv=False).min() > 0.99  # the same space: pairs of them may turn
@@ -31,9 +31,9 @@ def test_filters_are_the_principal_components_of_patches_without_their_mean() ->
 
 def test_all_filters_answer_equally_strongly() -> None:
     patches = fitted()
-    cut = unfold(IMAGES, 3, padding=1).movedim(1, 2).flatten(0, 1)
-    answers = (cut - cut.mean(1, keepdim=True)) @ patches.filters.flatten(1).T
-    torch.testing.assert_close(answers.square().mean(0), torch.ones(6), atol=1e-3, rtol=0)
+    cuts = unfold(IMAGES, 3, padding=1).movedim(1, 2).flatten(0, 1)
+    responses = (cuts - cuts.mean(1, keepdim=True)) @ patches.filters.flatten(1).T
+    torch.testing.assert_close(responses.square().mean(0), torch.ones(6), atol=1e-3, rtol=0)
 
 
 def test_an_image_and_its_negative_give_the_same() -> None:
@@ -76,9 +76,9 @@ def test_the_whole_batch_at_once_gives_what_pieces_give(monkeypatch, pixel_weigh
 def test_what_lies_along_axes_is_what_a_product_with_them_gives(pixel_weight: float) -> None:
     patches = PatchFilters(1, 6, patch_size=3, pixel_weight=pixel_weight)
     patches.fit(IMAGES)
-    described = patches(IMAGES)
-    axes = torch.randn(5, described.shape[1])
-    torch.testing.assert_close(patches.project(IMAGES, axes), described @ axes.T, rtol=1e-4, atol=1e-4)
+    features = patches(IMAGES)
+    axes = torch.randn(5, features.shape[1])
+    torch.testing.assert_close(patches.project(IMAGES, axes), features @ axes.T, rtol=1e-4, atol=1e-4)
 
 
 def test_channels_images_smaller_than_a_patch_and_images_without_anything_on_them_do_no_harm() -> None:
@@ -88,12 +88,12 @@ def test_channels_images_smaller_than_a_patch_and_images_without_anything_on_the
 
 
 def test_what_no_image_shows_has_no_filter_and_is_not_answered_in_new_images() -> None:
-    gray = torch.randn(50, 1, 1, 8, generator=torch.Generator().manual_seed(0)).repeat(1, 3, 1, 1)  # a line, in three equal channels
+    gray = torch.randn(50, 1, 1, 8, generator=torch.Generator().manual_seed(0)).repeat(1, 3, 1, 1)  # equal channels
     patches = fitted(8, gray)
     assert patches.filters.flatten(1).any(1).tolist() == [True] * 3 + [False] * 5
-    answers = patches(torch.randn(20, 3, 1, 8)).view(20, 8, -1)
-    assert answers[:, :3].all()
-    assert not answers[:, 3:].any()
+    responses = patches(torch.randn(20, 3, 1, 8)).view(20, 8, -1)
+    assert responses[:, :3].all()
+    assert not responses[:, 3:].any()
 
 
 def test_images_sorted_by_what_they_show_give_filters_for_all_of_them(monkeypatch) -> None:
@@ -102,8 +102,8 @@ def test_images_sorted_by_what_they_show_give_filters_for_all_of_them(monkeypatc
     stripes[200:, :, :, ::2] = 1
     of_all, of_half = seen_by(stripes), seen_by(stripes[:200])
     assert not torch.allclose(of_all, of_half, atol=0.1)
-    for looked_at in (20, 210, 390):
-        monkeypatch.setattr(module, "PATCH_VALUES", looked_at * 64 * 9)
+    for n in (20, 210, 390):
+        monkeypatch.setattr(module, "PATCH_VALUES", n * 64 * 9)
         torch.testing.assert_close(seen_by(stripes), of_all, rtol=0, atol=1e-3)
 
 

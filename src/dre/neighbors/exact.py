@@ -218,12 +218,12 @@ class CandidateBuffer:
 
     def _select(self, rows: slice, columns: slice, block: Tensor, sides: list[tuple[slice, slice]]) -> bool:
         """Append the values below the thresholds; where they exceed the capacity, undo it and return False."""
-        from dre.neighbors.triton.select_below import Selection, select_below
+        from dre.neighbors.triton.select_below import ThresholdSelection, select_below
 
         counts = [self._pending.counts[own] for own, _ in sides]
         before = [count.clone() for count in counts]
         selections = {
-            own.start: Selection(self._thresholds[own], self._pending.rows(own), others.start) for own, others in sides
+            own.start: ThresholdSelection(self._thresholds[own], self._pending.rows(own), others.start) for own, others in sides
         }
         select_below(block, selections.get(rows.start), selections.get(columns.start) if rows != columns else None)
         most = torch.stack([count.max() for count in counts]).tolist()

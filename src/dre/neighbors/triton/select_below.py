@@ -34,7 +34,7 @@ class SelectionBuffer(NamedTuple):
         return SelectionBuffer(self.values[part], self.ids[part], self.counts[part])
 
 
-class Selection(NamedTuple):
+class ThresholdSelection(NamedTuple):
     """What to select along one side of a block, and where to append it."""
 
     thresholds: Tensor  # (n,) float32: smaller values are selected
@@ -42,7 +42,7 @@ class Selection(NamedTuple):
     first_id: int  # the id of the other side's first point
 
 
-def select_below(block: Tensor, rows: Selection | None, columns: Selection | None) -> None:
+def select_below(block: Tensor, rows: ThresholdSelection | None, columns: ThresholdSelection | None) -> None:
     """Append the values of a block (r, c) below the thresholds of its rows, and those below the thresholds of its columns.
 
     The order in which a point's values are appended may differ from run to run.
