@@ -12,7 +12,7 @@ import dre.training.cuda_graphs
 from dre import DRE, Gaussian
 from dre.affinity.target import Graph, Pairs
 from dre.data.scaling import Scaling
-from dre.encoder.model_b import ConvBlock2d
+from dre.encoder.model_b import ConvBlock
 from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
 from dre.loss.pair_sums import over_all, over_target
 from dre.metrics import evaluate, shepard_goodness
@@ -165,7 +165,7 @@ def test_kernels_of_the_loss_give_the_sums_and_gradients_of_the_cpu(curve, shape
 )
 def test_kernels_of_convolutions_learn_what_torch_learns(before, after, size, pool, norm, monkeypatch):
     torch.manual_seed(0)
-    block = ConvBlock2d(before, after, norm=norm, pool=pool).cuda()
+    block = ConvBlock(before, after, norm=norm, pool=pool).cuda()
     x = torch.randn(37, before, *size, device="cuda").to(memory_format=torch.channels_last)
 
     def learned(*, short: bool) -> list[torch.Tensor]:

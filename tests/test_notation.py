@@ -34,10 +34,10 @@ numbers = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infi
 words = st.from_regex(r"[a-z_][a-z0-9_]*(-[a-z]+)?", fullmatch=True).filter(lambda w: w not in {"true", "false", "none", "inf"})
 
 
-def problem(family: Registry, text: str) -> tuple[str, str]:
+def problem(registry: Registry, text: str) -> tuple[str, str]:
     """The message, and the piece of the text that the carets stand under."""
     with pytest.raises(NotationError) as caught:
-        family.parse(text)
+        registry.parse(text)
     message, line, pointer = str(caught.value).rsplit("\n", 2)
     assert line == f"    {text}"
     assert set(pointer.strip()) == {"^"}
@@ -59,7 +59,7 @@ def test_any_object_is_read_back_from_its_text(
 
 
 @pytest.mark.parametrize(
-    ("family", "thing"),
+    ("registry", "thing"),
     [
         (ENCODERS, MLP(64, depth=2)),
         (ENCODERS, ModelA(width=100, norm=True)),
@@ -71,8 +71,8 @@ def test_any_object_is_read_back_from_its_text(
     ],
     ids=lambda each: "" if isinstance(each, Registry) else str(each),  # by its text: an address differs between processes
 )
-def test_every_kind_of_object_has_a_lossless_text(family: Registry, thing: object) -> None:
-    assert family.parse(str(thing)) == thing
+def test_every_kind_of_object_has_a_lossless_text(registry: Registry, thing: object) -> None:
+    assert registry.parse(str(thing)) == thing
 
 
 @pytest.mark.parametrize("number", [np.float64(30.5), np.float32(0.1), np.int64(30), np.float64(1e-12)])
@@ -98,7 +98,7 @@ def test_texts_mean_what_the_same_python_would(text: str, box: Box) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong", "said"),
+    ("text", "wrong", "expected"),
     [
         ("bax(2)", "bax", "unknown shape 'bax'; known: box. Did you mean 'box'?"),
         ("box(wdth=2)", "wdth", "known: width, label, sides, closed, lid. Did you mean 'width'?"),
@@ -117,10 +117,10 @@ def test_texts_mean_what_the_same_python_would(text: str, box: Box) -> None:
         ("(2)", "(", "expected the name of a shape (box), found '('"),
     ],
 )
-def test_an_error_points_at_the_wrong_word_and_says_what_is_known(text: str, wrong: str, said: str) -> None:
+def test_an_error_points_at_the_wrong_word_and_says_what_is_known(text: str, wrong: str, expected: str) -> None:
     message, under = problem(SHAPES, text)
     assert under == wrong
-    assert said in message
+    assert expected in message
 
 
 def test_an_error_at_the_end_points_behind_the_text() -> None:
@@ -131,18 +131,18 @@ def test_an_error_at_the_end_points_behind_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong", "said"),
+    ("text", "wrong", "expected"),
     [
         ("gaussian(scope=bach)", "bach", "graph or batch"),
         ("gaussian(0.5)", "0.5", "must be at least 1"),
-        ("fuzzy(1, scope=batch)", "1", "from 2 up"),
+        ("fuzzy(1, scope=batch)", "1", "at least 2"),
         ("gausian(30)", "gausian", "Did you mean 'gaussian'?"),
     ],
 )
-def test_a_value_that_the_object_refuses_is_pointed_at(text: str, wrong: str, said: str) -> None:
+def test_a_value_that_the_object_refuses_is_pointed_at(text: str, wrong: str, expected: str) -> None:
     message, under = problem(AFFINITIES, text)
     assert under == wrong
-    assert said in message
+    assert expected in message
 
 
 def test_one_name_cannot_mean_two_classes() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from dre.baselines.mirror import UNCHANGED, layers_of
-from dre.encoder.network import Flat
+from dre.encoder.network import FlattenChannelsLast
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,6 @@ def _what(module: nn.Module) -> str:
         return f"conv {module.kernel_size[0]} × {module.kernel_size[1]}"
     if isinstance(module, nn.MaxPool2d):
         return f"max pool {module.kernel_size} × {module.kernel_size}"
-    if isinstance(module, (nn.Flatten, Flat)):
+    if isinstance(module, (nn.Flatten, FlattenChannelsLast)):
         return FLAT
     return next((name for kind, name in AFTER.items() if isinstance(module, kind)), type(module).__name__)

@@ -1,4 +1,4 @@
-"""UMAP's V: equal to UMAP's own fuzzy simplicial set on the same neighbours."""
+"""UMAP's V: equal to UMAP's own fuzzy simplicial set on the same neighbors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DATA = {
 SMALLEST_NORMAL = float(np.finfo("float32").tiny)
 
 
-def umaps(X: np.ndarray, neighbors: Neighbors) -> np.ndarray:
+def umap_v(X: np.ndarray, neighbors: Neighbors) -> np.ndarray:
     """V as UMAP computes it; its arrays hold the row itself in the first column."""
     from umap.umap_ import fuzzy_simplicial_set
 
@@ -44,17 +44,17 @@ def umaps(X: np.ndarray, neighbors: Neighbors) -> np.ndarray:
 
 @pytest.mark.parametrize("n_neighbors", [5, 15, 30])
 @pytest.mark.parametrize("name", DATA)
-def test_v_is_umaps_on_the_same_neighbours(name: str, n_neighbors: int) -> None:
+def test_v_is_umaps_on_the_same_neighbors(name: str, n_neighbors: int) -> None:
     X, affinity = DATA[name], Fuzzy(n_neighbors)
     n = len(X)
     neighbors = nearest(torch.tensor(X), affinity.neighbors(n))
-    theirs = umaps(X, neighbors)
-    ours = Graph.of(affinity, neighbors).block(torch.arange(n)).dense(n).numpy()
+    expected = umap_v(X, neighbors)
+    found = Graph.of(affinity, neighbors).block(torch.arange(n)).dense(n).numpy()
 
-    assert np.array_equal(ours > 0, theirs > 0)
-    there = theirs >= SMALLEST_NORMAL  # below it float32 has no relative precision
-    assert there.sum() > 0.95 * (theirs > 0).sum()
-    assert np.abs(ours[there].astype("float64") / theirs[there] - 1).max() <= 1e-4
+    assert np.array_equal(found > 0, expected > 0)
+    present = expected >= SMALLEST_NORMAL  # below it float32 has no relative precision
+    assert present.sum() > 0.95 * (expected > 0).sum()
+    assert np.abs(found[present].astype("float64") / expected[present] - 1).max() <= 1e-4
 
 
 @pytest.mark.parametrize("n", [3, 15, 400])
@@ -94,14 +94,14 @@ def test_duplicates_and_the_nearest_other_row_are_full_members() -> None:
     assert v[1].tolist() == [1] * 11
 
 
-@given(there=st.floats(0, 1), back=st.floats(0, 1))
-def test_either_direction_alone_makes_a_pair_and_no_membership_exceeds_one(there: float, back: float) -> None:
-    v = Fuzzy().combine(torch.tensor(there, dtype=torch.double), torch.tensor(back, dtype=torch.double)).item()
-    assert max(there, back) - 1e-15 <= v <= 1 + 1e-15
-    assert v == pytest.approx(1 - (1 - there) * (1 - back), abs=1e-15)
+@given(forward=st.floats(0, 1), backward=st.floats(0, 1))
+def test_either_direction_alone_makes_a_pair_and_no_membership_exceeds_one(forward: float, backward: float) -> None:
+    v = Fuzzy().combine(torch.tensor(forward, dtype=torch.double), torch.tensor(backward, dtype=torch.double)).item()
+    assert max(forward, backward) - 1e-15 <= v <= 1 + 1e-15
+    assert v == pytest.approx(1 - (1 - forward) * (1 - backward), abs=1e-15)
 
 
-def test_too_many_neighbours_for_the_rows_are_adapted_with_a_warning() -> None:
+def test_too_many_neighbors_for_the_rows_are_adapted_with_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"n_neighbors 15 is too large for 10 rows; 10 is used"):
         fitted = Fuzzy(15, scope="batch").clamp_to(10)
     assert fitted == Fuzzy(10, scope="batch")

@@ -1,4 +1,4 @@
-"""t-SNE's P: equal to scikit-learn's on the same neighbours, and right where scikit-learn's search gives up."""
+"""t-SNE's P: equal to scikit-learn's on the same neighbors, and right where scikit-learn's search gives up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGITS = load_digits().data[:700].astype("float32")
 RANDOM = np.random.default_rng(0)
 DATA = {
     "digits": DIGITS,
-    "standardised digits": ((DIGITS - DIGITS.mean(0)) / DIGITS.std()).astype("float32"),
+    "standardized digits": ((DIGITS - DIGITS.mean(0)) / DIGITS.std()).astype("float32"),
     "normal": RANDOM.normal(size=(400, 10)).astype("float32"),
     "heavy tails": RANDOM.standard_cauchy(size=(400, 5)).astype("float32"),
     "triplicates": np.repeat(RANDOM.normal(size=(130, 5)), 3, axis=0).astype("float32"),
@@ -35,21 +35,21 @@ def perplexities(weights: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("perplexity", [5, 30, 50])
 @pytest.mark.parametrize("name", DATA)
-def test_p_is_scikit_learns_on_the_same_neighbours(name: str, perplexity: float) -> None:
+def test_p_is_scikit_learns_on_the_same_neighbors(name: str, perplexity: float) -> None:
     X, affinity = torch.tensor(DATA[name]), Gaussian(perplexity)
     n = len(X)
     neighbors = nearest(X, affinity.neighbors(n))
     squared = neighbors.distances.numpy() ** 2
     k = squared.shape[1]
     graph = csr_matrix((squared.ravel(), neighbors.indices.numpy().ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    theirs = _joint_probabilities_nn(graph, perplexity, 0).toarray()
+    expected = _joint_probabilities_nn(graph, perplexity, 0).toarray()
 
-    ours = Graph.of(affinity, neighbors).block(torch.arange(n)).dense(n).double().numpy()
-    ours /= ours.sum()
+    found = Graph.of(affinity, neighbors).block(torch.arange(n)).dense(n).double().numpy()
+    found /= found.sum()
 
-    assert np.array_equal(ours > 0, theirs > 0)
-    there = theirs > 0
-    assert np.abs(ours[there] / theirs[there] - 1).max() <= 1e-4
+    assert np.array_equal(found > 0, expected > 0)
+    present = expected > 0
+    assert np.abs(found[present] / expected[present] - 1).max() <= 1e-4
 
 
 @settings(max_examples=60, deadline=None)
@@ -109,7 +109,7 @@ def test_a_perplexity_too_large_for_the_rows_is_adapted_with_a_warning() -> None
 
 
 @given(n=st.integers(2, 400), perplexity=st.floats(1, 300))
-def test_what_is_fitted_can_be_reached_by_the_neighbours_there_are(n: int, perplexity: float) -> None:
+def test_what_is_fitted_can_be_reached_by_the_neighbors_there_are(n: int, perplexity: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = Gaussian(perplexity).clamp_to(n)
@@ -141,14 +141,14 @@ def direct_p(X: np.ndarray, perplexity: float) -> np.ndarray:
 
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_over_the_batch_all_other_rows_count_as_in_a_direct_double_loop(offset: float) -> None:
-    X = (DATA["standardised digits"][:60] + offset).astype("float32")
+    X = (DATA["standardized digits"][:60] + offset).astype("float32")
     P = direct_p(X.astype("float64"), 8)
     pairs = InBatch(Gaussian(8, scope="batch"), torch.tensor(X)).block(torch.arange(60))
-    ours = pairs.dense(60).double().numpy()
-    ours /= ours.sum()
-    assert (ours > 0).sum() == 60 * 59
-    assert np.abs(ours / np.where(P > 0, P, 1) - 1)[P > 0].max() <= 1e-3  # both stop their search, at different places
-    assert np.abs(ours - P).sum() <= 1e-4
+    found = pairs.dense(60).double().numpy()
+    found /= found.sum()
+    assert (found > 0).sum() == 60 * 59
+    assert np.abs(found / np.where(P > 0, P, 1) - 1)[P > 0].max() <= 1e-3  # both stop their search, at different places
+    assert np.abs(found - P).sum() <= 1e-4
 
 
 @pytest.mark.parametrize("perplexity", [0.5, -1, math.inf, math.nan])

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from dre import DRE
 from dre.augment import AUGMENTS, Augment, CallableAugment, Chain, parse_augment
-from dre.augment.augmentation import augmented, split_augment
+from dre.augment.augmentation import apply_augment, split_augment
 from dre.augment.color import Color
 from dre.augment.noise import Dropout, Noise
 from dre.augment.warp import Affine, Crop, Elastic, Flip
 from dre.data.scaling import Scaling
-from dre.model.fitted import mean_of_scaled, to_model_rows
+from dre.model.fitted import to_model_rows
 from dre.notation import NotationError
 
 EACH = [cls() for cls in AUGMENTS.members().values()]
@@ -114,7 +114,7 @@ class Doubled(Noise):
 
 
 def test_noise_and_dropout_alone_may_be_applied_behind_a_front() -> None:
-    assert {str(augment) for augment in EACH if augment.anywhere} == {str(Noise()), str(Dropout())}
+    assert {str(augment) for augment in EACH if augment.on_features} == {str(Noise()), str(Dropout())}
     assert split_augment(None) == (None, None)
     assert split_augment(Noise(0.1)) == (None, Noise(0.1))
     assert split_augment(Flip() + Dropout(0.1) + Noise(0.1)) == (Flip(), Dropout(0.1) + Noise(0.1))
@@ -125,10 +125,10 @@ def test_one_of_the_users_own_sees_the_rows_unless_it_says_that_any_values_will_
     assert split_augment(own) == (own, None)
     assert split_augment(Noise(0.1) + own + Flip()) == (own + Flip(), Noise(0.1))
 
-    class Anywhere(Sorted, anywhere=True):
+    class OnFeatures(Sorted, on_features=True):
         pass
 
-    assert isinstance(split_augment(Anywhere())[1], Anywhere)
+    assert isinstance(split_augment(OnFeatures())[1], OnFeatures)
 
 
 # What each of them does.
@@ -237,7 +237,7 @@ def test_a_function_that_changes_the_shape_is_refused_by_name() -> None:
     def halved(x: Tensor) -> Tensor:
         return x[:, ::2]
 
-    with pytest.raises(TypeError, match=r"augment=halved: gave \(60, 4\) for rows \(60, 8\)"):
+    with pytest.raises(TypeError, match=r"augment=halved: returned \(60, 4\) for rows \(60, 8\)"):
         DRE(schedule=SCHEDULE, encoder="mlp(8)", augment=halved, random_state=0).fit(torch.randn(60, 8).numpy())
 
 
@@ -257,15 +257,46 @@ def test_a_chain_is_asked_about_the_rows_before_anything_is_trained() -> None:
 
 @pytest.mark.parametrize("shape", [(9, 9), (9, 9, 3)], ids=str)
 def test_images_are_moved_without_the_mean_image(shape: tuple[int, ...]) -> None:
-    """A step sees the image moved, and then centred, as if it had been moved before the fit."""
+    """A step sees the image moved, and then centered, as if it had been moved before the fit."""
     ramp = np.arange(9.0).reshape(1, 1, 9, *[1] * (len(shape) - 2))  # a mean image that flipping would show
     X = np.random.default_rng(0).normal(size=(50, *shape)) + ramp
     scaling = Scaling.fit(X)
-    mean, x = mean_of_scaled(scaling), to_model_rows(X, scaling, torch.device("cpu")).read(0, 50)
-    seen = augmented(Flip(1.0) + Dropout(0.0), x, mean, seeded())
+    mean, x = scaling.scaled_mean(), to_model_rows(X, scaling, torch.device("cpu")).read(0, 50)
+    seen = apply_augment(Flip(1.0) + Dropout(0.0), x, mean, seeded())
     wanted = to_model_rows(X[:, :, ::-1].copy(), scaling, torch.device("cpu")).read(0, 50)
     assert torch.allclose(seen, wanted, atol=1e-5)
 
 
 def test_a_function_has_a_name_to_be_shown_by() -> None:
     assert str(CallableAugment(math.sin)) == "sin"
+
+
+# Capture in CUDA graphs.
+
+
+@pytest.mark.parametrize("augment", EACH, ids=str)
+def test_every_built_in_augmentation_declares_that_it_can_be_captured(augment: Augment) -> None:
+    assert "capturable" in type(augment).__dict__
+    assert augment.capturable is True
+
+
+def test_capturable_is_declared_by_each_class_and_never_inherited() -> None:
+    class Declared(Doubled):
+        capturable = True
+
+    assert (Augment.capturable, Sorted().capturable, Doubled().capturable, Declared().capturable) == (False, False, False, True)
+
+
+def test_a_chain_can_be_captured_if_all_of_its_links_can() -> None:
+    assert (Flip() + Noise(0.1)).capturable is True
+    assert (Flip() + Sorted()).capturable is False
+    assert (CallableAugment(torch.tanh) + Noise(0.1)).capturable is False
+
+
+def test_a_function_declares_by_an_attribute_that_it_can_be_captured() -> None:
+    def doubled(x: Tensor) -> Tensor:
+        return 2 * x
+
+    assert CallableAugment(doubled).capturable is False
+    doubled.capturable = True
+    assert CallableAugment(doubled).capturable is True

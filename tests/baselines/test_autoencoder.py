@@ -117,7 +117,7 @@ def test_the_way_back_changes_no_argument_and_takes_places_alone():
         ({"batch_size": 1}, "at least 2 rows"),
         ({"learning_rate": -1.0}, "lr=-1.0"),
         ({"encoder": "mpl"}, "Did you mean 'mlp'"),
-        ({"encoder": "mlp(16, front=3)"}, "computed front.*mlp without front"),
+        ({"encoder": "mlp(16, n_pcs=3)"}, "computed front.*mlp without n_pcs"),
         ({"encoder": torch.nn.Linear(6, 2)}, "expected a text or Encoder"),
         ({"device": "gpu"}, "device='gpu'"),
     ],

@@ -64,7 +64,7 @@ def test_the_encoder_stays_as_it_was_and_shares_nothing():
 
 
 def test_what_can_not_be_turned_round_is_named():
-    for text in ("patch-mlp", "mlp(16, front=3)", "mlp(16, front=100)"):
+    for text in ("patch-mlp", "mlp(16, n_pcs=3)", "mlp(16, n_pcs=100)"):
         with pytest.raises(ValueError, match=r"computed front.*can't turn it round.*model-a"):
             mirrored(ENCODERS.parse(text).build((1, 8, 8), 2), (1, 8, 8))
     with pytest.raises(ValueError, match=r"PixelShuffle.*can't turn it round.*model-a"):

@@ -78,7 +78,7 @@ def test_a_stream_gives_the_bits_of_the_array(shape, schedule):
 
 
 @pytest.mark.parametrize("augment", ["none", "noise(0.3)", lambda x: x.flip(-1)], ids=["none", "behind", "before"])
-@pytest.mark.parametrize(("encoder", "shape"), [("mlp(16, front=5)", (7,)), ("patch-mlp(16, front=12)", (8, 6))], ids=str)
+@pytest.mark.parametrize(("encoder", "shape"), [("mlp(16, n_pcs=5)", (7,)), ("patch-mlp(16, n_pcs=12)", (8, 6))], ids=str)
 def test_so_it_does_behind_a_computed_front(encoder, shape, augment, monkeypatch):
     monkeypatch.setattr("dre.encoder.pca_front.SAMPLE_ROWS", N // 2)
     monkeypatch.setattr("dre.encoder.pca_front.SAMPLE_PER_AXIS", 1)  # so that a sample is taken

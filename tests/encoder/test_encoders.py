@@ -14,16 +14,16 @@ from dre.data.rows import ArrayRows
 from dre.encoder import ENCODERS, Encoder
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
-from dre.encoder.model_b import ConvBlock2d, ModelB
-from dre.encoder.network import ChannelsLast, Flat
+from dre.encoder.model_b import ConvBlock, ModelB
+from dre.encoder.network import ChannelsLast, FlattenChannelsLast
 from dre.encoder.patch_mlp import PatchMLP
-from dre.encoder.pca_front import Front
+from dre.encoder.pca_front import PatchFilters, PCAFront
 from dre.encoder.strided import Strided
 
 VECTORS = [(1,), (7,), (50,)]
 IMAGES = [(c, h, w) for c, (h, w) in itertools.product((1, 2, 3, 4), ((1, 1), (5, 7), (8, 3), (28, 28)))]
 READS_ONLY_IMAGES = {"patch-mlp", "model-b", "strided"}
-NAMES = [*sorted(ENCODERS.members()), "mlp(32, front=5)"]
+NAMES = [*sorted(ENCODERS.members()), "mlp(32, n_pcs=5)"]
 CASES = [(name, shape) for name in NAMES for shape in IMAGES + ([] if name in READS_ONLY_IMAGES else VECTORS)]
 
 
@@ -35,7 +35,7 @@ def built(text: str, shape: tuple[int, ...], n_components: int = 2) -> nn.Module
     """A network as training meets it: with its front computed from rows, since one that is all zeros keeps any promise."""
     network = ENCODERS.parse(text).build(shape, n_components)
     generator = torch.Generator().manual_seed(0)
-    for front in layers(network, Front):
+    for front in layers(network, PCAFront):
         front.fit(ArrayRows(torch.randn(60, *shape, generator=generator), torch.device("cpu")), generator)
         assert front.is_fitted
     return network
@@ -130,13 +130,13 @@ def test_an_encoder_of_images_refuses_vectors_and_names_others(name):
 @pytest.mark.parametrize(
     "text",
     [
-        *("mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "mlp(16, front=0)"),
+        *("mlp(0)", "mlp(16, depth=0)", "mlp(-4)", "mlp(16, n_pcs=0)"),
         *("model-a(width=0)", "model-a(depth=0)", "model-b(filters=0/)", "strided(filters=8/0)"),
-        *("patch-mlp(0)", "patch-mlp(depth=0)", "patch-mlp(filters=0)", "patch-mlp(front=0)"),
+        *("patch-mlp(0)", "patch-mlp(depth=0)", "patch-mlp(filters=0)", "patch-mlp(n_pcs=0)"),
     ],
 )
 def test_a_network_without_layers_is_refused_when_it_is_planned(text):
-    with pytest.raises(ValueError, match="must be whole, and at least 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         ENCODERS.parse(text)
 
 
@@ -145,14 +145,14 @@ def test_a_network_without_layers_is_refused_when_it_is_planned(text):
     [
         (MLP, {"width": math.nan}),
         (MLP, {"depth": math.inf}),
-        (MLP, {"front": 2.5}),
+        (MLP, {"n_pcs": 2.5}),
         (ModelA, {"width": math.inf}),
         (ModelB, {"filters": ()}),
         (Strided, {"filters": (8, math.nan)}),
         (PatchMLP, {"filters": math.nan}),
-        (PatchMLP, {"pixels": -0.5}),
-        (PatchMLP, {"pixels": math.nan}),
-        (PatchMLP, {"pixels": math.inf}),
+        (PatchMLP, {"pixel_weight": -0.5}),
+        (PatchMLP, {"pixel_weight": math.nan}),
+        (PatchMLP, {"pixel_weight": math.inf}),
     ],
 )
 def test_numbers_that_no_network_has_are_refused_by_name(plan, wrong):
@@ -161,7 +161,7 @@ def test_numbers_that_no_network_has_are_refused_by_name(plan, wrong):
 
 
 def test_pixels_may_be_left_out():
-    assert PatchMLP(pixels=0).build((1, 6, 5), 2)(torch.randn(4, 1, 6, 5)).shape == (4, 2)
+    assert PatchMLP(pixel_weight=0).build((1, 6, 5), 2)(torch.randn(4, 1, 6, 5)).shape == (4, 2)
 
 
 def test_an_encoder_of_the_users_own_says_itself_what_its_fields_may_be(monkeypatch):
@@ -204,8 +204,8 @@ def test_model_b_has_two_convolutions_of_16_filters_and_two_of_32_each_pair_pool
         (16, 32, (3, 3)),
         (32, 32, (3, 3)),
     ]
-    blocks = layers(features, ConvBlock2d)
-    assert [type(module) for module in features.children()] == [ChannelsLast, *[ConvBlock2d] * 4, Flat]
+    blocks = layers(features, ConvBlock)
+    assert [type(module) for module in features.children()] == [ChannelsLast, *[ConvBlock] * 4, FlattenChannelsLast]
     assert [isinstance(block.pool, nn.MaxPool2d) for block in blocks] == [False, True, False, True]
     assert not layers(features, nn.BatchNorm2d)
     assert len(layers(ModelB(norm=True).build((1, 28, 28), 2).features, nn.BatchNorm2d)) == 4
@@ -241,6 +241,56 @@ def test_strided_convolutions_halve_the_image_and_have_batch_norm_and_gelu():
     assert [type(module) for module in features.children()] == [
         ChannelsLast,
         *[nn.Conv2d, nn.BatchNorm2d, nn.GELU] * 2,
-        Flat,
+        FlattenChannelsLast,
     ]
     assert features(torch.zeros(2, 1, 28, 28)).shape == (2, 128 * 7 * 7)
+
+
+# Declared abilities.
+
+
+@pytest.mark.parametrize("encoder", [cls() for cls in ENCODERS.members().values()], ids=str)
+def test_every_built_in_encoder_declares_that_its_steps_can_be_captured(encoder):
+    assert "capturable" in type(encoder).__dict__
+    assert encoder.capturable is True
+
+
+def test_capturable_is_declared_by_each_class_and_never_inherited(monkeypatch):
+    monkeypatch.setattr(ENCODERS, "_members", ENCODERS.members())  # other tests must not find these classes
+
+    class Silent(MLP, name="silent-for-this-test"):
+        pass
+
+    class Declared(Silent, name="declared-for-this-test"):
+        capturable = True
+
+    assert (Encoder.capturable, Silent().capturable, Declared().capturable) == (False, False, True)
+
+
+# Export: one graph for any batch size.
+
+EXPORTED = [
+    "mlp(16)",
+    "mlp(16, n_pcs=5)",
+    "patch-mlp(16, n_pcs=8)",
+    "model-a(width=20)",
+    "model-b",
+    "model-b(norm=true)",
+    "strided",
+]
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_an_exported_network_gives_the_same_for_any_number_of_rows(name):
+    network = built(name, (1, 8, 6)).eval()
+    for module in layers(network, PatchFilters):
+        module.piecewise = False
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(5, 1, 8, 6, generator=generator)
+    with torch.no_grad():
+        program = torch.export.export(network, (x,), dynamic_shapes={"x": {0: torch.export.Dim("n", min=2)}})
+        exported = program.module()
+        for n in (2, 5, 133):
+            rows = torch.randn(n, 1, 8, 6, generator=generator)
+            torch.testing.assert_close(exported(rows), network(rows), rtol=1e-5, atol=1e-6)
+    assert not [node.target for node in program.graph.nodes if node.op == "get_attr"]  # no nested graph, as of autocast

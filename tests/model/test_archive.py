@@ -173,7 +173,7 @@ def test_the_file_holds_neither_the_data_nor_the_embedding(X, tmp_path):
 
 
 def test_what_training_leaves_as_it_was_is_in_the_file_once(X, tmp_path):
-    model = cheap(encoder="mlp(16, front=4)").fit(X)
+    model = cheap(encoder="mlp(16, n_pcs=4)").fit(X)
     model.save(tmp_path / "model")
     fronts = [name for name in header(tmp_path / "model") if "features." in name]
     assert sorted(fronts) == ["weights.features.axes", "weights.features.offset"]

@@ -26,8 +26,8 @@ def rows(shape: tuple[int, ...] = (6,)) -> np.ndarray:
 
 KINDS = {
     "mlp(16)": (6,),
-    "mlp(16, front=4)": (6,),
-    "patch-mlp(16, front=8)": (8, 8),
+    "mlp(16, n_pcs=4)": (6,),
+    "patch-mlp(16, n_pcs=8)": (8, 8),
     "model-a(width=20)": (6,),
     "model-b(filters=4/8, norm=true)": (8, 8, 3),
     "strided(filters=4/8)": (8, 8),
@@ -67,7 +67,7 @@ def test_the_module_is_a_copy():
 
 def test_integers_and_images_of_bytes_are_taken():
     X = np.random.default_rng(0).integers(0, 255, (N, 8, 8)).astype(np.uint8)
-    model = cheap(encoder="patch-mlp(16, front=8)", schedule="features: gaussian(5) -> kl * 2").fit(X)
+    model = cheap(encoder="patch-mlp(16, n_pcs=8)", schedule="features: gaussian(5) -> kl * 2").fit(X)
     np.testing.assert_allclose(model.module()(torch.from_numpy(X)).detach().numpy(), model.transform(X), atol=1e-5)
 
 

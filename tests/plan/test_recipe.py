@@ -236,7 +236,7 @@ def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_rec
 
 
 @pytest.mark.parametrize(
-    ("encoder", "source"), [(ModelB(), "x"), (PatchMLP(64), "features"), (MLP(64, front=8), "features"), (nn.Flatten(), "x")]
+    ("encoder", "source"), [(ModelB(), "x"), (PatchMLP(64), "features"), (MLP(64, n_pcs=8), "features"), (nn.Flatten(), "x")]
 )
 def test_the_first_stage_reads_what_the_encoder_of_the_user_has(encoder, source):
     facts = DataSpec(60_000, (1, 28, 28), "cuda")

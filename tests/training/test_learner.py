@@ -14,7 +14,7 @@ from dre.augment.noise import Noise
 from dre.data.rows import ArrayRows
 from dre.encoder.forward import outputs
 from dre.encoder.patch_mlp import PatchMLP
-from dre.encoder.pca_front import Front
+from dre.encoder.pca_front import PCAFront
 from dre.training.learner import Learner, make_learner
 
 IMAGES = load_digits().images[:300]
@@ -22,7 +22,7 @@ ROWS = ArrayRows(torch.from_numpy(IMAGES).float()[:, None] / 5 - 1, torch.device
 
 
 def learning(augment: str | None) -> Learner:
-    network = PatchMLP(16, front=10).build((1, 8, 8), 2)
+    network = PatchMLP(16, n_pcs=10).build((1, 8, 8), 2)
     plan = None if augment is None else parse_augment(augment)
     return make_learner(network, ROWS, plan, torch.zeros(1, 8, 8), torch.Generator().manual_seed(0))
 
@@ -42,7 +42,7 @@ def test_the_front_is_gone_through_once_unless_images_change() -> None:
     assert learning("noise(0.1)").front is None
     moving = learning("flip + noise(0.1)")
     assert moving.rows is ROWS
-    assert isinstance(moving.front, Front)
+    assert isinstance(moving.front, PCAFront)
     assert str(moving.before) == "flip(0.5)"
     assert str(moving.after) == "noise(0.1)"
 
@@ -52,7 +52,7 @@ def test_an_augmentation_of_the_users_own_is_shown_images() -> None:
         def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
             return x.flip(3)
 
-    network = PatchMLP(16, front=10).build((1, 8, 8), 2)
+    network = PatchMLP(16, n_pcs=10).build((1, 8, 8), 2)
     learns = make_learner(network, ROWS, Mirrored() + Noise(0), torch.zeros(1, 8, 8), torch.Generator())
     x = ROWS.read(0, 5)
     torch.testing.assert_close(learns.prepare(x, torch.Generator()), network.features(x.flip(3)))
@@ -69,7 +69,7 @@ def test_a_front_that_was_settled_keeps_its_axes_and_is_the_source_that_it_was()
         torch.testing.assert_close(learns.features("features"), wanted)
 
 
-@pytest.mark.parametrize("encoder", ["patch-mlp(16)", "mlp(16, front=20)"])
+@pytest.mark.parametrize("encoder", ["patch-mlp(16)", "mlp(16, n_pcs=20)"])
 def test_a_trained_network_is_trained_further_behind_the_front_that_it_has(encoder, tmp_path) -> None:
     settings = {
         "schedule": "features: gaussian(10) -> kl * 2",
@@ -87,7 +87,7 @@ def test_a_trained_network_is_trained_further_behind_the_front_that_it_has(encod
 
 
 def test_a_network_that_was_only_built_has_its_front_computed() -> None:
-    network = PatchMLP(16, front=10).build((1, 8, 8), 2)
+    network = PatchMLP(16, n_pcs=10).build((1, 8, 8), 2)
     schedule = "features: gaussian(10) -> kl * 2"
     model = DRE(encoder=network, schedule=schedule, batch_size=100, learning_rate=1e-3, random_state=0, device="cpu").fit(
         IMAGES

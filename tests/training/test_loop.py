@@ -509,7 +509,7 @@ def resumed(schedule: str, encoder: nn.Module, state: dict, seed: int = 0, **oth
 def test_a_run_with_a_computed_front_is_resumed_with_that_front() -> None:
     def fronted() -> nn.Module:
         with IsolatedRNG(0, CPU)():
-            return MLP(16, depth=2, front=4).build((D,), 2)
+            return MLP(16, depth=2, n_pcs=4).build((D,), 2)
 
     encoder = fronted()
     saved = states(run("features: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1", encoder))

@@ -1,6 +1,6 @@
-"""How alike two rows are: weights over neighbours, found from their distances.
+"""Affinities: weights between a row and its neighbors, computed from their distances.
 
-To add one, write a file here with a frozen dataclass like those beside it, or hand such an object to a ``Stage``.
+To add one, write a file here with a frozen dataclass like the others, or pass such an object to a ``Stage``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,22 @@ from dre.notation import Registry, write
 
 AFFINITIES = Registry("affinity", __name__)
 SCOPES = ("graph", "batch")
+STEPS = 200  # doubling or halving from 1 reaches any scale of real data; bisection then converges within 40 steps
+
+# Where scikit-learn and UMAP stop too. They also start at 1 and halve the same intervals, so stopping at the same step makes
+# the weights equal to theirs to about 1e-6. A finer search would differ from theirs by some 1e-3 at far pairs.
+TOLERANCE = 1e-5
 
 
 class Affinity:
-    """Directed weights from each row to others, and how the two directions of a pair become one weight.
+    """Directed weights from each row to its neighbors, and their symmetric combination.
 
-    ``scope="graph"``: the neighbours are sought among all rows, once per stage. ``scope="batch"``: among the rows of a batch.
+    Attributes
+    ----------
+    name : str
+        The name in texts, passed as a class argument: ``class Mine(Affinity, name="mine")``.
+    scope : {"graph", "batch"}
+        Where neighbors are searched: among all rows, once per stage, or among the rows of each batch.
     """
 
     name: ClassVar[str]
@@ -31,19 +41,29 @@ class Affinity:
         AFFINITIES.add(name, cls)
 
     def clamp_to(self, n: int) -> Affinity:
-        """This affinity, or the nearest one that n rows allow (with a warning that says so)."""
+        """This affinity, or with a warning the closest one that n rows allow."""
         raise NotImplementedError
 
     def neighbors(self, n: int) -> int:
-        """How many of the n - 1 others a row is compared with."""
+        """The number of neighbors of a row among n rows."""
         raise NotImplementedError
 
     def conditional(self, distances: Tensor) -> Tensor:
-        """(n, k) distances, ascending in each row, to (n, k) directed weights."""
+        """Directed weights from distances to neighbors.
+
+        Parameters
+        ----------
+        distances : Tensor of shape (n, k)
+            Ascending in each row.
+
+        Returns
+        -------
+        Tensor of shape (n, k)
+        """
         raise NotImplementedError
 
-    def combine(self, there: Tensor, back: Tensor) -> Tensor:
-        """The symmetric weight of pairs whose directed weights are ``there`` and ``back``."""
+    def combine(self, forward: Tensor, backward: Tensor) -> Tensor:
+        """Symmetric weights of pairs, from the weights in both directions."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -51,37 +71,50 @@ class Affinity:
 
 
 def check_scope(scope: str) -> None:
+    """Raise a ValueError unless the scope is known."""
     if scope not in SCOPES:
-        raise ValueError(f"scope={scope!r}: an affinity is taken over {' or '.join(SCOPES)}")
-
-
-STEPS = 200  # doubling or halving from 1 reaches any scale that data have; bisection then settles within 40
-
-# Where scikit-learn and UMAP stop too. They also start at 1 and halve the same intervals: stopping with them at the same step
-# makes the weights equal to theirs to about 1e-6, while a finer search would show how coarse theirs is, some 1e-3 at far pairs.
-TOLERANCE = 1e-5
+        raise ValueError(f"scope={scope!r}: must be {' or '.join(SCOPES)}")
 
 
 def solve_increasing(
     value: Callable[[Tensor, Tensor], Tensor], target: float, like: Tensor, tolerance: float = TOLERANCE
 ) -> Tensor:
-    """For each row of ``like`` (n, k) the scale s > 0 where ``value(rows, s)``, increasing in s, meets the target.
+    """Solve ``value(row, scale) = target`` for the scale of every row, by bisection.
 
-    Where no scale meets it, the end of the search is returned: nearly zero if the value is too large everywhere, huge if it is
-    too small everywhere.
+    Parameters
+    ----------
+    value : callable
+        Called as ``value(ids, scales)`` with the ids (m,) and scales (m,) of the rows that have not converged; returns (m,)
+        values that increase with the scale.
+    target : float
+    like : Tensor of shape (n, k)
+        Gives the number of rows, the dtype and the device.
+    tolerance : float, default=1e-5
+        Largest absolute difference between value and target.
+
+    Returns
+    -------
+    Tensor of shape (n,)
+        Positive scales. Where no scale reaches the target, the end of the search: nearly zero if all values are too large, huge
+        if they are too small.
+
+    Examples
+    --------
+    >>> solve_increasing(lambda ids, scales: scales**2, 9.0, torch.zeros(1, 1)).round(decimals=3)
+    tensor([3.])
     """
     low = torch.zeros(len(like), dtype=like.dtype, device=like.device)
     high = torch.full_like(low, torch.inf)
     scale = torch.ones_like(low)
-    rows = torch.arange(len(like), device=like.device)  # those that have not settled
+    active = torch.arange(len(like), device=like.device)  # rows that have not converged
     for _ in range(STEPS):
-        gap = value(rows, scale[rows]) - target
+        gap = value(active, scale[active]) - target
         moving = gap.abs() > tolerance
-        rows, gap = rows[moving], gap[moving]
-        if len(rows) == 0:
+        active, gap = active[moving], gap[moving]
+        if len(active) == 0:
             break
-        now = scale[rows]
-        low[rows] = torch.where(gap < 0, now, low[rows])
-        high[rows] = torch.where(gap > 0, now, high[rows])
-        scale[rows] = torch.where(high[rows].isinf(), 2 * now, (low[rows] + high[rows]) / 2)
+        now = scale[active]
+        low[active] = torch.where(gap < 0, now, low[active])
+        high[active] = torch.where(gap > 0, now, high[active])
+        scale[active] = torch.where(high[active].isinf(), 2 * now, (low[active] + high[active]) / 2)
     return scale

@@ -1,4 +1,4 @@
-"""t-SNE's P: Gaussian weights whose entropy is that of ``perplexity`` equal neighbours."""
+"""t-SNE's P: Gaussian weights whose bandwidths match a perplexity."""
 
 from __future__ import annotations
 
@@ -11,18 +11,27 @@ from torch import Tensor
 
 from dre.affinity import TOLERANCE, Affinity, check_scope, solve_increasing
 
-# Beyond three times the perplexity a Gaussian weight is negligible; every fast t-SNE cuts there.
-REACH = 3
+NEIGHBORS_PER_PERPLEXITY = 3  # farther weights are negligible; every fast t-SNE truncates here
 PERPLEXITY_TOLERANCE = 1e-3
-CACHED = 2**16  # distances
+CACHED = 2**16  # distances that stay in a CPU's cache during the search
 
 
 @dataclass(frozen=True)
 class Gaussian(Affinity, name="gaussian"):
-    """p(j|i) = exp(-|xi - xj|² / 2σi²) / Σk exp(-|xi - xk|² / 2σi²), with σi such that 2^entropy is the perplexity.
+    """The Gaussian affinity of t-SNE.
 
-    P is (p(j|i) + p(i|j)) / 2N; the constant falls away because the loss makes the weights of a batch sum to one.
+    p(j|i) = exp(-|xi - xj|² / 2σi²) / Σk exp(-|xi - xk|² / 2σi²), where σi is such that 2^entropy(p(·|i)) is the perplexity.
+    P = (p(j|i) + p(i|j)) / 2N; the constant is omitted, because the loss normalizes the weights of a batch.
 
+    Parameters
+    ----------
+    perplexity : float, default=30
+        Effective number of neighbors, at least 1.
+    scope : {"graph", "batch"}, default="graph"
+        Search neighbors among all rows, three times as many as the perplexity; or use all other rows of each batch.
+
+    Examples
+    --------
     >>> str(Gaussian(30, scope="batch"))
     'gaussian(30, scope=batch)'
     """
@@ -34,10 +43,10 @@ class Gaussian(Affinity, name="gaussian"):
     def __post_init__(self) -> None:
         check_scope(self.scope)
         if not 1 <= self.perplexity < math.inf:
-            raise ValueError(f"perplexity={self.perplexity}: must be at least 1")
+            raise ValueError(f"perplexity={self.perplexity}: must be at least 1, and finite")
 
     def clamp_to(self, n: int) -> Gaussian:
-        largest = max(1.0, (n - 1) / REACH)
+        largest = max(1.0, (n - 1) / NEIGHBORS_PER_PERPLEXITY)
         if self.perplexity <= largest:
             return self
         warnings.warn(
@@ -48,17 +57,17 @@ class Gaussian(Affinity, name="gaussian"):
         return replace(self, perplexity=largest)
 
     def neighbors(self, n: int) -> int:
-        reach = math.ceil(REACH * self.perplexity) if self.scope == "graph" else n - 1
-        return max(1, min(n - 1, reach))
+        k = math.ceil(NEIGHBORS_PER_PERPLEXITY * self.perplexity) if self.scope == "graph" else n - 1
+        return max(1, min(n - 1, k))
 
     def conditional(self, distances: Tensor) -> Tensor:
-        if distances.device.type == "cpu":  # some rows at a time stay in its cache during the search
-            return torch.cat([self._found(part) for part in distances.split(max(1, CACHED // distances.shape[1]))])
-        return self._found(distances)
+        if distances.device.type == "cpu":
+            return torch.cat([self._weights(part) for part in distances.split(max(1, CACHED // distances.shape[1]))])
+        return self._weights(distances)
 
-    def _found(self, distances: Tensor) -> Tensor:
-        squared = distances.square().float().double()  # rounded as scikit-learn rounds them
-        squared = squared - squared[:, :1]  # P does not change, and the nearest neighbour never underflows
+    def _weights(self, distances: Tensor) -> Tensor:
+        squared = distances.square().float().double()  # rounded as in scikit-learn
+        squared = squared - squared[:, :1]  # leaves P unchanged, and the nearest neighbor never underflows
         tolerance = min(TOLERANCE, 0.99 * PERPLEXITY_TOLERANCE / self.perplexity)
         precision = solve_increasing(
             lambda rows, s: -_entropy(squared[rows] * s[:, None]), -math.log(self.perplexity), squared, tolerance
@@ -66,12 +75,12 @@ class Gaussian(Affinity, name="gaussian"):
         weights = (-squared * precision[:, None]).exp()
         return weights / weights.sum(1, keepdim=True)
 
-    def combine(self, there: Tensor, back: Tensor) -> Tensor:
-        return (there + back) / 2
+    def combine(self, forward: Tensor, backward: Tensor) -> Tensor:
+        return (forward + backward) / 2
 
 
 def _entropy(exponent: Tensor) -> Tensor:
-    """Entropy, in nats, of the weights exp(-exponent) of each row, whose smallest exponent is 0."""
+    """Entropy in nats of the weights exp(-exponent) of each row, whose smallest exponent is 0."""
     weights = (-exponent).exp()
     total = weights.sum(1)
     return total.log() + (weights * exponent.nan_to_num(posinf=0.0)).sum(1) / total

@@ -1,6 +1,6 @@
-"""Random changes to the rows of a batch in training, never in targets or in ``transform``.
+"""Augmentations: random changes to the rows of a training batch, never in targets or in ``transform``.
 
-To add one, write a file here with a frozen dataclass like those beside it. Any callable from rows to rows works too.
+To add one, write a file here with a frozen dataclass like the others. Any callable from rows to rows works too.
 """
 
 from dre.augment.augmentation import AUGMENTS, Augment, CallableAugment, Chain, parse_augment

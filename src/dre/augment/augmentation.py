@@ -1,14 +1,9 @@
-"""Random changes to the rows of a batch, in training only: never for targets, never in transform.
-
-To add one, write a file here with a frozen dataclass like those beside it. Any callable from rows to rows works too.
-"""
+"""The interface of augmentations, chains of them, user functions, and their text form ``flip + noise(0.1)``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import compress
-from operator import not_
 from typing import ClassVar
 
 import torch
@@ -20,14 +15,27 @@ AUGMENTS = Registry("augmentation", "dre.augment")
 
 
 class Augment:
-    """Rows (b, d), or images (b, channels, height, width), to rows of the same shape.
+    """A random change of the rows (b, d) or images (b, channels, height, width) of a batch, which keeps their shape.
 
-    The overall standard deviation of the data is 1. Rows are centred; images that are moved or turned are not, since the mean
-    image would move along. Draw from the generator alone, on its device.
+    Subclasses are frozen dataclasses, ``class Blur(Augment, name="blur", reads_images=True)``, and implement ``__call__``. The
+    data are scaled to an overall standard deviation of 1. Rows are centered. Augmentations that read images get them uncentered,
+    because warping a centered image would warp the mean image too.
 
-    Say ``reads_images=True`` of one that needs images, and ``anywhere=True`` of one that changes values of any kind, whatever
-    they stand for: it may then be applied to what a computed front gives, which is quicker, rather than to the rows.
+    Attributes
+    ----------
+    name : str
+        The name in texts; an augmentation without a name has no text form.
+    reads_images : bool, default=False
+        The augmentation needs images.
+    on_features : bool, default=False
+        The augmentation changes values whatever they mean, as noise does. With a PCA front it is applied to the front's output,
+        which is cached; all others are applied to the rows, before the front.
+    capturable : bool, default=False
+        Declares that a call can be captured in a CUDA graph: it never synchronizes with the host, its shapes do not depend on
+        values, and its only randomness is the generator. Every class declares it for itself; it is not inherited.
 
+    Examples
+    --------
     >>> from dre.augment.warp import Flip
     >>> from dre.augment.noise import Noise
     >>> str(Flip() + Noise(0.1))
@@ -36,23 +44,38 @@ class Augment:
 
     name: ClassVar[str]
     reads_images: ClassVar[bool] = False
-    anywhere: ClassVar[bool] = False
+    on_features: ClassVar[bool] = False
+    capturable: ClassVar[bool] = False
 
-    def __init_subclass__(cls, *, name: str = "", reads_images: bool = False, anywhere: bool = False) -> None:
-        cls.name, cls.reads_images, cls.anywhere = name, reads_images, anywhere
-        if name:  # what has none is not written by name
+    def __init_subclass__(cls, *, name: str = "", reads_images: bool = False, on_features: bool = False) -> None:
+        cls.name, cls.reads_images, cls.on_features = name, reads_images, on_features
+        cls.capturable = cls.__dict__.get("capturable", False)
+        if name:
             AUGMENTS.add(name, cls)
 
     @property
     def has_text(self) -> bool:
-        """Whether its text can be read back."""
+        """Whether its text can be parsed again."""
         return True
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Change a batch.
+
+        Parameters
+        ----------
+        x : Tensor of shape (b, ...)
+            Left as it is.
+        generator : torch.Generator
+            The only source of randomness, on the device of x.
+
+        Returns
+        -------
+        Tensor of the same shape
+        """
         raise NotImplementedError
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Refuse rows of a shape that it can't change, before anything is trained."""
+        """Raise a ValueError if it can't change rows of this shape."""
         if self.reads_images and len(shape) != 3:
             raise ValueError(
                 f"augment={str(self)!r} changes images, but the rows are vectors of {shape[0]} values: "
@@ -68,7 +91,12 @@ class Augment:
 
 @dataclass(frozen=True)
 class Chain(Augment):
-    """One after the other; written ``flip + noise(0.1)``."""
+    """Augmentations applied one after the other, written ``flip + noise(0.1)``.
+
+    Parameters
+    ----------
+    links : tuple of Augment
+    """
 
     links: tuple[Augment, ...]
 
@@ -76,6 +104,10 @@ class Chain(Augment):
         for link in self.links:
             x = link(x, generator)
         return x
+
+    @property
+    def capturable(self) -> bool:  # type: ignore[override]
+        return all(link.capturable for link in self.links)
 
     @property
     def has_text(self) -> bool:
@@ -91,9 +123,19 @@ class Chain(Augment):
 
 @dataclass(frozen=True)
 class CallableAugment(Augment):
-    """A function of the user's own, from a batch of scaled rows to one of the same shape."""
+    """A user function as an augmentation.
+
+    Parameters
+    ----------
+    function : callable
+        From a batch of scaled rows to one of the same shape. Its attribute ``capturable``, if it has one, is the augmentation's.
+    """
 
     function: Callable[[Tensor], Tensor]
+
+    @property
+    def capturable(self) -> bool:  # type: ignore[override]
+        return bool(getattr(self.function, "capturable", False))
 
     @property
     def has_text(self) -> bool:
@@ -103,42 +145,27 @@ class CallableAugment(Augment):
         changed = self.function(x)
         if not isinstance(changed, Tensor) or changed.shape != x.shape:
             given = tuple(changed.shape) if isinstance(changed, Tensor) else type(changed).__name__
-            raise TypeError(f"augment={self}: gave {given} for rows {tuple(x.shape)}; it must give a tensor of the same shape")
+            raise TypeError(f"augment={self}: returned {given} for rows {tuple(x.shape)}; return a tensor of the same shape")
         return changed
 
     def __str__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-Augmenting = str | Augment | Callable[[Tensor], Tensor] | None  # what a user may say
-
-
-def _links(augment: Augment) -> tuple[Augment, ...]:
-    return augment.links if isinstance(augment, Chain) else (augment,)
-
-
-def augmented(augment: Augment, x: Tensor, mean: Tensor, generator: torch.Generator) -> Tensor:
-    """Centred rows, changed; ``mean`` is what was taken from them, at their scale."""
-    for link in _links(augment):
-        x = link(x + mean, generator) - mean if link.reads_images else link(x, generator)
-    return x
-
-
-def split_augment(augment: Augment | None) -> tuple[Augment | None, Augment | None]:
-    """What must see rows as they were handed in, and what changes values of any kind, as noise does."""
-    links = () if augment is None else _links(augment)
-    anywhere = [link.anywhere for link in links]
-    return _joined(compress(links, map(not_, anywhere))), _joined(compress(links, anywhere))
-
-
-def _joined(links: Iterable[Augment]) -> Augment | None:
-    each = tuple(links)
-    return (each[0] if len(each) == 1 else Chain(each)) if each else None
-
-
 def parse_augment(text: str) -> Augment:
-    """``noise(0.5)``, ``affine + flip``; what ``str`` of it has written.
+    """Parse an augmentation or a chain.
 
+    Parameters
+    ----------
+    text : str
+        ``"noise(0.5)"``, ``"affine + flip"``: what ``str`` writes.
+
+    Returns
+    -------
+    Augment
+
+    Examples
+    --------
     >>> parse_augment("flip + noise(0.1)").links[1]
     Noise(sigma=0.1)
     """
@@ -151,6 +178,48 @@ def parse_augment(text: str) -> Augment:
     return links[0] if len(links) == 1 else Chain(tuple(links))
 
 
+def apply_augment(augment: Augment, x: Tensor, mean: Tensor, generator: torch.Generator) -> Tensor:
+    """Augment centered rows; those links that read images get the mean added before and subtracted after.
+
+    Parameters
+    ----------
+    augment : Augment
+    x : Tensor of shape (b, ...)
+    mean : Tensor of the shape of one row
+        The mean that was subtracted, at the scale of x.
+    generator : torch.Generator
+
+    Returns
+    -------
+    Tensor of the shape of x
+    """
+    for link in _links(augment):
+        x = link(x + mean, generator) - mean if link.reads_images else link(x, generator)
+    return x
+
+
+def split_augment(augment: Augment | None) -> tuple[Augment | None, Augment | None]:
+    """Split an augmentation into the part that must read the rows and the part that can be applied to features.
+
+    Examples
+    --------
+    >>> [str(part) for part in split_augment(parse_augment("noise(0.1) + flip + dropout(0.2)"))]
+    ['flip(0.5)', 'noise(0.1) + dropout(0.2)']
+    """
+    links = () if augment is None else _links(augment)
+    on_rows = _chain(link for link in links if not link.on_features)
+    return on_rows, _chain(link for link in links if link.on_features)
+
+
 def uniform_like(x: Tensor, generator: torch.Generator, low: float, high: float, *shape: int) -> Tensor:
-    """Uniform numbers, one set for each row of x."""
+    """Uniform random numbers (b, *shape) between low and high, on the device of x (b, ...)."""
     return torch.empty(len(x), *shape, device=x.device).uniform_(low, high, generator=generator)
+
+
+def _links(augment: Augment) -> tuple[Augment, ...]:
+    return augment.links if isinstance(augment, Chain) else (augment,)
+
+
+def _chain(links: Iterable[Augment]) -> Augment | None:
+    each = tuple(links)
+    return (each[0] if len(each) == 1 else Chain(each)) if each else None

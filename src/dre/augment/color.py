@@ -1,4 +1,4 @@
-"""Images made brighter or darker, with more or less contrast, each channel in its own way."""
+"""Random brightness and contrast of images, for each channel."""
 
 from __future__ import annotations
 
@@ -12,18 +12,33 @@ from dre.augment.augmentation import Augment, uniform_like
 
 @dataclass(frozen=True)
 class Color(Augment, name="color", reads_images=True):
-    """Moves each channel by up to ``brightness`` standard deviations of the data, and stretches it by up to ``contrast``."""
+    """Change the brightness and contrast of each channel at random.
+
+    Parameters
+    ----------
+    brightness : float, default=0.2
+        Largest shift, in standard deviations of the data.
+    contrast : float, default=0.2
+        Largest relative change of the scale.
+
+    Examples
+    --------
+    >>> str(Color(0.1, contrast=0.3))
+    'color(0.1, contrast=0.3)'
+    """
 
     brightness: float = 0.2
     _: KW_ONLY
     contrast: float = 0.2
 
+    capturable = True
+
     def __post_init__(self) -> None:
         for name in ("brightness", "contrast"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: must lie between 0 and 1")
+                raise ValueError(f"{name}={getattr(self, name)}: must be at least 0 and below 1")
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         channels = (x.shape[1], 1, 1)
-        stretch = 1 + self.contrast * uniform_like(x, generator, -1, 1, *channels)
-        return x * stretch + self.brightness * uniform_like(x, generator, -1, 1, *channels)
+        scale = 1 + self.contrast * uniform_like(x, generator, -1, 1, *channels)
+        return x * scale + self.brightness * uniform_like(x, generator, -1, 1, *channels)

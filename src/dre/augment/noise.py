@@ -1,4 +1,4 @@
-"""Values changed at random: Gaussian noise, the regulariser that small data need, and values left out."""
+"""Gaussian noise, the regularizer of small data, and dropout of values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,23 @@ from dre.augment.augmentation import Augment, uniform_like
 
 
 @dataclass(frozen=True)
-class Noise(Augment, name="noise", anywhere=True):
-    """Adds noise whose standard deviation is ``sigma`` times that of the data."""
+class Noise(Augment, name="noise", on_features=True):
+    """Add Gaussian noise.
+
+    Parameters
+    ----------
+    sigma : float, default=0.5
+        Standard deviation, as a multiple of that of the data.
+
+    Examples
+    --------
+    >>> str(Noise(0.1))
+    'noise(0.1)'
+    """
 
     sigma: float = 0.5
+
+    capturable = True
 
     def __post_init__(self) -> None:
         if self.sigma < 0:
@@ -26,14 +39,27 @@ class Noise(Augment, name="noise", anywhere=True):
 
 
 @dataclass(frozen=True)
-class Dropout(Augment, name="dropout", anywhere=True):
-    """Sets this share of the values to their mean, and leaves the others as they are."""
+class Dropout(Augment, name="dropout", on_features=True):
+    """Set random values to their mean; the others are not rescaled.
 
-    share: float = 0.2
+    Parameters
+    ----------
+    p : float, default=0.2
+        Probability of each value.
+
+    Examples
+    --------
+    >>> str(Dropout(0.5))
+    'dropout(0.5)'
+    """
+
+    p: float = 0.2
+
+    capturable = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share < 1:
-            raise ValueError(f"share={self.share}: must be at least 0 and below 1")
+        if not 0 <= self.p < 1:
+            raise ValueError(f"p={self.p}: must be at least 0 and below 1")
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return x * (uniform_like(x, generator, 0, 1, *x.shape[1:]) >= self.share)
+        return x * (uniform_like(x, generator, 0, 1, *x.shape[1:]) >= self.p)

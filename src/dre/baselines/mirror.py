@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from dre.encoder.forward import evaluating
-from dre.encoder.network import ChannelsLast, Flat
-from dre.encoder.pca_front import Front
+from dre.encoder.network import ChannelsLast, FlattenChannelsLast
+from dre.encoder.pca_front import PCAFront
 
 POOLS = (nn.MaxPool2d, nn.AvgPool2d)
 UNCHANGED = (nn.Identity, ChannelsLast)  # what a row passes as it is
@@ -36,10 +36,10 @@ def mirrored(encoder: nn.Module, shape: tuple[int, ...]) -> nn.Sequential:
       (3): Unflatten(dim=1, unflattened_size=torch.Size([1, 3, 4]))
     )
     """
-    if any(isinstance(module, Front) for module in encoder.modules()):
+    if any(isinstance(module, PCAFront) for module in encoder.modules()):
         raise ValueError(
             "the encoder has a computed front, and a decoder can't turn it round: "
-            "use an encoder that reads the rows themselves, such as model-a, model-b or mlp without front"
+            "use an encoder that reads the rows themselves, such as model-a, model-b or mlp without n_pcs"
         )
     passed = (layer for layer in reversed(layers_of(encoder, shape)) if not isinstance(layer.module, UNCHANGED))
     return nn.Sequential(*(_turned(layer) for layer in passed))
@@ -70,7 +70,7 @@ def _turned(layer: Layer) -> nn.Module:
         return nn.Linear(module.out_features, module.in_features)
     if isinstance(module, nn.Flatten):
         return nn.Unflatten(1, before)
-    if isinstance(module, Flat):
+    if isinstance(module, FlattenChannelsLast):
         return _Raised(before)
     if isinstance(module, POOLS):
         return nn.Upsample(size=tuple(before[1:]))
@@ -85,7 +85,7 @@ def _turned(layer: Layer) -> nn.Module:
 
 
 class _Raised(nn.Module):
-    """Vectors as the images (c, h, w) that ``Flat`` made them of."""
+    """Vectors as the images (c, h, w) that ``FlattenChannelsLast`` made them of."""
 
     def __init__(self, shape: torch.Size) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Networks from a row to its place in the map, as plans that are built when the shape of the data is known.
+"""Encoders: networks from a row to its coordinates in the map, described before the shape of the data is known.
 
-To add one, write a file here with a frozen dataclass like those beside it. Any ``nn.Module`` works as an encoder too.
+To add one, write a file here with a frozen dataclass like the others. Any ``nn.Module`` works as an encoder too.
 """
 
 from __future__ import annotations
@@ -17,45 +17,71 @@ ENCODERS = Registry("encoder", __name__)
 
 
 class Encoder:
-    """A plan of a network; ``build`` makes it for rows of a shape, (d,) or (channels, height, width).
+    """The description of a network; ``build`` creates it.
 
-    The submodules ``h1``, ``h2``, ... are the sources that recursions read.
+    Subclasses are frozen dataclasses with a name, ``class Mine(Encoder, name="mine")``. The submodules ``h1``, ``h2``, ... of the
+    network are the sources of the recursions.
+
+    Attributes
+    ----------
+    capturable : bool
+        Declares that a forward and backward pass can be captured in a CUDA graph: it never synchronizes with the host, its
+        shapes do not depend on values, and its only randomness is torch's generator of the device. Every class declares it for
+        itself; it is not inherited.
     """
 
     name: ClassVar[str]
+    capturable: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, name: str) -> None:
         cls.name = name
+        cls.capturable = cls.__dict__.get("capturable", False)
         ENCODERS.add(name, cls)
 
     @property
     def first_source(self) -> str:
-        """Where a recipe finds its first neighbours: in the rows, or in what a computed front gives."""
+        """The source of the first stage's neighbors: ``"x"``, or ``"features"`` for the output of a PCA front."""
         return "x"
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
+        """Create the network with fresh weights.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of one row, (d,) or (channels, height, width).
+        n_components : int
+            Dimensions of the map.
+
+        Returns
+        -------
+        nn.Module
+            Maps (n, *shape) to (n, n_components).
+        """
         raise NotImplementedError
 
     def __str__(self) -> str:
         return write(self, self.name)
 
 
-def check_positive_ints(plan: Encoder, *names: str) -> None:
-    """Refuse a plan with anything but whole numbers from 1 up in these fields, each a number or a tuple of them."""
+def check_positive_ints(encoder: Encoder, *names: str) -> None:
+    """Raise a ValueError unless these fields are integers of at least 1, or tuples of them."""
     for name in names:
-        value = getattr(plan, name)
+        value = getattr(encoder, name)
         numbers = value if isinstance(value, tuple) else (value,)
         if not numbers or not all(isinstance(number, Integral) and int(number) >= 1 for number in numbers):
-            raise ValueError(f"{name}={value}: must be whole, and at least 1")
-
-
-def flat_size(shape: tuple[int, ...]) -> int:
-    return math.prod(shape)
+            raise ValueError(f"{name}={value}: must be an integer of at least 1, or several where a tuple is expected")
 
 
 def check_image(name: str, shape: tuple[int, ...]) -> None:
+    """Raise a ValueError unless rows of this shape are images."""
     if len(shape) != 3:
         raise ValueError(
             f"{name} reads images, but the rows are vectors of {flat_size(shape)} values: "
             "reshape X to (n, height, width), or use model-a or mlp"
         )
+
+
+def flat_size(shape: tuple[int, ...]) -> int:
+    """The number of values of a row."""
+    return math.prod(shape)

@@ -1,4 +1,4 @@
-"""Model A of the paper: for vectors."""
+"""Model A of the paper: a dense network for vectors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,29 @@ from dre.encoder.network import Network, dense_blocks
 
 @dataclass(frozen=True)
 class ModelA(Encoder, name="model-a"):
-    """Five dense layers, each followed by ReLU and batch norm, then dense 2000 (h1), 500 (h2), 100 (h3) and the map.
+    """Five dense layers with ReLU and batch norm, then dense 2000 (h1), 500 (h2), 100 (h3) and the output layer.
 
-    The paper does not give the width of the five; its authors' program uses 500. ``norm`` adds batch norm to h1, h2, h3.
+    Parameters
+    ----------
+    width : int, default=500
+        Units of the first layers. The paper does not give it; its authors' program uses 500.
+    depth : int, default=5
+        Number of the first layers.
+    norm : bool, default=False
+        Add batch norm to h1, h2 and h3.
+
+    Examples
+    --------
+    >>> str(ModelA(norm=True))
+    'model-a(norm=true)'
     """
 
     _: KW_ONLY
     width: int = 500
     depth: int = 5
     norm: bool = False
+
+    capturable = True
 
     def __post_init__(self) -> None:
         check_positive_ints(self, "width", "depth")

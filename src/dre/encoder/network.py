@@ -1,8 +1,9 @@
-"""The form that all our networks have, features, dense blocks and the map, and the layers that they share."""
+"""The structure of all built-in networks: features, dense blocks, output layer; and the layers they share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 
 import torch
@@ -10,34 +11,25 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 
-class LayerNorm(nn.LayerNorm):
-    """In the precision of what it is given: autocast would lengthen it, at twice the cost. Its sums are in full anyway."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        with torch.autocast(x.device.type, enabled=False):
-            return layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
-
-
-class ChannelsLast(nn.Module):
-    """Images as convolutions on a GPU like them; those of one channel lie in memory both ways, and torch takes the slower."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        if x.device.type != "cuda":
-            return x
-        _, c, h, w = x.shape
-        x = x.contiguous(memory_format=torch.channels_last)
-        return x.as_strided(x.shape, (c * h * w, 1, c * w, c))
-
-
-class Flat(nn.Module):
-    """Images (n, c, h, w) as vectors, channel by channel within each pixel: on a GPU that is how they lie in memory."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.movedim(1, -1).flatten(1)
-
-
 class Network(nn.Module):
-    """Features, then the dense blocks h1, h2, ... that recursions read, then the map."""
+    """Features, then the dense blocks ``h1``, ``h2``, ... (the sources of recursions), then the output layer.
+
+    Parameters
+    ----------
+    features : nn.Module
+        From a row to a vector.
+    blocks : sequence of nn.Module
+        Registered as ``h1``, ``h2``, ...
+    out : nn.Module
+        From the last block to the map. Computed in float32 also under autocast: bfloat16 is enough for features, not for
+        coordinates.
+
+    Examples
+    --------
+    >>> network = Network(nn.Flatten(), dense_blocks([6, 4], norm=None), nn.Linear(4, 2))
+    >>> network(torch.zeros(5, 2, 3)).shape
+    torch.Size([5, 2])
+    """
 
     def __init__(self, features: nn.Module, blocks: Sequence[nn.Module], out: nn.Module) -> None:
         super().__init__()
@@ -47,15 +39,15 @@ class Network(nn.Module):
         self.out = out
         self._hidden = [f"h{i}" for i in range(1, len(blocks) + 1)]
 
-    def behind(self) -> Network:
-        """The same network, without the features: what they give is what it reads."""
+    def without_features(self) -> Network:
+        """The network that reads the output of the features; it shares its weights with this one."""
         return Network(nn.Identity(), [self.get_submodule(name) for name in self._hidden], self.out)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.features(x)
         for name in self._hidden:
             x = self.get_submodule(name)(x)
-        with torch.autocast(x.device.type, enabled=False):  # eight bits are enough for features, not for places in the map
+        with without_autocast(x):
             y: Tensor = self.out(x.float())
         return y
 
@@ -63,9 +55,62 @@ class Network(nn.Module):
 def dense_blocks(
     widths: Sequence[int], *, norm: Callable[[int], nn.Module] | None, activation: Callable[[], nn.Module] = nn.ReLU
 ) -> list[nn.Module]:
-    """One block per step of ``widths``: dense, a norm if asked for, an activation."""
+    """Dense blocks between consecutive widths: a linear layer, an optional norm, an activation.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        The width of the input, then that of each block.
+    norm : callable or None
+        From a width to a norm layer, ``nn.BatchNorm1d`` for example.
+    activation : callable, default=nn.ReLU
+
+    Returns
+    -------
+    list of nn.Module
+        One less than there are widths.
+    """
     blocks: list[nn.Module] = []
     for before, after in pairwise(widths):
-        middle = [norm(after)] if norm is not None else []
-        blocks.append(nn.Sequential(nn.Linear(before, after), *middle, activation()))
+        norms = [norm(after)] if norm is not None else []
+        blocks.append(nn.Sequential(nn.Linear(before, after), *norms, activation()))
     return blocks
+
+
+class LayerNorm(nn.LayerNorm):
+    """Layer norm in the precision of its input.
+
+    Autocast would compute it in float32, at twice the cost; the sums inside are in float32 anyway.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        with without_autocast(x):
+            return layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
+
+
+class ChannelsLast(nn.Module):
+    """Images in the memory format in which a GPU convolves fastest; unchanged on other devices.
+
+    The strides are set explicitly: for images of one channel both formats agree, and torch would choose the slower kernel.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.device.type != "cuda":
+            return x
+        _, c, h, w = x.shape
+        x = x.contiguous(memory_format=torch.channels_last)
+        return x.as_strided(x.shape, (c * h * w, 1, c * w, c))
+
+
+class FlattenChannelsLast(nn.Module):
+    """Flatten images (n, c, h, w) pixel by pixel, as they lie in a GPU's memory, so that nothing is copied there."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.movedim(1, -1).flatten(1)
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager[object]:
+    """A context without autocast on the device of x; nothing at all where it is off, which keeps exported graphs flat."""
+    if not torch.is_autocast_enabled(x.device.type):
+        return nullcontext()
+    return torch.autocast(x.device.type, enabled=False)

@@ -1,4 +1,4 @@
-"""A small dense network behind computed filters: for images, quick on a CPU."""
+"""Fixed filters computed from patches of the images, then a small dense network: for images, fast on a CPU."""
 
 from __future__ import annotations
 
@@ -9,29 +9,49 @@ from torch import nn
 
 from dre.encoder import Encoder, check_image, check_positive_ints
 from dre.encoder.network import LayerNorm, Network, dense_blocks
-from dre.encoder.pca_front import Front, Patches
+from dre.encoder.pca_front import PatchFilters, PCAFront
 
 
 @dataclass(frozen=True)
 class PatchMLP(Encoder, name="patch-mlp"):
-    """What computed filters answer in each part of an image, in principal components (``features``), then as in ``mlp``.
+    """Responses of patch filters in each region of an image, their principal components (``features``), then an ``mlp``.
 
-    Nothing of the part that looks at images is trained, so that a step costs no more than one on short vectors; and what it
-    gives is a better source of neighbours than the pixels alone. ``pixels`` says how much these count in it, beside the answers
-    of the filters: more keeps more of the neighbours that pixels have, less puts more weight on what an image shows.
+    The part that reads images is computed, not trained, so a step costs no more than one on short vectors. Its output is a
+    better source of neighbors than the pixels alone.
+
+    Parameters
+    ----------
+    width : int, default=256
+        Units of each dense block.
+    depth : int, default=3
+        Number of dense blocks, ``h1``, ``h2``, ...
+    filters : int, default=16
+        Number of patch filters.
+    n_pcs : int, default=100
+        Number of principal components.
+    pixel_weight : float, default=1.0
+        Weight of the pixels beside the filter responses. More preserves more of the neighbors in pixel space, less relies on
+        the content of the images; 0 omits the pixels.
+
+    Examples
+    --------
+    >>> str(PatchMLP(512, n_pcs=200))
+    'patch-mlp(512, n_pcs=200)'
     """
 
     width: int = 256
     _: KW_ONLY
     depth: int = 3
     filters: int = 16
-    front: int = 100
-    pixels: float = 1.0
+    n_pcs: int = 100
+    pixel_weight: float = 1.0
+
+    capturable = True
 
     def __post_init__(self) -> None:
-        check_positive_ints(self, "width", "depth", "filters", "front")
-        if not 0 <= self.pixels < math.inf:
-            raise ValueError(f"pixels={self.pixels}: must be a finite number from 0 up; 0 leaves the pixels out")
+        check_positive_ints(self, "width", "depth", "filters", "n_pcs")
+        if not 0 <= self.pixel_weight < math.inf:
+            raise ValueError(f"pixel_weight={self.pixel_weight}: must be finite and at least 0; 0 omits the pixels")
 
     @property
     def first_source(self) -> str:
@@ -39,6 +59,6 @@ class PatchMLP(Encoder, name="patch-mlp"):
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)
-        front = Front(shape, self.front, Patches(shape[0], self.filters, pixels=self.pixels))
+        front = PCAFront(shape, self.n_pcs, PatchFilters(shape[0], self.filters, pixel_weight=self.pixel_weight))
         blocks = dense_blocks([len(front.axes), *[self.width] * self.depth], norm=LayerNorm)
         return Network(front, blocks, nn.Linear(self.width, n_components))

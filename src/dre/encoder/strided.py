@@ -1,4 +1,4 @@
-"""Convolutions that halve the image themselves: for images, wider than Model B and cheaper."""
+"""Strided convolutions for images: wider than Model B, and cheaper."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ import torch
 from torch import nn
 
 from dre.encoder import Encoder, check_image, check_positive_ints
-from dre.encoder.network import ChannelsLast, Flat, Network, dense_blocks
+from dre.encoder.network import ChannelsLast, FlattenChannelsLast, Network, dense_blocks
 
 
 @dataclass(frozen=True)
 class Strided(Encoder, name="strided"):
-    """Convolutions of stride 2, each with batch norm and GELU; then dense 2000 (h1), 500 (h2), 100 (h3) and the map."""
+    """Convolutions of stride 2 with batch norm and GELU; then dense 2000 (h1), 500 (h2), 100 (h3) and the output layer.
+
+    Parameters
+    ----------
+    filters : tuple of int, default=(64, 128)
+        Filters of each convolution; each halves the image.
+
+    Examples
+    --------
+    >>> str(Strided(filters=(32, 64)))
+    'strided(filters=32/64)'
+    """
 
     _: KW_ONLY
     filters: tuple[int, ...] = (64, 128)
+
+    capturable = True
 
     def __post_init__(self) -> None:
         check_positive_ints(self, "filters")
@@ -28,7 +41,7 @@ class Strided(Encoder, name="strided"):
         for width in self.filters:
             layers += [nn.Conv2d(before, width, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(width), nn.GELU()]
             before = width
-        features = nn.Sequential(*layers, Flat())
+        features = nn.Sequential(*layers, FlattenChannelsLast())
         with torch.no_grad():
             size = features.eval()(torch.zeros(1, *shape)).shape[1]
         blocks = dense_blocks([size, 2000, 500, 100], norm=nn.BatchNorm1d, activation=nn.GELU)

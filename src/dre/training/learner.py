@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from dre.augment import Augment
-from dre.augment.augmentation import augmented, split_augment
+from dre.augment.augmentation import apply_augment, split_augment
 from dre.data.rows import ArrayRows, Rows, RowSubset
 from dre.encoder import Encoder
 from dre.encoder.forward import INPUT, outputs
 from dre.encoder.network import Network
-from dre.encoder.pca_front import Front
+from dre.encoder.pca_front import PCAFront
 from dre.runtime import full_float32
 
 FEATURES = "features"  # the source that is the front's output
@@ -31,17 +31,17 @@ class Learner:
     trained: nn.Module
     rows: Rows  # what a step reads: the input rows, or the cached output of the front
     before: Augment | None  # applied to input rows
-    front: Front | None  # applied in every step, behind ``before``; None if its output is cached
+    front: PCAFront | None  # applied in every step, behind ``before``; None if its output is cached
     after: Augment | None  # applied to what the trained part reads
     mean: Tensor  # of the rows before centering, at their scale: augmentations of images need it
 
     def prepare(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Augment the rows x of a batch, and pass them through the front where it is not cached."""
         if self.before is not None:
-            x = augmented(self.before, x, self.mean, generator)
+            x = apply_augment(self.before, x, self.mean, generator)
         if self.front is not None:
             x = self.front(x)
-        return x if self.after is None else augmented(self.after, x, self.mean, generator)
+        return x if self.after is None else apply_augment(self.after, x, self.mean, generator)
 
     def features(self, source: str, ids: Tensor | None = None) -> Tensor:
         """Output of a source for all rows, or for those with these ids, by the current weights."""
@@ -65,13 +65,13 @@ def make_learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: 
     A front that was fitted before keeps its axes: the network behind it has learned what they mean.
     """
     front = encoder.features if isinstance(encoder, Network) else None
-    if not isinstance(encoder, Network) or not isinstance(front, Front):
+    if not isinstance(encoder, Network) or not isinstance(front, PCAFront):
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
     if not front.is_fitted:
         with torch.no_grad(), full_float32():
             front.fit(rows, generator)
     before, after = split_augment(augment)
     if before is not None:
-        return Learner(encoder, rows, encoder.behind(), rows, before, front, after, mean)
+        return Learner(encoder, rows, encoder.without_features(), rows, before, front, after, mean)
     cached = ArrayRows(outputs(encoder, rows, FEATURES), mean.device)
-    return Learner(encoder, rows, encoder.behind(), cached, None, None, after, mean)
+    return Learner(encoder, rows, encoder.without_features(), cached, None, None, after, mean)

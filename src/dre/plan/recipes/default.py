@@ -52,10 +52,10 @@ def _preset(data: DataSpec) -> Preset:
     if data.device == "cpu":  # many small steps do better than few large ones; small batches hold few neighbors: edges
         if data.images:  # no recursion: a second graph costs more than it gives
             return Preset(PatchMLP(filters=8), Edges(256), 3e-3, 0, 0.5, epochs=(6, 3))
-        return Preset(MLP(256, front=100), Edges(512), 3e-3, 1, 0.5, epochs=(16, 8))
+        return Preset(MLP(256, n_pcs=100), Edges(512), 3e-3, 1, 0.5, epochs=(16, 8))
     if data.images:
         epochs = (60, 30) if data.n < HUGE else (30, 15)  # sampled edges have two ends
-        return Preset(PatchMLP(2048, depth=4, front=300), Auto(5000), 1e-3, recursions, 0.5, epochs=epochs)
+        return Preset(PatchMLP(2048, depth=4, n_pcs=300), Auto(5000), 1e-3, recursions, 0.5, epochs=epochs)
     return Preset(ModelA(norm=True), Auto(2500), 2e-3, recursions, 0.5, steps=960)
 
 
