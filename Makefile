@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint readme tables tables-quick clean
+.PHONY: demo test test-slow test-gpu lint readme tables tables-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/map_digits.py
@@ -13,6 +13,10 @@ test: $(READY) lint
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
+
+# Needs a CUDA device; writes tests/gpu-record.json, which `make test` compares with the kernels in the tree.
+test-gpu: $(READY)
+	$(BIN)/python tests/run_gpu_tests.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

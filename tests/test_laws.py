@@ -399,7 +399,7 @@ def test_an_early_stop_ends_its_stage_and_the_next_begins(X):
 
 
 def test_an_early_stop_lets_a_loss_fall(X):
-    model = cheap(schedule="x: gaussian(5) -> kl * 20", learning_rate=1e-2).fit(X, observers=[EarlyStop(5, 0.0)])
+    model = cheap(schedule="x: gaussian(5) -> kl * 20", learning_rate=1e-2).fit(X, observers=[EarlyStop(10, 0.0)])
     losses = [r["loss"] for r in model.history_]
     assert len(losses) == 20
     assert losses[-1] < losses[0]

@@ -28,7 +28,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent)) / path.name
     try:
         yield part
+        os.chmod(part, 0o666 & ~_umask())  # some writers create files that only their owner can read
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
         part.parent.rmdir()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

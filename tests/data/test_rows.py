@@ -165,7 +165,7 @@ def test_rows_in_any_order_are_scaled_and_laid_out_as_the_encoder_reads_them():
     X = some((5, 4, 3))
     scaling = Scaling.fit(X)
     rows = ScaledRows(Stream(X), scaling, torch.device("cpu"))
-    expected = scaling.apply(X).movedim(-1, 1)
+    expected = ((torch.from_numpy(X).double() - scaling.mean) / scaling.scale).float().movedim(-1, 1)
     assert rows.shape == (N, 3, 5, 4)
     ids = torch.tensor([80, 3, 3, 0, 41])
     assert torch.equal(rows.take(ids), expected[ids])
@@ -177,7 +177,7 @@ def test_the_scaling_of_a_stream_is_that_of_the_array(monkeypatch):
     X = some((5, 4))
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 100)
     one, other = Scaling.fit(Stream(X)), Scaling.fit(X)
-    assert np.array_equal(one.mean, other.mean)
+    assert torch.equal(one.mean, other.mean)
     assert one.scale == other.scale
 
 
@@ -254,11 +254,11 @@ def test_rows_that_do_not_keep_their_promise_are_named(fitted):
             return super().take(ids)[:, None]
 
     X = some()
-    with pytest.raises(TypeError, match=r"TooFew\.read gave a tensor \(89, 7\): it must give a float32 tensor \(90, 7\)"):
+    with pytest.raises(TypeError, match=r"TooFew\.read.*\(89, 7\).*\(90, 7\)"):
         fitted.transform(TooFew(X))
-    with pytest.raises(TypeError, match=r"Numpy\.read gave ndarray"):
+    with pytest.raises(TypeError, match=r"Numpy\.read.*ndarray"):
         cheap().fit(Numpy(X))
-    with pytest.raises(TypeError, match=r"Wide\.take gave a tensor"):
+    with pytest.raises(TypeError, match=r"Wide\.take.*tensor"):
         cheap().fit(Wide(X))
 
 

@@ -269,8 +269,15 @@ def test_capturable_is_declared_by_each_class_and_never_inherited(monkeypatch):
 
 # Export: one graph for any batch size.
 
-EXPORTED = ["mlp(16)", "mlp(16, n_pcs=5)", "patch-mlp(16, n_pcs=8)", "model-a(width=20)", "model-b", "model-b(norm=true)"]
-EXPORTED += ["strided"]
+EXPORTED = [
+    "mlp(16)",
+    "mlp(16, n_pcs=5)",
+    "patch-mlp(16, n_pcs=8)",
+    "model-a(width=20)",
+    "model-b",
+    "model-b(norm=true)",
+    "strided",
+]
 
 
 @pytest.mark.parametrize("name", EXPORTED)

@@ -87,7 +87,7 @@ def test_verbose_says_what_was_chosen(X, capfd):
     assert "mlp(16)" in err
     assert "40 rows" in err
     assert "cpu" in err
-    assert "exact graph of 15 neighbours" in err
+    assert "exact graph of 15 neighbors" in err
     assert f"loss {model.history_[-1]['loss']:.4g}" in err
 
 
@@ -95,7 +95,7 @@ def test_verbose_says_what_was_chosen(X, capfd):
 def test_verbose_says_how_batches_are_drawn_and_why(n, chosen, met, capfd):
     X = np.random.default_rng(0).normal(size=(n, 6))
     cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1", batch_size="auto(4)").fit(X)
-    assert re.search(rf"batches {chosen}, since a row meets k·b/n = {met} of its neighbours", capfd.readouterr().err)
+    assert re.search(rf"batches {chosen}, since a row meets k·b/n = {met} of its neighbors", capfd.readouterr().err)
 
 
 def test_verbose_says_that_a_target_is_inside_the_batch(X, capfd):

@@ -152,7 +152,7 @@ def test_fast_takes_fewer_epochs_than_auto_and_no_more_graphs(facts):
 @pytest.mark.parametrize("facts", FACTS, ids=str)
 def test_a_schedule_inside_the_batch_goes_with_the_batches_of_every_recipe(facts):
     schedule = Schedule.parse("x: gaussian(30, scope=batch) -> kl * 2")
-    assert not apply_overrides("auto", facts, Overrides(schedule=schedule)).batches.along_graph
+    assert not apply_overrides("auto", facts, Overrides(schedule=schedule)).batches.follows_graph
     assert apply_overrides("auto", facts, Overrides(schedule=schedule, batches=300)).batches.resized(300) == Auto(300)
 
 
@@ -225,7 +225,7 @@ def test_a_batch_size_keeps_the_recipes_way_of_drawing():
 
 def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_recipes():
     module = nn.Linear(50, 2)
-    said = Overrides(batches=Fixed(64), optimizer=5e-4, encoder=module, augment=Noise(0.9))
+    said = Overrides(batches=Fixed(64), learning_rate=5e-4, encoder=module, augment=Noise(0.9))
     before, after = apply_overrides("auto", VECTORS, NOTHING), apply_overrides("auto", VECTORS, said)
     assert after.batches == Fixed(64)
     assert after.optimizer.lr == 5e-4
@@ -246,24 +246,32 @@ def test_the_first_stage_reads_what_the_encoder_of_the_user_has(encoder, source)
 
 
 def test_a_stage_of_a_recipe_keeps_its_proportion_to_the_rate():
-    recipe = apply_overrides("paper", VECTORS, Overrides(optimizer=5e-3))
+    recipe = apply_overrides("paper", VECTORS, Overrides(learning_rate=5e-3))
     assert recipe.optimizer.lr == 5e-3
     assert [stage.lr for stage in recipe.schedule] == [None, None, None, None, pytest.approx(5e-4)]
 
 
 def test_the_rates_of_a_schedule_that_the_user_wrote_are_left_alone():
     schedule = Schedule.parse("x: gaussian(30) -> kl * 3 @ 0.01")
-    assert apply_overrides("paper", VECTORS, Overrides(schedule=schedule, optimizer=5e-3)).schedule == schedule
+    assert apply_overrides("paper", VECTORS, Overrides(schedule=schedule, learning_rate=5e-3)).schedule == schedule
 
 
 def test_a_whole_optimiser_takes_the_place_of_the_recipes():
     optimizer = Optimizer(1e-3, policy="constant", clip=1.0)
     assert apply_overrides("auto", VECTORS, Overrides(optimizer=optimizer)).optimizer == optimizer
+    both = apply_overrides("auto", VECTORS, Overrides(optimizer=optimizer, learning_rate=0.5)).optimizer
+    assert both == Optimizer(0.5, policy="constant", clip=1.0)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "said"), [("auto", {"n_neighbors": 5}), ("auto", {"min_dist": 0.3}), ("deep-umap", {"perplexity": 9})]
-)
+def test_n_neighbors_sets_the_perplexity_where_no_affinity_is_fuzzy():
+    by_neighbors = apply_overrides("auto", VECTORS, Overrides(n_neighbors=12))
+    by_perplexity = apply_overrides("auto", VECTORS, Overrides(perplexity=12))
+    assert by_neighbors == by_perplexity
+    with pytest.raises(ValueError, match=r"perplexity=9.*n_neighbors=12.*one of them"):
+        apply_overrides("auto", VECTORS, Overrides(n_neighbors=12, perplexity=9))
+
+
+@pytest.mark.parametrize(("recipe", "said"), [("auto", {"min_dist": 0.3}), ("deep-umap", {"perplexity": 9})])
 def test_what_no_stage_could_use_is_refused(recipe, said):
     with pytest.raises(ValueError, match=f"no stage has a {next(iter(said))}"):
         apply_overrides(recipe, VECTORS, Overrides(**said))
@@ -315,7 +323,7 @@ def test_a_recipe_says_what_few_rows_made_of_its_affinities():
 
 def test_a_rate_of_nothing_is_refused():
     with pytest.raises(ValueError, match="must be a positive number"):
-        apply_overrides("auto", VECTORS, Overrides(optimizer=0.0))
+        apply_overrides("auto", VECTORS, Overrides(learning_rate=0.0))
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (50,)])

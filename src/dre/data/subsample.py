@@ -1,4 +1,4 @@
-"""Some of many rows, from end to end: enough to judge a map by, where all would take long."""
+"""Evenly spaced samples of rows: enough to score or draw a map where all rows would take long."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-SCORED = 3000  # rows at most for scores beside other work: all would take longer than some fits
-FEWEST = 20  # rows of which scores say something
+SCORED = 3000  # rows at most for scores shown beside other results: all rows would take longer than some fits
+FEWEST = 20  # rows from which scores mean something
 
 
 def evenly_spaced_ids(n: int, most: int) -> Array:
-    """Ids of at most so many of n rows, as far apart as can be.
+    """Return ids of at most ``most`` of n rows, evenly spaced from the first to the last.
 
     >>> evenly_spaced_ids(10, 4).tolist()
     [0, 3, 6, 9]
@@ -21,7 +21,7 @@ def evenly_spaced_ids(n: int, most: int) -> Array:
 
 
 def to_array(rows: Any, ids: Array | None = None) -> Array:
-    """These rows, or all of them, of an array, of a sparse matrix or of a stream, as an array."""
+    """Return rows with these ids, or all, of an array, a sparse matrix or Rows as a dense array."""
     import torch
 
     from dre.data.rows import is_rows, read_all
@@ -35,7 +35,7 @@ def to_array(rows: Any, ids: Array | None = None) -> Array:
 
 
 def vectors(rows: Any, ids: Array | None = None) -> Array:
-    """The same as vectors of float32, (n, d): images flattened."""
+    """Return them as float32 vectors (n, d): images are flattened."""
     found = to_array(rows, ids)
     return found.reshape(len(found), -1).astype(np.float32, copy=False)
 

@@ -1,4 +1,4 @@
-"""The curves of the losses: how a pair's part in them depends on its squared distance in the map."""
+"""Curves of the losses: the contribution of a pair as a function of its squared distance in the map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALLEST_SQUARE, STEEPEST_SQUARE = 1e-12, 1e-4
 
 @dataclass(frozen=True)
 class Student:
-    """(1 + d²)^-exponent: how near a pair is in t-SNE's map."""
+    """(1 + d²)^-exponent: the similarity of a pair in t-SNE's map."""
 
     exponent: float
 
@@ -23,7 +23,7 @@ class Student:
         base = squared.add_(1)
         if self.exponent == 1:
             value = base.reciprocal()
-        elif self.exponent == 0.75:  # roots are quicker than powers
+        elif self.exponent == 0.75:  # roots are faster than powers
             root = base.sqrt()
             value = root.mul_(root.sqrt()).reciprocal_()
         else:
@@ -33,7 +33,7 @@ class Student:
 
 @dataclass(frozen=True)
 class LogStudent:
-    """exponent · log(1 + d²): its negative logarithm."""
+    """exponent · log(1 + d²): the negative logarithm of ``Student``."""
 
     exponent: float
 
@@ -45,8 +45,8 @@ class LogStudent:
 class LogOdds:
     """log((1 - w) / w) = log a + 2b log d, for UMAP's membership w = 1 / (1 + a·d^2b).
 
-    Points that lie on each other neither have an infinite loss nor throw the network: the value ends at a distance of 1e-6;
-    the derivative in d is 2b/d down to a distance of 0.01, and falls to 0 below it.
+    Coinciding points have neither an infinite loss nor an infinite gradient: the value is cut off at a distance of 1e-6; the
+    derivative in d is 2b/d down to a distance of 0.01, and falls to 0 below.
     """
 
     a: float
@@ -63,7 +63,7 @@ class LogOdds:
 
 @dataclass(frozen=True)
 class Repulsion:
-    """-log(1 - w) of UMAP's membership, from the odds and so without cancellation."""
+    """-log(1 - w) of UMAP's membership, computed from the odds and so without cancellation."""
 
     odds: LogOdds
 
@@ -85,7 +85,7 @@ class Attraction:
 
 @lru_cache(maxsize=64)
 def fit_ab(min_dist: float, spread: float) -> tuple[float, float]:
-    """a and b such that 1 / (1 + a·d^2b) is nearest to 1 up to min_dist and exp(-(d - min_dist) / spread) beyond.
+    """Fit a and b so that 1 / (1 + a·d^2b) is close to 1 up to min_dist and to exp(-(d - min_dist) / spread) beyond.
 
     >>> a, b = fit_ab(0.1, 1.0)
     >>> round(a, 4), round(b, 4)

@@ -1,4 +1,4 @@
-"""Sums over the pairs of a batch, with their gradient, in memory that does not grow with the square of the batch."""
+"""Sums over the pairs of a batch, and their gradients, in memory that does not grow with the square of the batch."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from torch import Tensor
 from dre.affinity.target import Pairs
 from dre.runtime import triton_applies
 
-# Entries of a block of pairs: few enough on a CPU to stay in its cache, many enough on a GPU to keep it busy.
+# Pairs in a block: few enough to stay in a CPU's cache, many enough to keep a GPU busy.
 BLOCK = {"cpu": 2**16, "cuda": 2**24}
-
-
-COMPONENTS = 16  # of a map, that the kernels keep in registers
+COMPONENTS = 16  # dimensions of a map that the kernels keep in registers
 
 
 class Curve(Protocol):
     """A function of the squared distance."""
 
     def __call__(self, squared: Tensor) -> tuple[Tensor, Tensor]:
-        """Its values and its slopes; ``squared`` may be overwritten."""
+        """Return values and slopes; ``squared`` may be overwritten."""
 
 
 def over_all(y: Tensor, curve: Curve) -> Tensor:
@@ -37,7 +35,7 @@ def over_target(y: Tensor, pairs: Pairs, curve: Curve) -> Tensor:
 
 
 class _Sum(torch.autograd.Function):
-    """The gradient is found on the way forward, so that nothing of the size of the pairs is kept."""
+    """Computes the gradient in the forward pass, so that nothing of the size of the pairs is kept."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, curve: Curve, pairs: Pairs | None) -> Tensor:
@@ -58,7 +56,7 @@ class _Sum(torch.autograd.Function):
 
 
 def _fused(y: Tensor, curve: Curve, pairs: Pairs | None) -> tuple[Tensor, Tensor] | None:
-    """The same by one kernel; None where it does not apply."""
+    """Compute both with one kernel; None if no kernel applies."""
     if y.dtype != torch.float32 or y.shape[1] > COMPONENTS or not triton_applies(y):
         return None
     from dre.loss.triton import pair_sums as kernels
@@ -73,8 +71,8 @@ def _fused(y: Tensor, curve: Curve, pairs: Pairs | None) -> tuple[Tensor, Tensor
 
 
 def _in_blocks(y: Tensor, curve: Curve, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Every pair once: a block of rows meets itself and the rows after it. The gradient of row i is 2 Σj slope (yi - yj)."""
-    y = y - y.mean(0)  # the products below lose least around the origin
+    """Visit each pair once: a block meets itself and the rows after it. The gradient of row i is 2 Σj slope (yi - yj)."""
+    y = y - y.mean(0)  # products round least around the origin
     b = len(y)
     rows = max(1, BLOCK.get(y.device.type, BLOCK["cuda"]) // b)
     total, pull = y.new_zeros(()), torch.zeros_like(y)
@@ -84,7 +82,7 @@ def _in_blocks(y: Tensor, curve: Curve, weight: Tensor | None) -> tuple[Tensor, 
         value, slope = curve(_squared(mine, rest))
         if weight is None:
             for each in (value, slope):
-                each[:, :r].triu_(1)  # pairs among the block's own rows stand once, and no row is its own pair
+                each[:, :r].triu_(1)  # pairs within the block count once, and no row pairs with itself
         else:
             part = weight[start : start + rows, start:]
             value, slope = value * part, slope * part
@@ -95,7 +93,7 @@ def _in_blocks(y: Tensor, curve: Curve, weight: Tensor | None) -> tuple[Tensor, 
 
 
 def _squared(mine: Tensor, rest: Tensor) -> Tensor:
-    """Differences, not a matrix product: in the map close pairs matter most, and |a|² + |b|² - 2ab loses them."""
+    """Sum squared differences: close pairs matter most in the map, and |a|² + |b|² - 2ab would lose them."""
     squared = (mine[:, None, 0] - rest[None, :, 0]).square_()
     for c in range(1, mine.shape[1]):
         difference = mine[:, None, c] - rest[None, :, c]
@@ -104,8 +102,8 @@ def _squared(mine: Tensor, rest: Tensor) -> Tensor:
 
 
 def _at(y: Tensor, curve: Curve, near: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The pairs of each row and those at the positions ``near`` (b, k)."""
-    if y.device.type == "cpu":  # most weights are 0: a neighbour is rarely in the batch. A GPU would wait for their number
+    """Visit the pairs of each row with those at the positions ``near`` (b, k)."""
+    if y.device.type == "cpu":  # most weights are 0: neighbors are rarely in the batch. A GPU would wait for their number
         heads, slots = weight.nonzero(as_tuple=True)
         tails, weight = near[heads, slots], weight[heads, slots]
     else:

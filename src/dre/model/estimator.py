@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -342,8 +343,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {names[column]!r}"
         warnings.warn(
-            f"{name} makes up {100 * share:.0f} % of all squared distances: the map shows little else. If the columns have "
-            "different units, pass standardize=True (--standardize).",
+            f"{name} makes up {math.floor(100 * share)} % of all squared distances: the map shows little else. If the columns "
+            "have different units, pass standardize=True (--standardize).",
             stacklevel=4,  # the line that called fit
         )
 

@@ -1,4 +1,4 @@
-"""Consumers of the loop's events: they read the running state, and may ask the run to end. The loop knows none of them."""
+"""Observers of a run: they receive the loop's events, and may ask the run to end. The loop knows none of them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from dre.training.loop import Event
 
 
 class Observer(Protocol):
-    """Anything that can be called with an event. One that is a context manager too is entered for the time of the run."""
+    """Anything that can be called with an event. An observer that is a context manager is entered for the time of the run."""
 
     def __call__(self, event: Event) -> None: ...
 
 
 def check_observers(observers: Iterable[Observer]) -> list[Observer]:
-    """Refuse what can't be called with an event, before anything is trained."""
+    """Raise a TypeError for anything that can't be called with an event."""
     if callable(observers):
         raise TypeError(f"observers={observers!r}: pass a list, [{getattr(observers, '__name__', 'observer')}]")
     for observer in (observers := list(observers)):
         if isinstance(observer, type) or not callable(observer):
-            raise TypeError(f"{observer!r} can't watch a run: pass what can be called with an event, such as EarlyStop()")
+            raise TypeError(f"{observer!r} can't observe a run: pass a callable that takes an event, such as EarlyStop()")
     return observers
 
 
 def watch(events: Iterable[Event], observers: Iterable[Observer]) -> None:
-    """Carry a run through, showing every event to every observer."""
+    """Run to the end, passing every event to every observer."""
     observers = check_observers(observers)
     with ExitStack() as stack:
         for observer in observers:

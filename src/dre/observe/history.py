@@ -1,4 +1,4 @@
-"""The course of a run as plain records, and the weights at the end of each stage."""
+"""The history of a run: one record per epoch, and the weights at the end of each stage."""
 
 from __future__ import annotations
 

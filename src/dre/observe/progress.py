@@ -1,4 +1,4 @@
-"""What a run shows: a progress bar per stage, and lines that say what was chosen, for ``verbose=True``."""
+"""What a run shows: progress bars, and the lines of ``verbose=True``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dre.affinity.target import Graph
 from dre.batches import Auto
 from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick
 
-# A line that is not overwritten in place, as in a log file, is drawn rarely.
+# In a log file, where a bar is not overwritten in place, it is drawn rarely.
 SECONDS_BETWEEN = {True: 0.1, False: 10.0}
-WORTH_SAYING = 10_000  # rows from which the neighbours take seconds
-FORMAT = "{desc} |{bar}| {elapsed}<{remaining}{postfix}"  # no percentage: there is the epoch, and a line has 80 columns
+ANNOUNCED = 10_000  # rows from which the neighbor search takes seconds
+FORMAT = "{desc} |{bar}| {elapsed}<{remaining}{postfix}"  # no percentage: the epoch says it, and a line has 80 columns
 
 
 def is_interactive() -> bool:
-    """Whether a bar would be seen: in a terminal or a notebook."""
+    """Whether the output is a terminal or a notebook."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
@@ -39,7 +39,7 @@ def progress_bar(title: str, total: int, *, verbose: bool | None = None, delay: 
 
 
 class Progress:
-    """``delay``: seconds before a bar appears, so that short work shows none."""
+    """A bar per stage with epoch, loss, rows per second and remaining time; it appears after ``delay`` seconds."""
 
     def __init__(self, delay: float = 1.0) -> None:
         self._delay = delay
@@ -55,7 +55,7 @@ class Progress:
     def __call__(self, event: Event) -> None:
         if isinstance(event, Tick):
             self._rows += event.rows
-            if self._bar.update():  # true when it was drawn: the rest is not worth doing more often
+            if self._bar.update():  # true if it was drawn: no need to describe it more often
                 self._describe(event)
         elif isinstance(event, TargetBegan):
             self._announce(event)
@@ -67,11 +67,11 @@ class Progress:
             self._bar.close()
 
     def _announce(self, event: TargetBegan) -> None:
-        if event.run.epoch == 0 and is_interactive() and event.run.rows.shape[0] >= WORTH_SAYING:
+        if event.run.epoch == 0 and is_interactive() and event.run.rows.shape[0] >= ANNOUNCED:
             from tqdm.auto import tqdm
 
             self._close()
-            self._bar = tqdm(desc=f"{_title(event.run)}: finding neighbours", bar_format="{desc}", leave=False)
+            self._bar = tqdm(desc=f"{_title(event.run)}: finding neighbors", bar_format="{desc}", leave=False)
 
     def _close(self) -> None:
         if self._bar is not None:
@@ -104,7 +104,7 @@ def _title(run: Run) -> str:
 
 
 class Verbose:
-    """Lines on stderr: the recipe before the first stage, then each stage's target, batches and last loss."""
+    """Lines on stderr: the recipe, then each stage's target, batches and last loss."""
 
     def __init__(self) -> None:
         self._loss, self._seconds = 0.0, 0.0
@@ -113,28 +113,28 @@ class Verbose:
         if isinstance(event, StageBegan):
             if event.run.stage == 0:
                 n, *shape = event.run.rows.shape
-                self._say(f"dre on {event.run.runtime}, {n} rows of the shape {tuple(shape)}\n{event.run.recipe}")
+                self._print(f"dre on {event.run.runtime}, {n} rows of shape {tuple(shape)}\n{event.run.recipe}")
             self._seconds = 0.0
-            self._say(f"stage {event.run.stage} ({event.run.current_stage.source}): {_target(event)}, {_batches(event)}")
+            self._print(f"stage {event.run.stage} ({event.run.current_stage.source}): {_target(event)}, {_batches(event)}")
         elif isinstance(event, EpochEnded):
             self._loss, self._seconds = event.loss, self._seconds + event.seconds
         elif isinstance(event, StageEnded):
-            self._say(
+            self._print(
                 f"stage {event.run.stage} done: {event.run.epoch + 1} epochs, loss {self._loss:.4g}, {self._seconds:.1f} s"
             )
 
     @staticmethod
-    def _say(text: str) -> None:
+    def _print(text: str) -> None:
         print(text, file=sys.stderr)
 
 
 def _target(event: StageBegan) -> str:
     if not isinstance(event.target, Graph):
         return "target inside each batch"
-    found = event.target.search
-    recall = f", recall {found.recall:.3f}" if found.method == "approximate" else ""
-    parts = f" in each of {found.parts} parts" if found.parts > 1 else ""
-    return f"{found.method} graph of {event.target.k} neighbours{parts} in {event.seconds:.1f} s{recall}"
+    search = event.target.search
+    recall = f", recall {search.recall:.3f}" if search.method == "approximate" else ""
+    parts = f" in each of {search.parts} parts" if search.parts > 1 else ""
+    return f"{search.method} graph of {event.target.k} neighbors{parts} in {event.seconds:.1f} s{recall}"
 
 
 def _batches(event: StageBegan) -> str:
@@ -142,4 +142,4 @@ def _batches(event: StageBegan) -> str:
     if not isinstance(planned, Auto) or event.target.k is None:
         return f"batches {event.batches}"
     met = event.target.k * planned.size / event.run.rows.shape[0]
-    return f"batches {event.batches}, since a row meets k·b/n = {met:.2g} of its neighbours in a random batch"
+    return f"batches {event.batches}, since a row meets k·b/n = {met:.2g} of its neighbors in a random batch"

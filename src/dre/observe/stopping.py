@@ -1,4 +1,4 @@
-"""Ends a stage whose loss no longer falls, and a fit on Ctrl-C, which keeps the weights; a second one stops at once."""
+"""Observers that end a run early: when the loss stops falling, and on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dre.training.loop import EpochEnded, Event, Run, StageBegan
 
 
 class EarlyStop:
-    """After ``patience`` epochs without the loss falling by more than ``improvement`` of itself, the next stage begins.
+    """Ends a stage after ``patience`` epochs in which the loss did not fall by more than ``improvement`` of itself.
 
-    Made for a constant rate, ``optimizer=Optimizer(1e-3, policy="constant")``: a one-cycle rate is still high when a
-    stage ends early.
+    Made for a constant learning rate, ``optimizer="adam(0.001, policy=constant)"``: a one-cycle rate is still high when a stage
+    ends early.
     """
 
     def __init__(self, patience: int = 10, improvement: float = 1e-3) -> None:
@@ -42,13 +42,15 @@ class EarlyStop:
 
 
 class Interrupt:
+    """Ends the fit after the current step on Ctrl-C, and keeps the weights; a second Ctrl-C stops at once."""
+
     def __init__(self) -> None:
         self.asked = False
         self._run: Run | None = None
-        self._before: Any = None  # the handler that was there; None where this is not the main thread
+        self._before: Any = None  # the previous handler; None outside the main thread
 
     def __enter__(self) -> Interrupt:
-        if threading.current_thread() is threading.main_thread():  # Python lets no other thread set a handler
+        if threading.current_thread() is threading.main_thread():  # only this thread may set a handler
             self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 
@@ -64,7 +66,7 @@ class Interrupt:
             )
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.asked or self._run is None or self._run.steps == 0:  # nothing has been learned that could be kept
+        if self.asked or self._run is None or self._run.steps == 0:  # there is nothing to keep
             raise KeyboardInterrupt
         self.asked = True
 

@@ -1,4 +1,4 @@
-"""The recipes that have names."""
+"""Named recipes."""
 
 from __future__ import annotations
 

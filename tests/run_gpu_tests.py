@@ -1,0 +1,63 @@
+"""Runs the tests that need a GPU, and records which kernels they were run on: ``make test-gpu``.
+
+``tests/test_gpu_record.py`` compares the record with the tree, and fails if a kernel changed since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "tests" / "gpu-record.json"
+PATTERNS = ("src/dre/*/triton/*.py", "src/dre/training/cuda_graphs.py", "src/dre/training/stepper.py")
+
+
+def kernels_digest() -> str:
+    """Digest of all files that only run on a GPU."""
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern)):
+        digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class Counts:
+    """Counts outcomes as pytest reports them."""
+
+    def __init__(self) -> None:
+        self.outcomes = {"passed": 0, "failed": 0, "skipped": 0}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or report.outcome != "passed":
+            self.outcomes[report.outcome] += 1
+
+
+def commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or os.environ.get("GIT_COMMIT", "unknown")
+
+
+def main() -> int:
+    import torch
+
+    if not torch.cuda.is_available():
+        print("make test-gpu needs a CUDA device, and torch finds none")
+        return 2
+    counts = Counts()
+    code = pytest.main(["-q", "-p", "no:cacheprovider", str(ROOT / "tests" / "test_gpu.py")], plugins=[counts])
+    card = torch.cuda.get_device_name()
+    record = {"commit": commit(), "card": card, "torch": torch.__version__, **counts.outcomes, "kernels": kernels_digest()}
+    target = Path(os.environ.get("GPU_RECORD", RECORD))
+    target.write_text(json.dumps(record, indent=2) + "\n")
+    print(json.dumps(record))
+    return int(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+"""The kernels in the tree are those that the GPU tests were last run on."""
+
+from __future__ import annotations
+
+import json
+
+from run_gpu_tests import RECORD, kernels_digest
+
+
+def test_no_kernel_changed_since_the_gpu_tests_passed() -> None:
+    record = json.loads(RECORD.read_text())
+    assert record["failed"] == 0
+    assert record["passed"] > 100
+    assert record["kernels"] == kernels_digest(), "run `make test-gpu` on a machine with a GPU and commit tests/gpu-record.json"
