@@ -191,5 +191,5 @@ def test_rows_can_be_scaled_to_length_1(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_more_components_than_words_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path, monkeypatch)
-    with pytest.raises(ValueError, match="components=500.*choose fewer"):
+    with pytest.raises(ValueError, match=r"components=500.*choose fewer"):
         load("imdb", folder=tmp_path)
