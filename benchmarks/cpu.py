@@ -60,7 +60,7 @@ def short(n: int) -> Recipe:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    data = mnist.load(parser.parse_args().data)
+    data = mnist.load_mnist(parser.parse_args().data)
     results: SearchInfo = {"seconds_to_import": imports()}
     print(results, flush=True)
     images, tests = data.train.rows, data.test.rows[:ASKED]

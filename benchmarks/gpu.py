@@ -81,7 +81,7 @@ def ceilings(_: argparse.Namespace) -> SearchInfo:
 
 def step(arguments: argparse.Namespace) -> SearchInfo:
     """Milliseconds of a step of training within a fit, from the draw to the update: the median of its later epochs."""
-    images = mnist.load(arguments.data).train.rows
+    images = mnist.load_mnist(arguments.data).train.rows
     paper = replace(first_stage_of("paper", 12), precision="bfloat16")
     plans = {
         "Model B, 2500 images, bfloat16": paper,
@@ -119,7 +119,7 @@ def fit(arguments: argparse.Namespace) -> SearchInfo:
 
 
 def alone(folder: Path, name: str, precision: str, *labels: str) -> SearchInfo:
-    data = mnist.load(folder)
+    data = mnist.load_mnist(folder)
     found: SearchInfo = {}
     for label in labels:
         model = DRE(recipe(name, precision), random_state=0, verbose=False)
@@ -143,7 +143,7 @@ def scores(model: DRE, data: Dataset) -> SearchInfo:
 
 def sizes(arguments: argparse.Namespace) -> list[SearchInfo]:
     """Fits of more and more deformed digits, made on the GPU as they are read, their maps, and MNIST's test set in them."""
-    test = mnist.load(arguments.data).test
+    test = mnist.load_mnist(arguments.data).test
     DRE(recipe("auto"), random_state=0, verbose=False).fit(infimnist(70_000, 90_000, folder=arguments.data))  # warm
     found = []
     for n in [size for size in SIZES if size <= arguments.largest]:
@@ -201,7 +201,7 @@ def recall(rows: Tensor, indices: Tensor) -> float:
 
 def transform(arguments: argparse.Namespace) -> SearchInfo:
     """A million images, as bytes in the memory of the host, to their places in the map."""
-    data = mnist.load(arguments.data)
+    data = mnist.load_mnist(arguments.data)
     many = np.resize(data.train.rows, (1_000_000, *data.train.rows.shape[1:]))
     found: SearchInfo = {}
     for name in ("auto", "paper"):
@@ -212,7 +212,7 @@ def transform(arguments: argparse.Namespace) -> SearchInfo:
 
 def stream(arguments: argparse.Namespace) -> SearchInfo:
     """Milliseconds of a step where images lie on the GPU, and where each batch is read from the memory of the host."""
-    images = mnist.load(arguments.data).train.rows
+    images = mnist.load_mnist(arguments.data).train.rows
     plan = replace(first_stage_of("paper", 12), precision="bfloat16", encoder=ModelB(norm=True))
     plan = replace(plan, batches=Shuffled(2500), schedule=Schedule.parse("x: gaussian(30) -> kl * 12"))
     steps = plan.batches.steps(len(images))

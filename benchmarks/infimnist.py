@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from dre.datasets.stream import Digits, InfiMNIST
+from dre.datasets.infinite_mnist import Digits, InfiMNIST
 from record import record
 
 FIRST = 70_000
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--images", type=int, default=100_000)
     arguments = parser.parse_args()
-    digits = Digits.of_mnist(arguments.data)
+    digits = Digits.from_mnist(arguments.data)
     results: list[dict[str, Any]] = []
     rows = InfiMNIST(digits, range(10**9), device="cpu")
     for threads in sorted({1, os.cpu_count() or 1}):

@@ -93,7 +93,7 @@ WORK: dict[str, Work] = {
 
 
 def rows_and_map(folder: Path, n: int) -> tuple[Array, Array, Array]:
-    train = mnist.load(folder).train
+    train = mnist.load_mnist(folder).train
     images, labels = train.rows, train.labels
     rows = images[:n].reshape(n, -1) / 255.0
     sample = rows[:: max(1, n // 5000)]
@@ -147,7 +147,7 @@ def zadu(folder: Path) -> None:
 
 
 def gpu(folder: Path) -> None:
-    train = mnist.load(folder).train
+    train = mnist.load_mnist(folder).train
     images, labels = train.rows, train.labels
     results = []
     for dtype in (np.float32, np.float64):
@@ -168,7 +168,7 @@ def gpu(folder: Path) -> None:
 
 
 def paper(folder: Path) -> None:
-    data = mnist.load(folder)
+    data = mnist.load_mnist(folder)
     images, test_images, test_labels = data.train.rows, data.test.rows, data.test.labels
     pca = PCA(2, random_state=0).fit(images.reshape(60_000, -1) / 255.0)
     X = test_images.reshape(10_000, -1) / 255.0

@@ -33,7 +33,7 @@ def timed(features: torch.Tensor, method: str) -> tuple[float, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    images = mnist.load(parser.parse_args().data).train.rows.reshape(60000, -1).astype(np.float32)
+    images = mnist.load_mnist(parser.parse_args().data).train.rows.reshape(60000, -1).astype(np.float32)
     images -= images.mean(0)
     results = []
     for method in ("exact", "approximate"):

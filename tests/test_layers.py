@@ -28,6 +28,7 @@ EXTRAS = {
     "PIL",
     "datashader",
     "faiss",
+    "filelock",
     "h5py",
     "matplotlib",
     "openTSNE",

@@ -108,7 +108,7 @@ def draw_published(reference: ReferenceMaps) -> Any:
     grid = Grid(len(reference.labels.levels), len(reference.maps))
     for at, (level, labels) in enumerate(reference.labels.levels.items()):
         names, codes = named_codes(labels, len(labels))
-        palette = [reference.labels.colours[level][str(name)] for name in names]
+        palette = [reference.labels.colors[level][str(name)] for name in names]
         tints = colour_of_rows(codes, palette)
         axes = grid.add_line(f"RNA-Seq, by {level}", [] if at else list(reference.maps), [])
         for axis, places in zip(axes, reference.maps.values(), strict=True):

@@ -14,7 +14,7 @@ from dre.compare.cells import Cells, planned
 from dre.compare.jobs import Selection, jobs
 from dre.compare.plan import Data, Job
 from dre.compare.plans import Plans
-from dre.datasets import Dataset, Part
+from dre.datasets import Dataset, DatasetSplit
 from paper.report.reading import Place, split_score
 
 PLANS = Path(__file__).parents[2] / "benchmarks"
@@ -129,7 +129,7 @@ def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:
     for count in (rows, test_rows):
         digits = np.arange(count) % 10
         levels = {"class": digits, "sentiment": np.where(digits < 5, "negative", "positive"), "stars": digits}
-        parts.append(Part(np.zeros((count, 4), np.float32), digits, levels))
+        parts.append(DatasetSplit(np.zeros((count, 4), np.float32), digits, levels))
     return Dataset(plan.set, plan.title, parts[0], parts[1], "made up")
 
 

@@ -15,7 +15,7 @@ from dre.compare.jobs import Selection
 from dre.compare.plan import Data, Figure, Job, Row
 from dre.compare.plans import Plans
 from dre.datasets import Dataset, DatasetNotFoundError
-from dre.datasets.tasic2018 import Labels, ReferenceMaps
+from dre.datasets.tasic2018 import ReferenceMaps, TasicLabels
 from dre.plot.look import class_colours
 from paper.figures import PUBLISHED_MAPS, draw_all, draw_figure, draw_published
 
@@ -209,7 +209,7 @@ def published() -> ReferenceMaps:
     levels = {"class": np.array([name[0] for name in clusters]), "cluster": clusters}
     colours = {"class": {"a": "#ff0000", "b": "#0000ff"}, "cluster": {"a 1": "#ff0000", "a 2": "#880000", "b 1": "#0000ff"}}
     maps = {"tsne-p30": rng.normal(size=(90, 2)), "mds": rng.normal(size=(90, 2))}
-    return ReferenceMaps(maps, Labels(np.arange(90).astype(str), levels, colours))
+    return ReferenceMaps(maps, TasicLabels(np.arange(90).astype(str), levels, colours))
 
 
 def missing() -> ReferenceMaps:

@@ -102,7 +102,7 @@ def test_info_says_what_a_model_is(dre: Run, capsys: pytest.CaptureFixture[str])
 WRONG = {
     "a name that is nothing": (["fit", "digts", "-o", "m.safetensors"], 2, "Did you mean 'digits'?"),
     "no model": (["fit", "x.npy", "-o", "m.pt"], 2, "such as m.safetensors"),
-    "a folder that is not there": (["fit", "x.npy", "-o", "no/m.safetensors"], 2, "no folder that can be written to"),
+    "a folder that is not there": (["fit", "x.npy", "-o", "no/m.safetensors"], 2, "not a writable folder"),
     "a model that is there": (["fit", "x.npy", "-o", "there.safetensors"], 2, "--force"),
     "a map that is there": (["fit", "x.npy", "-o", "m.safetensors", "--embedding", "there.csv"], 2, "--force"),
     "labels from nowhere": (["fit", "x.npy", "-o", "m.safetensors", "--labels", "species"], 2, "neither a column"),
@@ -119,7 +119,7 @@ WRONG = {
     "data that are written over": (
         ["fit", "x.npy", "-o", "m.safetensors", "--embedding", "x.npy", "--force"],
         2,
-        "would be written over",
+        "would be overwritten",
     ),
     "a file of another kind": (["fit", "there.csv", "-o", "m.safetensors"], 2, "there.csv"),
     "rows that can't be learned from": (["fit", "nan.npy", "-o", "m.safetensors"], 1, "NaN"),

@@ -297,7 +297,7 @@ def test_labels_may_be_a_column_of_the_table(command, tmp_path):
     table.to_csv("x.csv", sep=";")
     code, _, err = command("x.csv", "--labels", "digit", "--methods", "pca", "-o", "column.png")
     assert code == 0
-    assert "taken for the names of the rows" in err
+    assert "row names" in err
     assert "variance" not in err
     assert command("x.npy", "--labels", "y.txt", "--methods", "pca", "-o", "file.png")[0] == 0
     column, file = (json.loads((tmp_path / name).read_text())["results"][0] for name in ("column.json", "file.json"))
@@ -353,14 +353,14 @@ def test_a_failure_is_no_obstacle_to_the_picture_and_none_is_drawn_of_nothing(co
         (["-o", "c.PNGG"], "use .png, .pdf or .svg"),
         (["-o", "c"], "expected a picture, such as c.png"),
         (["-o", "."], "expected a picture, such as comparison.png"),
-        (["-o", "y.png", "--labels", "y.json", "--force"], "would be written over"),
+        (["-o", "y.png", "--labels", "y.json", "--force"], "would be overwritten"),
         (["-o", "folder.png", "--force"], "is a folder"),
         (["--methods", "pcaa"], "Did you mean 'pca'?"),
         (["--test-size", "2"], "between 0 and 1"),
         (["--labels", "short.txt"], "has 3 labels, but there are 240 rows"),
         (["--labels", "nowhere.txt"], "nowhere.txt: neither a column of DATA nor a file that is there"),
         (["--labels", "digit"], "neither a column of DATA nor a file"),
-        (["-o", "no/c.png"], "no folder that can be written to"),
+        (["-o", "no/c.png"], "not a writable folder"),
     ],
 )
 def test_the_command_refuses_before_anything_is_fitted(command, nothing_is_fitted, tmp_path, arguments, message):

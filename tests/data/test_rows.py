@@ -13,7 +13,7 @@ from dre import DRE, DivergedError
 from dre.data.rows import is_rows, read_all
 from dre.data.scaling import ScaledRows, Scaling
 from dre.data.validation import check_rows
-from dre.datasets.stream import Digits, InfiMNIST
+from dre.datasets.infinite_mnist import Digits, InfiMNIST
 
 N = 90
 GRAPH = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"

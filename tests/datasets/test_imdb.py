@@ -84,7 +84,7 @@ def test_every_form_gives_the_same_reviews_in_the_same_order(
 ) -> None:
     write(form, tmp_path / "data" / below, monkeypatch)
     before = held(tmp_path / "data")
-    for part, found in zip(("train", "test"), imdb.texts(tmp_path / "data"), strict=True):
+    for part, found in zip(("train", "test"), imdb.load_reviews(tmp_path / "data"), strict=True):
         wanted = [(text, kind == "pos", stars) for (where, kind, _, stars), text in reviews().items() if where == part]
         assert list(zip(found.texts, found.sentiment, found.stars, strict=True)) == wanted
         assert found.sentiment.dtype == found.stars.dtype == np.int64
@@ -95,11 +95,11 @@ def test_what_is_nowhere_is_downloaded_as_the_archive(
     network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(DatasetNotFoundError, match=r"aclImdb_v1\.tar\.gz"):
-        imdb.texts()
+        imdb.load_reviews()
     content = archive(reviews())
     expect(content, monkeypatch)
     network.pages[imdb.ARCHIVE.url] = content
-    assert len(imdb.texts()[0].texts) == 2 * EACH
+    assert len(imdb.load_reviews()[0].texts) == 2 * EACH
     assert (tmp_path / "cache" / "imdb" / "aclImdb_v1.tar.gz").read_bytes() == content
 
 
@@ -113,8 +113,8 @@ def test_reviews_that_are_missing_or_wrong_are_found_out(
     if fault == "stars":
         made["test", "pos", 5, 4] = text
     write(form, tmp_path / "data", monkeypatch, made)
-    with pytest.raises(CorruptFileError, match="of the test reviews with 7 to 10 stars"):
-        imdb.texts(tmp_path / "data")
+    with pytest.raises(CorruptFileError, match="test reviews with 7 to 10 stars"):
+        imdb.load_reviews(tmp_path / "data")
 
 
 def test_a_corrupt_archive_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_a_corrupt_archive_is_found_out(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "aclImdb_v1.tar.gz"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(CorruptFileError, match="md5"):
-        imdb.texts(tmp_path)
+        imdb.load_reviews(tmp_path)
 
 
 def test_corrupt_lines_are_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,18 +132,18 @@ def test_corrupt_lines_are_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for damaged in (whole[:-20], b"text", gzip.compress(b"{}"), gzip.compress(b"[1]"), gzip.compress(b"no json")):
         path.write_bytes(damaged)
         with pytest.raises(CorruptFileError, match=r"aclImdb_train\.jsonl\.gz"):
-            imdb.texts(tmp_path)
+            imdb.load_reviews(tmp_path)
     path.write_bytes(whole)
     (tmp_path / "aclImdb_test.jsonl.gz").unlink()
     with pytest.raises(CorruptFileError, match=r"aclImdb_test\.jsonl\.gz is missing"):
-        imdb.texts(tmp_path)
+        imdb.load_reviews(tmp_path)
 
 
 def test_a_review_that_is_no_text_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("folder", tmp_path, monkeypatch)
     next(tmp_path.rglob("5_8.txt")).write_bytes(b"caf\xe9")
     with pytest.raises(CorruptFileError, match=r"5_8\.txt .*UTF-8"):
-        imdb.texts(tmp_path)
+        imdb.load_reviews(tmp_path)
 
 
 def test_the_vectors_know_praise_from_the_rest_and_carry_both_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_the_vectors_know_praise_from_the_rest_and_carry_both_labels(tmp_path: P
         np.testing.assert_array_equal(part.labels == 1, part.levels["stars"] > 5)
     nearest = ((dataset.test.rows[:, None] - dataset.train.rows[None]) ** 2).sum(2).argmin(1)
     assert (dataset.train.labels[nearest] == dataset.test.labels).mean() > 0.9
-    assert "5 components" in dataset.about
+    assert "5 components" in dataset.description
 
 
 def test_the_test_reviews_do_not_change_the_training_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_the_test_reviews_do_not_change_the_training_vectors(tmp_path: Path, mon
 def test_the_vectors_are_computed_once_for_the_same_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path / "one", monkeypatch)
     first = load("imdb", folder=tmp_path / "one", components=5)
-    monkeypatch.setattr(imdb, "_vectors", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(imdb, "_vectorize", lambda *_: pytest.fail("computed again"))
     write("folder", tmp_path / "two", monkeypatch)  # the same reviews in another form
     again = load("imdb", folder=tmp_path / "two", components=5)
     np.testing.assert_array_equal(first.test.rows, again.test.rows)
@@ -186,10 +186,10 @@ def test_rows_can_be_scaled_to_length_1(tmp_path: Path, monkeypatch: pytest.Monk
     lengths = np.linalg.norm(plain.test.rows, axis=1, keepdims=True)
     np.testing.assert_allclose(scaled.test.rows, plain.test.rows / lengths, rtol=1e-5)
     assert lengths.min() < 0.99
-    assert "length 1" in scaled.about.split("fitted on")[1]
+    assert "length 1" in scaled.description.split("fitted on")[1]
 
 
 def test_more_components_than_words_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path, monkeypatch)
-    with pytest.raises(ValueError, match="ask for fewer"):
+    with pytest.raises(ValueError, match=r"components=500.*choose fewer"):
         load("imdb", folder=tmp_path)

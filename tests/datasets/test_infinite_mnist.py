@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from dre.datasets import load, mnist
-from dre.datasets.infinite_mnist import BASES, infimnist
-from dre.datasets.stream import Digits, InfiMNIST
+from dre.datasets.infinite_mnist import BASES, Digits, InfiMNIST, infimnist
 
 HERE = os.environ.get("DRE_DATA")
 needs_mnist = pytest.mark.skipif(not HERE or not (Path(HERE) / "mnist").is_dir(), reason="MNIST is not here: set DRE_DATA")
@@ -23,7 +22,7 @@ def numbered_mnist(monkeypatch) -> None:
     images, number = np.zeros((70_000, 28, 28), np.uint8), np.arange(70_000)
     images[:, 0, :3] = np.stack([number >> 16, number >> 8 & 255, number & 255], axis=1)
     digits = Digits(images, number % 10, tests=10_000)
-    monkeypatch.setattr(Digits, "of_mnist", lambda folder=None: digits)
+    monkeypatch.setattr(Digits, "from_mnist", lambda folder=None: digits)
 
 
 def numbers(images: torch.Tensor) -> list[int]:
@@ -81,8 +80,8 @@ def test_originals_are_not_deformed_and_share_no_digit():
 @pytest.mark.usefixtures("numbered_mnist")
 @pytest.mark.parametrize("bases", BASES)
 def test_what_was_deformed_is_said(bases):
-    about = load("infimnist", train=10, test=30_000, bases=bases, device="cpu").about
-    assert [text in about for text in BASES.values()] == [each == bases for each in BASES]
+    description = load("infimnist", train=10, test=30_000, bases=bases, device="cpu").description
+    assert [text in description for text in BASES.values()] == [each == bases for each in BASES]
 
 
 @pytest.mark.usefixtures("numbered_mnist")
@@ -92,8 +91,8 @@ def test_what_was_deformed_is_said(bases):
         ({"bases": "same"}, "known: shared, disjoint, overlapping, originals"),
         ({"train": 0}, "at least one image"),
         ({"test": 0}, "at least one image"),
-        ({"train": 9_930_001}, "reaches into the test images"),
-        ({"bases": "disjoint", "test": 20_000}, "ask for more than 20,000"),
+        ({"train": 9_930_001}, "reaches the test images"),
+        ({"bases": "disjoint", "test": 20_000}, "more than 20,000"),
         ({"bases": "originals", "train": 10_001}, "10,000 and 60,000 digits before any deformation"),
         ({"bases": "originals", "test": 60_001}, "10,000 and 60,000 digits before any deformation"),
     ],
@@ -105,7 +104,7 @@ def test_parts_that_can_not_be_are_refused(options, match):
 
 @pytest.mark.parametrize(("start", "stop"), [(10, 5), (-5, 5), (-5, -5)])
 def test_a_range_that_goes_nowhere_is_refused_before_mnist_is_read(start, stop, monkeypatch):
-    monkeypatch.setattr(Digits, "of_mnist", lambda folder=None: pytest.fail("MNIST was read"))
+    monkeypatch.setattr(Digits, "from_mnist", lambda folder=None: pytest.fail("MNIST was read"))
     with pytest.raises(ValueError, match=rf"infimnist\({start}, {stop}\): expected 0 <= start <= stop"):
         infimnist(start, stop)
 
@@ -139,7 +138,7 @@ def test_a_real_digit_is_still_the_digit_that_it_was():
 @needs_mnist
 def test_originals_are_the_two_sets_of_mnist_the_other_way_round():
     originals = load("infimnist", folder=HERE, train=10_000, test=60_000, bases="originals", device="cpu")
-    published = mnist.load(HERE)
+    published = mnist.load_mnist(HERE)
     np.testing.assert_array_equal(originals.train.rows.images(0, 100), published.test.rows[:100])
     np.testing.assert_array_equal(originals.test.rows.images(59_900, 60_000), published.train.rows[-100:])
     np.testing.assert_array_equal(originals.train.labels, published.test.labels)

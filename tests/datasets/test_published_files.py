@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stand_ins import held
 
-from dre.datasets import cbmc, imdb, load, pbmc, tasic2018
+from dre.datasets import imdb, load, tasic2018
 from dre.metrics import neighborhood_hit
 
 
@@ -32,7 +32,7 @@ def test_images(real: Path, name: str) -> None:
 
 
 def test_reviews(real: Path) -> None:
-    train, test = imdb.texts(here(real, "imdb"))
+    train, test = imdb.load_reviews(here(real, "imdb"))
     assert (len(set(train.texts)), len(set(test.texts))) == (24_904, 24_801)
     assert train.texts[0].startswith("Bromwell High is a cartoon comedy.")
     for part in (train, test):
@@ -60,21 +60,21 @@ def test_vectors_of_reviews(real: Path) -> None:
     assert held(real) == before
 
 
-@pytest.mark.parametrize(("module", "sizes", "classes"), [(pbmc, (3203, 1068), 8), (cbmc, (6462, 2155), 15)])
-def test_cells(real: Path, module: object, sizes: tuple[int, int], classes: int) -> None:
+@pytest.mark.parametrize(("name", "sizes", "classes"), [("pbmc", (3203, 1068), 8), ("cbmc", (6462, 2155), 15)])
+def test_cells(real: Path, name: str, sizes: tuple[int, int], classes: int) -> None:
     pytest.importorskip("h5py", reason="h5py is not installed: the extra datasets")
-    dataset = module.load(here(real, "scrna"))  # type: ignore[attr-defined]
+    dataset = load(name, folder=here(real, "scrna"))
     assert (dataset.train.rows.shape, dataset.test.rows.shape) == ((sizes[0], 50), (sizes[1], 50))
     for part in (dataset.train, dataset.test):
         assert len(np.unique(part.labels)) == classes
-    raw = module.load(real, raw=True)  # type: ignore[attr-defined]
+    raw = load(name, folder=real, raw=True)
     assert raw.train.rows.shape == (sizes[0], 2000)
     assert (raw.train.rows == np.round(raw.train.rows)).all()
     assert (raw.train.rows >= 0).all()
 
 
 def test_labels_of_the_cortex(real: Path) -> None:
-    found = tasic2018.labels(here(real, "tasic2018"))
+    found = tasic2018.load_labels(here(real, "tasic2018"))
     names, sizes = np.unique(found.levels["class"], return_counts=True)
     assert dict(zip(names.tolist(), sizes.tolist(), strict=True)) == {
         "Endothelial": 336,
@@ -82,23 +82,26 @@ def test_labels_of_the_cortex(real: Path) -> None:
         "Glutamatergic": 11_905,
         "Non-Neuronal": 1047,
     }
-    assert len(np.unique(found.levels["cluster"])) == len(found.colours["cluster"]) == tasic2018.CLUSTERS
+    assert len(np.unique(found.levels["cluster"])) == len(found.colors["cluster"]) == tasic2018.CLUSTERS
     assert len(found.samples) == len(set(found.samples)) == tasic2018.CELLS
     columns = {"tasic-ttypes.npy": "cluster", "tasic-colors.npy": "cluster", "color_class.npy": "class"}
     for file, level in columns.items():  # the same labels, published a second time as arrays
         published = np.load(here(real, "tasic2018", file) / "tasic2018" / file)
         mine = found.levels[level]
         if "color" in file:
-            mine = np.array([found.colours[level][name] for name in mine])
+            mine = np.array([found.colors[level][name] for name in mine])
         np.testing.assert_array_equal(np.char.strip(published), mine)
 
 
 def test_published_maps_of_the_cortex(real: Path) -> None:
     found = tasic2018.reference_maps(here(real, "tasic2018"))
     assert list(found.maps) == ["tsne-p30", "umap-n15", "phate-n5", "LE-n100", "mds"]
-    for places in found.maps.values():
-        assert places.shape == (tasic2018.CELLS, 2)
-        assert np.isfinite(places).all()
-    places, labels = found.maps["tsne-p30"][::8], found.labels.levels  # every eighth is enough to see that rows and labels fit
-    assert neighborhood_hit(places, labels["class"][::8]) > 0.99
-    assert neighborhood_hit(places, labels["cluster"][::8]) > 0.75
+    for embedding in found.maps.values():
+        assert embedding.shape == (tasic2018.CELLS, 2)
+        assert np.isfinite(embedding).all()
+    embedding, labels = (
+        found.maps["tsne-p30"][::8],
+        found.labels.levels,
+    )  # every eighth is enough to see that rows and labels fit
+    assert neighborhood_hit(embedding, labels["class"][::8]) > 0.99
+    assert neighborhood_hit(embedding, labels["cluster"][::8]) > 0.75

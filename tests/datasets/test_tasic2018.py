@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from stand_ins import Network, held
 
-from dre.datasets import CorruptFileError, DatasetNotFoundError, allen, load, tasic2018
+from dre.datasets import CorruptFileError, DatasetNotFoundError, load, tasic2018
 
 GENES, CELLS = 90, {"VISp": 70, "ALM": 50}
 CLASSES = ("Glutamatergic", "GABAergic", "Non-Neuronal", "Low Quality", "No Class")
@@ -81,7 +81,7 @@ def write(folder: Path, form: str = "zip", changed: dict[str, str] | None = None
 def small(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasic2018, "CELLS", len(KEPT))
     monkeypatch.setattr(tasic2018, "CLUSTERS", CLUSTERS)
-    monkeypatch.setattr(allen, "BLOCK", 32)  # several blocks, the last one not full
+    monkeypatch.setattr(tasic2018, "BLOCK", 32)  # several blocks, the last one not full
 
 
 def expected(genes: int, components: int) -> list[np.ndarray]:
@@ -177,7 +177,7 @@ def test_tables_that_do_not_fit_together_are_found_out(fault: str, tmp_path: Pat
     folder = write(tmp_path / "data", changed=damaged(fault))
     with pytest.raises(CorruptFileError, match="mouse_ALM") as raised:
         load("tasic2018", folder=folder, genes=30, components=6)
-    assert "Delete it and get it again from https://celltypes.brain-map.org" in str(raised.value)
+    assert "Delete it and download it again from https://celltypes.brain-map.org" in str(raised.value)
 
 
 def other_genes(fault: str) -> dict[str, str]:
@@ -223,5 +223,5 @@ def test_a_damaged_zip_is_found_out_by_its_checksums(fault: str, tmp_path: Path)
 def test_an_incomplete_folder_is_found_out(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "extracted")
     next(folder.rglob("mouse_ALM*genes-rows.csv")).unlink()
-    with pytest.raises(CorruptFileError, match=r"there is no mouse_ALM_2018-06-14_genes-rows\.csv"):
+    with pytest.raises(CorruptFileError, match=r"mouse_ALM_2018-06-14_genes-rows\.csv is missing"):
         load("tasic2018", folder=folder, genes=30, components=6)

@@ -47,7 +47,7 @@ def test_published_maps_come_with_both_levels_of_labels_and_their_colours(publis
         "class": ["GABAergic", "Glutamatergic", "GABAergic"],
         "cluster": ["Sst Myh8 Etv1", "L5 IT ALM Npw", "Sst Myh8 Etv1"],
     }
-    assert found.labels.colours == {
+    assert found.labels.colors == {
         "class": {"GABAergic": "#EF4136", "Glutamatergic": "#27AAE1"},
         "cluster": {"L5 IT ALM Npw": "#000002", "Sst Myh8 Etv1": "#000001"},
     }

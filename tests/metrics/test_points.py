@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 
 import dre.metrics
-from dre.datasets.stream import Digits, InfiMNIST
+from dre.datasets.infinite_mnist import Digits, InfiMNIST
 from dre.metrics.labels import codes, first_level, levels
 from dre.metrics.points import check_k, one_of, points, two_spaces
 

@@ -36,6 +36,6 @@ def colour_of(said: str, found: OpenedMap) -> tuple[str, Any]:
 
 
 def _nowhere(said: str, columns: list[str]) -> WrongUseError:
-    from dre.io.readers.source import listed
+    from dre.io.readers.source import summarize_names
 
-    return WrongUseError(f"--colour {said}: neither a column nor a file that is there; columns: {listed(columns)}")
+    return WrongUseError(f"--colour {said}: neither a column nor a file that is there; columns: {summarize_names(columns)}")

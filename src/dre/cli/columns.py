@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dre.cli.wrong_use import WrongUseError
 from dre.data.rows import Rows, chunk_length, is_rows
-from dre.io.readers.source import Source, listed
+from dre.io.readers.source import Source, summarize_names
 
 if TYPE_CHECKING:
     from dre.cli.map import OpenedMap
@@ -42,7 +42,7 @@ def features(model: DRE, source: Source, colour: str | None = None, *, tell: boo
     number = {name: i for i, name in enumerate(source.columns)}
     missing = [name for name in names if name not in number]
     if missing:
-        raise WrongUseError(f"DATA has not all columns that the model was fitted to: without {listed(missing)}")
+        raise WrongUseError(f"DATA has not all columns that the model was fitted to: without {summarize_names(missing)}")
     if len(number) < len(source.columns):
         raise WrongUseError("DATA has several columns of one name, and others than the model was fitted to: give them names")
     kept = [number[name] for name in names]

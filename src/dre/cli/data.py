@@ -39,7 +39,7 @@ def opened(data: str) -> Source:
 
     with refusing(SourceError):
         source = open_source(data)
-    for line in source.told:
+    for line in source.messages:
         typer.echo(f"dre: {line}", err=True)
     return source
 
@@ -67,9 +67,9 @@ def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
 
         with refusing():
             return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
-    from dre.io.readers.source import listed
+    from dre.io.readers.source import summarize_names
 
-    columns = listed([*source.metadata, *(source.columns or [])])
+    columns = summarize_names([*source.metadata, *(source.columns or [])])
     raise WrongUseError(f"--labels {labels}: neither a column of DATA nor a file that is there; columns: {columns}")
 
 

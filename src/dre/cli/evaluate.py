@@ -114,7 +114,7 @@ def evaluate(
 
 def _check(protocol: str, output: Path | None, per_point: Path | None, *, force: bool, read: list[str]) -> None:
     from dre.cli.data import file_of
-    from dre.io.writers import check_writable, formats
+    from dre.io.writers import FORMATS, check_writable
     from dre.metrics.points import one_of as check_one_of
 
     files = [file_of(said) for said in read]
@@ -123,7 +123,7 @@ def _check(protocol: str, output: Path | None, per_point: Path | None, *, force:
         if output is not None:
             check_writable(output, [".json"], force=force, read=files)
         if per_point is not None:
-            check_writable(per_point, [suffix for suffix in formats() if suffix != FOR_CELLS], force=force, read=files)
+            check_writable(per_point, [suffix for suffix in FORMATS if suffix != FOR_CELLS], force=force, read=files)
 
 
 def _rows(sample: str) -> int | None:
@@ -157,10 +157,10 @@ def _write_scores(path: Path, results: list[Evaluation], titles: list[str], *, r
 def _write_points(path: Path, result: Evaluation, source: Source, force: bool) -> None:
     import numpy as np
 
-    from dre.io.writers import Embedding, open_sink
+    from dre.io.writers import OutputSpec, open_sink
 
     values = np.stack(list(result.per_point.values()), axis=1).astype(np.float32)
     rows, columns = values.shape
-    about = Embedding(rows, columns, names=source.names, titles=tuple(result.per_point))
+    about = OutputSpec(rows, columns, names=source.names, titles=tuple(result.per_point))
     with open_sink(path, about, force=force) as sink:
         sink.write(values)

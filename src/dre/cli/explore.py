@@ -61,7 +61,7 @@ def explore(
     from dre.cli.map import is_model, map_of
     from dre.explore import explorer, write_page
     from dre.explore.built import TRUST, check_rows
-    from dre.io.writers.writable import check_writable
+    from dre.io.writers import check_writable
 
     if atlas:
         _atlas(map_, data, output, device)

@@ -63,7 +63,7 @@ def fit(
     from dre.cli.data import file_of, labelled, opened
     from dre.cli.map import MODEL, lost
     from dre.cli.summary import summary
-    from dre.io.writers import Embedding, check_writable, open_sink
+    from dre.io.writers import OutputSpec, check_writable, open_sink
     from dre.model.estimator import DRE
 
     with refusing():
@@ -88,7 +88,7 @@ def fit(
     remember(model, source)
     model.save(output)
     if embedding is not None:
-        about = Embedding(len(model.embedding_), components, names=source.names, source=file_of(data))
+        about = OutputSpec(len(model.embedding_), components, names=source.names, source=file_of(data))
         with open_sink(embedding, about, force=force) as sink:
             sink.write(model.embedding_)
     typer.echo(summary(model, source.rows, known))

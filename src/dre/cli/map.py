@@ -129,7 +129,7 @@ def _places(said: str) -> tuple[Array, Source]:
 
     from dre.cli.columns import as_classes
     from dre.data.rows import is_rows, read_all
-    from dre.io.readers.source import Source, listed
+    from dre.io.readers.source import Source, summarize_names
 
     found = opened(f"{said}:{KEY}" if Path(said).suffix.lower() == CELLS else said)
     held = np.asarray(read_all(found.rows) if is_rows(found.rows) else found.rows)
@@ -140,7 +140,7 @@ def _places(said: str) -> tuple[Array, Source]:
             shape = " × ".join(f"{size:,}" for size in held.shape)
             raise WrongUseError(
                 f"{said} holds {shape} values, not places in two dimensions: pass what `dre transform` wrote, or a table with "
-                f"the columns {COMPONENT}1 and {COMPONENT}2" + (f"; it has {listed(columns)}" if columns else "")
+                f"the columns {COMPONENT}1 and {COMPONENT}2" + (f"; it has {summarize_names(columns)}" if columns else "")
             )
         return held.astype(np.float32), found
     others = {name: as_classes(held[:, i]) for i, name in enumerate(columns) if i not in ours}

@@ -88,7 +88,7 @@ def plot(
     """
     from dre.cli.data import file_of, opened
     from dre.cli.map import is_model, load_model
-    from dre.io.writers.writable import check_writable
+    from dre.io.writers import check_writable
     from dre.plot.look import pyplot
     from dre.plot.save import SUFFIXES, save
 

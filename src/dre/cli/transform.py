@@ -44,14 +44,14 @@ def transform(
     from dre.cli.columns import features
     from dre.cli.data import file_of, opened
     from dre.cli.map import load_model, lost
-    from dre.io.writers import Embedding, check_writable, open_sink
+    from dre.io.writers import OutputSpec, check_writable, open_sink
 
     with refusing():
         check_writable(output, force=force, read=[model, *lost(output, data)])
     fitted = load_model(model, device)
     source = features(fitted, opened(data), tell=False)
     n = source.rows.shape[0]
-    about = Embedding(n, fitted.n_components, names=source.names, source=file_of(data))
+    about = OutputSpec(n, fitted.n_components, names=source.names, source=file_of(data))
     with refusing():
         fitted.transform(_stretch(source.rows, 0, 1), stage=stage)  # rows of another shape, a stage that is not there
     with open_sink(output, about, force=force) as sink, _bar(n) as bar:

@@ -22,7 +22,7 @@ from dre.compare.plan import Data, Job, Method, Run
 from dre.compare.plans import Plans
 from dre.compare.record import provenance
 from dre.data.validation import check_array, check_memory, check_number
-from dre.datasets import Dataset, Part
+from dre.datasets import Dataset, DatasetSplit
 from dre.metrics.labels import plain_labels
 from dre.metrics.points import check_row_names
 from dre.notation import unknown
@@ -121,7 +121,7 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
     are_classes = labels is not None and not _is_a_scale(known)
     stratify = known if are_classes and _can_be_spread(known, test_size) else None
     halves = train_test_split(np.arange(n), test_size=test_size, random_state=random_state, stratify=stratify)
-    parts = [Part(rows[ids], known[ids], {"label": known[ids]} if are_classes else {}) for ids in halves]
+    parts = [DatasetSplit(rows[ids], known[ids], {"label": known[ids]} if are_classes else {}) for ids in halves]
     return Dataset(OURS, "your data", parts[0], parts[1], "")
 
 

@@ -106,7 +106,7 @@ class Compared:
         return figure
 
     def _colours(self) -> Array | None:
-        """Labels that are a scale are no level, as they can't be scored; where there are none at all, Part has zeros."""
+        """Labels that are a scale are no level, as they can't be scored; where there are none at all, the split has zeros."""
         test = self.dataset.test
         return test.labels if test.levels or test.labels.dtype.kind == "f" else None
 

@@ -19,7 +19,7 @@ from dre.compare.memory import PeakMemory
 from dre.compare.plan import Data, Job
 from dre.compare.plans import Plans
 from dre.compare.record import provenance
-from dre.datasets import Dataset, Part
+from dre.datasets import Dataset, DatasetSplit
 from dre.metrics import evaluate, nearest_neighbor, neighborhood_hit
 from dre.model.estimator import DRE
 from dre.training.loop import Event, StageEnded
@@ -112,7 +112,7 @@ def as_array(rows: Any, start: int, stop: int) -> Array:
     return np.asarray(rows[start:stop])
 
 
-def _embedded(model: Any, rows: Array, test: Part, stages: list[int]) -> tuple[dict[str, Array], float]:
+def _embedded(model: Any, rows: Array, test: DatasetSplit, stages: list[int]) -> tuple[dict[str, Array], float]:
     """The maps of both parts after these stages, and the seconds that the test rows took by the last."""
     n, last = test.rows.shape[0], stages[-1]
     pieces: dict[int, list[Array]] = {stage: [] for stage in stages}
@@ -149,7 +149,7 @@ def _stages(model: Any, maps: dict[str, Array], plan: Data, dataset: Dataset, cl
     return found
 
 
-def scored(plan: Data, test: Part, Y: Array, known: tuple[Array, Array] | None) -> dict[str, Any]:
+def scored(plan: Data, test: DatasetSplit, Y: Array, known: tuple[Array, Array] | None) -> dict[str, Any]:
     """The scores of a map of the test rows, and of the first so many of them where the plan asks."""
     found: dict[str, Any] = {}
     for prefix in plan.prefixes:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dre.atomic import atomic_write
-from dre.io.writers.writable import check_writable
+from dre.io.writers import check_writable
 
 SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 200  # of a PNG, and of what is pixels in the others

@@ -1,4 +1,4 @@
-"""Tables of text: columns of texts stand beside the numbers, and what can't be a number is named with its place."""
+"""Text tables: numeric columns are rows, text columns are metadata, and errors name the line and the column."""
 
 import gzip
 import re
@@ -12,17 +12,8 @@ from hypothesis import strategies as st
 from dre.io.readers import SourceError, open_source
 
 X = np.random.default_rng(0).normal(size=(12, 3))
+WIDE = np.random.default_rng(0).normal(size=(12, 5))
 KINDS = ["B cell", "T cell, CD4", "<b>NK</b>", "$(true)"] * 3
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="x.csv"):
-        path = tmp_path / name
-        path.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
-        return path
-
-    return write
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz", "X.TSV.GZ"])
@@ -32,23 +23,23 @@ def test_a_table_is_read_with_all_that_is_in_it(tmp_path, name, index):
     table.insert(1, "kind", KINDS)
     path = tmp_path / name
     table.to_csv(path, sep="\t" if "tsv" in name.lower() else ",", index=index, compression="infer" if "gz" in name else None)
-    if name.endswith(".GZ"):  # pandas knows it by its small letters only
+    if name.endswith(".GZ"):  # pandas compresses only for the suffix in lower case
         path.write_bytes(gzip.compress(path.read_bytes()))
     found = open_source(path)
     np.testing.assert_array_equal(found.rows, X)
     assert found.columns == list("abc")
     assert {key: values.tolist() for key, values in found.metadata.items()} == {"kind": KINDS}
     assert (None if found.names is None else found.names.tolist()) == (table.index.tolist() if index else None)
-    assert found.told[-1] == "columns of texts are no features: 'kind'"
+    assert found.messages[-1] == "text columns are not features: 'kind'"
 
 
-def test_a_text_may_be_missing_even_the_first(write):
-    found = open_source(write("a,kind\n1,\n2,x\n3,NA\n"))
+def test_a_text_column_may_have_missing_values_even_the_first(write):
+    found = open_source(write("x.csv", "a,kind\n1,\n2,x\n3,NA\n"))
     assert found.metadata["kind"].tolist() == ["", "x", "NA"]
 
 
-def test_a_column_without_a_name_is_called_by_its_place(write):
-    found = open_source(write("1,red\n3,blue\n"))
+def test_a_text_column_without_a_name_is_named_by_its_position(write):
+    found = open_source(write("x.csv", "1,red\n3,blue\n"))
     assert found.metadata["column 2"].tolist() == ["red", "blue"]
     np.testing.assert_array_equal(found.rows, [[1], [3]])
 
@@ -56,28 +47,36 @@ def test_a_column_without_a_name_is_called_by_its_place(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n3,x\n", "line 3, column 2 ('b') is not a number: 'x'"),
-        ("a,b\n1,x\n3,4\n", "line 2, column 2 ('b') is not a number: 'x'"),
-        ("a,b\n1,2\n3,NA\n", "line 3, column 2 ('b') is missing ('NA')"),
-        ("a,b\n1,NA\n3,4\n", "line 2, column 2 ('b') is missing ('NA')"),
-        ("a,b\n1,NA\n3,NA\n", "line 2, column 2 ('b') is missing ('NA')"),
-        ("a,b\nx,y\nz,w\n", "has no column of numbers"),
-        ("a,b,b\n1,x,y\n", "has several columns 'b': rename all but one"),
-        ("a,b\n1,2,3\n", "line 2 has 3 values, the first 2"),
-        ("a,b\n", "has a header, and no rows"),
+        ("a,b\n1,2\n3,x\n", r"line 3, column 2 \('b'\): 'x' is not a number; remove the column"),
+        ("a,b\n1,x\n3,4\n", r"line 2, column 2 \('b'\): 'x' is not a number"),
+        (",a,b\nr1,1,2\nr2,x,2\n", r"line 3, column 2 \('a'\): 'x' is not a number"),
+        ("a,b\n1,2\n3,NA\n", r"line 3, column 2 \('b'\): missing value 'NA'.*SimpleImputer"),
+        ("a,b\n1,NA\n3,4\n", r"line 2, column 2 \('b'\): missing value 'NA'"),
+        ("a,b\n1,NA\n3,NA\n", r"line 2, column 2 \('b'\): missing value 'NA'"),
+        ("NA,2\n3,4\n", "line 1, column 1: missing value 'NA'"),
+        ("1,\n3,4\n", "line 1, column 2: missing value ''"),
+        ("1,2\n\n3,nan\n", "line 3, column 2: missing value 'nan'"),
+        ("a;b\n1;2\n3\n", "'1;2'.*the same character in all lines"),
+        ("a;b\n1;2,5\n", r"line 2, column 2 \('b'\): '2,5'.*decimals with a point"),
+        ("a,b\n1,2+3j\n", r"'2\+3j'.*separate columns"),
+        ("a,b\nx,y\nz,w\n", "no numeric column"),
+        ("a,b,b\n1,x,y\n", "several columns 'b': rename"),
+        ("a,b\n1,2,3\n", "line 2 has 3 values, the first line 2"),
+        ("1,2\n3\n", "line 2 has 1 values, the first line 2"),
+        ("a,b\n", "header but no rows"),
         ("", "is empty"),
     ],
 )
-def test_what_can_not_be_read_is_named_with_its_place(write, content, message):
-    with pytest.raises(SourceError, match=re.escape(message)):
-        open_source(write(content))
+def test_an_error_names_the_line_the_column_and_the_remedy(write, content, message):
+    with pytest.raises(SourceError, match=message):
+        open_source(write("x.csv", content))
 
 
-def test_what_can_not_be_decompressed_is_named(write):
-    path = write("a,b\n" + "1,2\n" * 1000, "x.csv.gz")
-    for content in (b"no gzip", path.read_bytes()[:-12]):
+def test_a_damaged_gzip_file_is_named(tmp_path):
+    path = tmp_path / "x.csv.gz"
+    for content in (b"no gzip", gzip.compress(b"a,b\n" + b"1,2\n" * 1000)[:-12]):
         path.write_bytes(content)
-        with pytest.raises(SourceError, match=r"x\.csv\.gz can't be decompressed"):
+        with pytest.raises(SourceError, match=r"x\.csv\.gz cannot be decompressed"):
             open_source(path)
 
 
@@ -100,3 +99,60 @@ def test_what_pandas_writes_is_what_is_read(tmp_path, values, names):
     np.testing.assert_array_equal(found.rows[:, 0], numbers)
     assert found.columns == [names[0]]
     assert found.metadata[names[1]].tolist() == list(kinds)
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("columns", [None, list("abcde")])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_csv_of_pandas_is_read_with_its_header_and_without_its_index(tmp_path, index, columns, encoding):
+    path = tmp_path / "X.CSV"
+    pandas.DataFrame(WIDE, columns=columns).to_csv(path, index=index, encoding=encoding)
+    np.testing.assert_array_equal(open_source(path).rows, WIDE)
+
+
+def test_row_names_as_r_writes_them_are_not_features(write):
+    path = write("x.csv", '"","a","b"\r\n"cell 1",1,2.5\r\n"cell 2",3,-4e2\r\n')
+    np.testing.assert_array_equal(open_source(path).rows, [[1, 2.5], [3, -400]])
+
+
+def test_a_byte_order_mark_costs_no_row(write):
+    np.testing.assert_array_equal(open_source(write("x.csv", "1,2\n3,4\n", "utf-8-sig")).rows, [[1, 2], [3, 4]])
+
+
+def test_two_counted_columns_are_data_not_a_header(write):
+    np.testing.assert_array_equal(open_source(write("x.csv", "0,1\n1,1\n")).rows, [[0, 1], [1, 1]])
+
+
+@pytest.mark.parametrize("place", [0, 2, 5])
+@pytest.mark.parametrize("columns", [list("abcde"), range(5)], ids=["named", "counted"])
+def test_a_text_column_may_stand_anywhere(tmp_path, place, columns):
+    table = pandas.DataFrame(WIDE, columns=columns)
+    table.insert(place, "kind", ["B cell", "T cell, CD4"] * 6)
+    table.to_csv(tmp_path / "x.csv", index=False)
+    found = open_source(tmp_path / "x.csv")
+    np.testing.assert_array_equal(found.rows, WIDE)
+    assert found.columns == [str(column) for column in columns]
+    assert found.metadata["kind"].tolist() == ["B cell", "T cell, CD4"] * 6
+
+
+@pytest.mark.parametrize(("name", "mark"), [("x.csv", ","), ("x.csv", ";"), ("x.csv", "\t"), ("x.tsv", "\t")])
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("columns", [list("abcde"), ["a, b", "c; d", "e\tf", "g", "h"]])
+def test_commas_semicolons_and_tabs_separate_columns(tmp_path, name, mark, index, columns):
+    pandas.DataFrame(WIDE, columns=columns).to_csv(tmp_path / name, sep=mark, index=index)
+    found = open_source(tmp_path / name)
+    np.testing.assert_array_equal(found.rows, WIDE)
+    assert found.columns == columns
+    assert (found.names is not None) == index
+
+
+def test_a_semicolon_in_a_name_separates_nothing(write):
+    found = open_source(write("x.csv", "size; in mm,weight\n1,2\n3,4\n"))
+    np.testing.assert_array_equal(found.rows, [[1, 2], [3, 4]])
+    assert found.columns == ["size; in mm", "weight"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_text_that_is_not_utf8_is_named(write, encoding):
+    with pytest.raises(SourceError, match=r"x\.csv is not UTF-8 text"):
+        open_source(write("x.csv", "Größe\n1\n", encoding))

@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 import pytest
-from agree import same_rows
+from row_checks import same_rows
 
 from dre.io.readers import SourceError, open_source
 
@@ -49,9 +49,9 @@ def test_a_group_that_holds_itself_is_gone_through_once(tmp_path):
 def test_what_has_no_columns_or_no_numbers_is_named(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["y"], file["t"] = np.arange(3), np.array([[b"a"]])
-    with pytest.raises(SourceError, match="not of real numbers"):
+    with pytest.raises(SourceError, match="not real numbers"):
         open_source(tmp_path / "x.h5")
-    with pytest.raises(SourceError, match=r"an array 'y' of the shape \(3,\)"):
+    with pytest.raises(SourceError, match=r"an array 'y' of shape \(3,\)"):
         open_source(f"{tmp_path}/x.h5:y")
 
 
@@ -63,11 +63,11 @@ def test_a_damaged_file_is_an_error_of_two_lines(tmp_path):
     whole = path.read_bytes()
     for content in (b"", b"no HDF5", whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(SourceError, match=r"x\.h5 can't be read") as caught:
+        with pytest.raises(SourceError, match=r"x\.h5 cannot be read") as caught:
             open_source(path)
         assert len(str(caught.value).splitlines()) == 2
     path.write_bytes(whole[:place] + b"\xff" * 50 + whole[place + 50 :])
     rows = open_source(path).rows
-    with pytest.raises(SourceError, match=r"x\.h5 can't be read") as caught:
+    with pytest.raises(SourceError, match=r"x\.h5 cannot be read") as caught:
         rows.read(0, 1200)
     assert len(str(caught.value).splitlines()) == 2

@@ -1,14 +1,14 @@
-"""Folders of images: sorted, of one size, grey or in colour, and decoded when they are asked for."""
+"""Folders of images: sorted, of one size, gray or color, and decoded when they are asked for."""
 
 import numpy as np
 import pytest
-from agree import same_rows
 from PIL import Image
+from row_checks import same_rows
 
 from dre.io.readers import SourceError, open_source
 
-GREY = np.random.default_rng(0).integers(256, size=(12, 6, 5), dtype=np.uint8)
-COLOUR = np.random.default_rng(0).integers(256, size=(12, 6, 5, 3), dtype=np.uint8)
+GRAY = np.random.default_rng(0).integers(256, size=(12, 6, 5), dtype=np.uint8)
+COLOR = np.random.default_rng(0).integers(256, size=(12, 6, 5, 3), dtype=np.uint8)
 
 
 def write(folder, images, suffix=".png"):
@@ -19,7 +19,7 @@ def write(folder, images, suffix=".png"):
 
 
 @pytest.mark.parametrize("suffix", [".png", ".PNG", ".bmp", ".tif"])
-@pytest.mark.parametrize("images", [GREY, COLOUR], ids=["grey", "colour"])
+@pytest.mark.parametrize("images", [GRAY, COLOR], ids=["gray", "color"])
 def test_images_are_those_that_were_written(tmp_path, images, suffix):
     found = open_source(write(tmp_path / "x", images, suffix))
     same_rows(found.rows, images)
@@ -29,73 +29,73 @@ def test_images_are_those_that_were_written(tmp_path, images, suffix):
 
 @pytest.mark.parametrize("suffix", [".jpg", ".jpeg", ".webp", ".gif"])
 def test_all_suffixes_are_read(tmp_path, suffix):
-    assert open_source(write(tmp_path / "x", COLOUR, suffix)).rows.shape == (12, 6, 5, 3)
+    assert open_source(write(tmp_path / "x", COLOR, suffix)).rows.shape == (12, 6, 5, 3)
 
 
-def test_a_gif_of_greys_is_grey(tmp_path):
-    same_rows(open_source(write(tmp_path / "x", GREY, ".gif")).rows, GREY)
+def test_a_gif_of_grays_is_gray(tmp_path):
+    same_rows(open_source(write(tmp_path / "x", GRAY, ".gif")).rows, GRAY)
 
 
 def test_palettes_and_transparency_are_converted(tmp_path):
-    folder = write(tmp_path / "x", COLOUR)
-    Image.fromarray(COLOUR[3]).convert("RGBA").save(folder / "03.png")
+    folder = write(tmp_path / "x", COLOR)
+    Image.fromarray(COLOR[3]).convert("RGBA").save(folder / "03.png")
     flat = np.zeros((6, 5, 3), np.uint8) + np.array([200, 10, 30], np.uint8)
     Image.fromarray(flat).convert("P", palette=Image.Palette.ADAPTIVE).save(folder / "04.png")
-    same_rows(open_source(folder).rows, np.concatenate([COLOUR[:4], flat[None], COLOUR[5:]]))
+    same_rows(open_source(folder).rows, np.concatenate([COLOR[:4], flat[None], COLOR[5:]]))
 
 
 def test_folders_inside_are_what_is_known_of_images(tmp_path):
-    write(tmp_path / "x" / "cats", GREY[:5])
-    write(tmp_path / "x" / "<b>$(dogs)<", GREY[5:])
-    write(tmp_path / "x" / ".hidden", GREY)
+    write(tmp_path / "x" / "cats", GRAY[:5])
+    write(tmp_path / "x" / "<b>$(dogs)<", GRAY[5:])
+    write(tmp_path / "x" / ".hidden", GRAY)
     (tmp_path / "x" / "notes.txt").write_text("no image")
     (tmp_path / "x" / "._00.png").write_text("no image")
     found = open_source(tmp_path / "x")
-    same_rows(found.rows, np.concatenate([GREY[5:], GREY[:5]]))
+    same_rows(found.rows, np.concatenate([GRAY[5:], GRAY[:5]]))
     assert found.metadata["folder"].tolist() == ["<b>$(dogs)<"] * 7 + ["cats"] * 5
     assert found.names[-1] == "cats/04.png"
 
 
 @pytest.mark.parametrize(
     ("other", "told"),
-    [(GREY[0, :5], r"5 × 5, grey"), (COLOUR[0], r"5 × 6, in colour")],
+    [(GRAY[0, :5], r"5 × 5, gray"), (COLOR[0], r"5 × 6, color")],
     ids=["size", "mode"],
 )
 def test_those_that_differ_are_named_with_the_remedy(tmp_path, other, told):
-    folder = write(tmp_path / "x", GREY)
+    folder = write(tmp_path / "x", GRAY)
     Image.fromarray(other).save(folder / "07.png")
-    with pytest.raises(SourceError, match=rf"most images are 5 × 6, grey, but 07\.png is not \({told}\)") as caught:
+    with pytest.raises(SourceError, match=rf"most images are 5 × 6, gray, but 07\.png is not \({told}\)") as caught:
         open_source(folder)
     assert "convert('L').resize((5, 6))" in str(caught.value).splitlines()[1]
 
 
 def test_more_than_eight_bits_are_not_cut_off(tmp_path):
     with pytest.raises(SourceError, match="more than 8 bits"):
-        open_source(write(tmp_path / "x", GREY.astype(np.uint16) * 257))
+        open_source(write(tmp_path / "x", GRAY.astype(np.uint16) * 257))
 
 
 def test_a_folder_without_images_and_one_image_are_named(tmp_path):
     with pytest.raises(SourceError, match="is a folder without images"):
         open_source(tmp_path)
-    with pytest.raises(SourceError, match="is one image: pass the folder"):
-        open_source(write(tmp_path, GREY) / "00.png")
+    with pytest.raises(SourceError, match="is a single image: pass the folder"):
+        open_source(write(tmp_path, GRAY) / "00.png")
 
 
 def test_damaged_images_are_an_error_of_two_lines(tmp_path):
-    folder = write(tmp_path / "x", GREY)
+    folder = write(tmp_path / "x", GRAY)
     whole = (folder / "03.png").read_bytes()
     (folder / "03.png").write_bytes(whole[:60])
     rows = open_source(folder).rows
-    with pytest.raises(SourceError, match=r"03\.png can't be read") as caught:
+    with pytest.raises(SourceError, match=r"03\.png cannot be read") as caught:
         rows.read(0, 12)
     assert len(str(caught.value).splitlines()) == 2
     (folder / "03.png").write_bytes(b"no image")
-    with pytest.raises(SourceError, match=r"03\.png can't be read"):
+    with pytest.raises(SourceError, match=r"03\.png cannot be read"):
         open_source(folder)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".bmp", ".tif", ".gif"])
-def test_a_palette_is_colour_unless_all_of_it_is_grey(tmp_path, suffix):
+def test_a_palette_is_color_unless_all_of_it_is_gray(tmp_path, suffix):
     flat = np.zeros((6, 5, 3), np.uint8) + np.array([200, 10, 30], np.uint8)
     (tmp_path / "x").mkdir()
     Image.fromarray(flat).convert("P", palette=Image.Palette.ADAPTIVE).save(tmp_path / "x" / f"a{suffix}")

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
-from agree import same_rows
+from row_checks import same_rows
 
 from dre import DRE
 from dre.data.rows import HostRows
@@ -75,9 +75,9 @@ def test_rows_that_are_not_there_are_an_index_error(tmp_path):
     [
         (np.arange(5.0), r"shape (5,): expected rows with columns"),
         (np.float64(3), r"shape ()"),
-        (X * 1j, "complex128, not of real numbers"),
-        (X.astype(str), "not of real numbers"),
-        (np.array([[None]]), "pickles are not read"),
+        (X * 1j, "complex128, not real numbers"),
+        (X.astype(str), "not real numbers"),
+        (np.array([[None]]), "pickled objects are not read"),
     ],
     ids=["vector", "scalar", "complex", "text", "objects"],
 )
@@ -94,7 +94,7 @@ def test_a_damaged_file_is_an_error_of_few_lines(tmp_path, suffix):
     whole = path.read_bytes()
     for content in (b"", b"no array", whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(SourceError, match=r"can't be read as an array") as caught:
+        with pytest.raises(SourceError, match=r"cannot be read as an array") as caught:
             open_source(path)
         assert len(str(caught.value).splitlines()) <= 2
 
@@ -106,14 +106,14 @@ def test_the_first_array_with_columns_is_taken_and_what_belongs_to_it(tmp_path):
     np.testing.assert_array_equal(found.rows, X)
     assert list(found.metadata) == ["kind", "size"]
     assert found.metadata["kind"].tolist() == KINDS.tolist()
-    assert found.told == ["of the arrays in x.npz, 'X' was taken, not X_test; x.npz:NAME takes another"]
+    assert found.messages == ["x.npz: using the array 'X', not X_test; choose one with x.npz:NAME"]
 
 
 def test_an_array_can_be_named(tmp_path):
     np.savez(tmp_path / "x.npz", X=X, X_test=X[:4])
     for found in (open_source(f"{tmp_path}/x.npz:X_test"), open_source(tmp_path / "x.npz", part="X_test")):
         np.testing.assert_array_equal(found.rows, X[:4])
-        assert found.told == []
+        assert found.messages == []
     with pytest.raises(SourceError, match=r"unknown array 'X_tets'; known: X, X_test. Did you mean 'X_test'"):
         open_source(f"{tmp_path}/x.npz:X_tets")
 

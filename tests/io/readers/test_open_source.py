@@ -1,28 +1,25 @@
 """From a path or a name to rows: what is meant is found, and what can't be found is named with what is near."""
 
-import pkgutil
 import sys
 
 import numpy as np
 import pytest
 
-import dre.io.readers
 from dre.datasets import NAMES, load
-from dre.io.readers import SourceError, formats, open_source
+from dre.io.readers import FORMATS, SourceError, anndata, delimited, hdf5, images, numpy_files, open_source, parquet, zarr
 
 X = np.random.default_rng(0).normal(size=(12, 5))
 
 
 def test_every_format_has_a_suffix_of_its_own():
-    modules = [f"dre.io.readers.{module.name}" for module in pkgutil.iter_modules(dre.io.readers.__path__)]
-    formats()
-    suffixes = [suffix for name in modules for suffix in getattr(getattr(sys.modules[name], "FORMAT", None), "suffixes", ())]
+    modules = (anndata, delimited, hdf5, images, numpy_files, parquet, zarr)
+    suffixes = [suffix for module in modules for each in module.FORMATS for suffix in each.suffixes]
     assert len(set(suffixes)) == len(suffixes)
-    assert set(suffixes) == set(formats())
+    assert set(suffixes) == set(FORMATS)
     assert {".npy", ".npz", ".csv", ".tsv", ".csv.gz", ".parquet", ".h5", ".hdf5", ".h5ad", ".zarr", ".png"} <= set(suffixes)
 
 
-def test_data_sets_are_known_by_name():
+def test_datasets_are_opened_by_name():
     found, data = open_source("digits"), load("digits")
     np.testing.assert_array_equal(found.rows, data.train.rows)
     np.testing.assert_array_equal(found.metadata["digit"], data.train.labels)
@@ -31,7 +28,7 @@ def test_data_sets_are_known_by_name():
         open_source("digits:tset")
 
 
-def test_all_of_a_data_set_is_what_is_learned_from_and_then_what_is_tested_on():
+def test_all_of_a_dataset_is_its_training_rows_and_then_its_test_rows():
     found, data = open_source("digits:all"), load("digits")
     np.testing.assert_array_equal(found.rows, np.concatenate([data.train.rows, data.test.rows]))
     np.testing.assert_array_equal(found.metadata["digit"], np.concatenate([data.train.labels, data.test.labels]))
@@ -39,7 +36,7 @@ def test_all_of_a_data_set_is_what_is_learned_from_and_then_what_is_tested_on():
         np.testing.assert_array_equal(found.rows[found.metadata["part"] == part], rows)
 
 
-def test_a_name_is_a_data_set_and_a_path_a_file(tmp_path, monkeypatch):
+def test_a_name_is_a_dataset_and_a_path_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "digits").mkdir()
     assert len(open_source("digits").rows) == len(load("digits").train.rows)
@@ -61,11 +58,11 @@ def test_hostile_names_are_only_text(tmp_path, name):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("mnits", "'mnits' is neither a file nor a data set; data sets: .*Did you mean 'mnist'"),
-        ("", "is neither a file nor a data set"),
-        ("cels.npy", r"cels\.npy is not there. Did you mean cells\.npy"),
-        ("other.h5ad:obsm/X_pca", r"other\.h5ad is not there: check the path"),
-        ("no/where/x", r"no/where/x is not there"),
+        ("mnits", "'mnits' is neither a file nor a dataset; datasets: .*Did you mean 'mnist'"),
+        ("", "is neither a file nor a dataset"),
+        ("cels.npy", r"cels\.npy does not exist. Did you mean cells\.npy"),
+        ("other.h5ad:obsm/X_pca", r"other\.h5ad does not exist: check the path"),
+        ("no/where/x", r"no/where/x does not exist"),
         ("cells.npy:X", r"cells\.npy has no parts: leave out 'X'"),
         ("notes.doc", r"notes\.doc: expected .*\.npy.*or a folder of images"),
     ],
@@ -97,5 +94,5 @@ def test_a_library_that_is_missing_is_named_with_the_extra(tmp_path, monkeypatch
         open_source(tmp_path / name)
 
 
-def test_names_of_data_sets_and_suffixes_do_not_meet():
-    assert not {name for name in NAMES if any(name.endswith(suffix) for suffix in formats())}
+def test_no_dataset_name_ends_in_a_suffix():
+    assert not {name for name in NAMES if any(name.endswith(suffix) for suffix in FORMATS)}

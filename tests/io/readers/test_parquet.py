@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from agree import same_rows
+from row_checks import same_rows
 
 from dre.io.readers import SourceError, open_source
 
@@ -31,7 +31,7 @@ def test_numbers_are_rows_and_all_else_is_beside_them(tmp_path, table, group):
     assert found.metadata["kind"].tolist() == KINDS
     assert found.metadata["known"].tolist() == [True, False] * 7
     assert found.metadata["day"][0].startswith("2020-02-03")
-    assert found.told == ["columns of texts are no features: 'kind', 'known', 'day'"]
+    assert found.messages == ["text columns are not features: 'kind', 'known', 'day'"]
 
 
 @pytest.mark.parametrize("name", [None, "cell"])
@@ -56,19 +56,19 @@ def test_a_gap_is_named_with_its_column_and_row(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
     rows = open_source(tmp_path / "x.parquet").rows
     rows.read(0, 8)
-    with pytest.raises(SourceError, match=r"column 'b', row 9 \(counted from 0\) is missing: drop that row"):
+    with pytest.raises(SourceError, match=r"column 'b', row 9 \(counted from 0\): missing value; drop the row"):
         rows.read(0, 14)
 
 
 def test_texts_and_lists_alone_are_no_rows(tmp_path):
     pandas.DataFrame({"a": ["x"], "b": [[1.0, 2.0]]}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(SourceError, match="has no column of numbers; its columns: a, b"):
+    with pytest.raises(SourceError, match="no numeric column; its columns: a, b"):
         open_source(tmp_path / "x.parquet")
 
 
-def test_lists_are_left_out_and_said_to_be(tmp_path):
+def test_nested_columns_are_ignored_with_a_message(tmp_path):
     pandas.DataFrame({"a": [1.0], "b": [[1.0, 2.0]]}).to_parquet(tmp_path / "x.parquet")
-    assert open_source(tmp_path / "x.parquet").told == ["lists and the like are left out: 'b'"]
+    assert open_source(tmp_path / "x.parquet").messages == ["nested columns are ignored: 'b'"]
 
 
 def test_a_damaged_file_is_an_error_of_two_lines(tmp_path, table):
@@ -77,7 +77,7 @@ def test_a_damaged_file_is_an_error_of_two_lines(tmp_path, table):
     whole = path.read_bytes()
     for content in (b"", b"PAR1", whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(SourceError, match=r"x\.parquet can't be read") as caught:
+        with pytest.raises(SourceError, match=r"x\.parquet cannot be read") as caught:
             open_source(path)
         assert len(str(caught.value).splitlines()) == 2
 
@@ -89,7 +89,7 @@ def test_damage_inside_is_named_when_it_is_read(tmp_path):
     content[4:200] = b"\xff" * 196
     path.write_bytes(bytes(content))
     rows = open_source(path).rows
-    with pytest.raises(SourceError, match=r"x\.parquet can't be read"):
+    with pytest.raises(SourceError, match=r"x\.parquet cannot be read"):
         rows.read(0, 14)
 
 

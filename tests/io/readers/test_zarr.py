@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 import zarr
-from agree import same_rows
-from cells import CELLS, COUNTS, GENES, KINDS, PCA, write_cells
+from anndata_files import CELLS, COUNTS, GENES, KINDS, PCA, write_cells
+from row_checks import same_rows
 
 from dre.io.readers import SourceError, open_source
 
@@ -32,7 +32,7 @@ def test_of_several_one_must_be_named(tmp_path):
         open_source(tmp_path / "x.zarr")
     with pytest.raises(SourceError, match=r"unknown array '\.\./c'"):
         open_source(f"{tmp_path}/x.zarr:../c")
-    with pytest.raises(SourceError, match=r"an array 'labels' of the shape \(12,\)"):
+    with pytest.raises(SourceError, match=r"an array 'labels' of shape \(12,\)"):
         open_source(f"{tmp_path}/x.zarr:labels")
 
 
@@ -55,13 +55,13 @@ def test_a_damaged_folder_is_an_error_of_two_lines(tmp_path):
     zarr.create_array(path, data=X, chunks=(5, 5))
     rows = open_source(path).rows
     (path / "c" / "1" / "0").write_bytes(b"no chunk")
-    with pytest.raises(SourceError, match=r"x\.zarr can't be read") as caught:
+    with pytest.raises(SourceError, match=r"x\.zarr cannot be read") as caught:
         rows.read(0, 12)
     assert len(str(caught.value).splitlines()) == 2
     for content in ("{", "{}", "[]"):
         (path / "zarr.json").write_text(content)
-        with pytest.raises(SourceError, match=r"x\.zarr (can't be read|has no array)"):
+        with pytest.raises(SourceError, match=r"x\.zarr (cannot be read|has no array)"):
             open_source(path)
     (path / "zarr.json").unlink()
-    with pytest.raises(SourceError, match=r"x\.zarr can't be read"):
+    with pytest.raises(SourceError, match=r"x\.zarr cannot be read"):
         open_source(path)

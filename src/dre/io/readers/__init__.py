@@ -1,83 +1,130 @@
-"""Rows from files and by name: one file per format, and all of them give the same thing."""
+"""Rows from files of many formats and from datasets by name, all opened by `open_source`."""
 
 from __future__ import annotations
 
 import difflib
 import os
-from functools import cache
 from pathlib import Path
 
-from dre.datasets import NAMES
-from dre.datasets.files import Folder
-from dre.io.readers.data_set import open_data_set
-from dre.io.readers.images import FORMAT as IMAGES
-from dre.io.readers.source import Format, Source, SourceError
-from dre.io.readers.suffixes import formats_in, suffix_of
+import numpy as np
+import scipy.sparse
 
-__all__ = ["Format", "Source", "SourceError", "formats", "open_source"]
+from dre.data.rows import is_rows
+from dre.datasets import NAMES, Dataset, load
+from dre.datasets.files import Folder
+from dre.io.readers import anndata, delimited, hdf5, images, numpy_files, parquet, zarr
+from dre.io.readers.source import Array, Source, SourceError, SourceFormat, match_suffix
+from dre.notation import unknown
+
+__all__ = ["FORMATS", "Source", "SourceError", "SourceFormat", "open_source"]
+
+# All formats by suffix. A new format is a module with FORMATS, listed here.
+FORMATS: dict[str, SourceFormat] = {
+    suffix: each
+    for module in (anndata, delimited, hdf5, images, numpy_files, parquet, zarr)
+    for each in module.FORMATS
+    for suffix in each.suffixes
+}
+SPLITS = ("train", "test", "all")
 
 
 def open_source(data: str | Path, *, part: str | None = None, folder: Folder = None) -> Source:
-    """Rows in a file or a folder of images, or those of a data set of ``dre.datasets`` by its name.
+    """Open a file, a folder of images, or a dataset of `dre.datasets` by name.
 
-    >>> found = open_source("digits")
-    >>> found.rows.shape, list(found.metadata)
+    Parameters
+    ----------
+    data : str or Path
+        A path, or the name of a dataset. A string that names a dataset is the dataset; write ``./mnist`` for a file or
+        folder of that name.
+    part : str, optional
+        The array to take from a file that holds several, or ``"train"`` (default), ``"test"`` or ``"all"`` of a dataset.
+        It may also follow ``data`` after a colon: ``cells.h5ad:obsm/X_pca``.
+    folder : path, optional
+        Folder with the files of datasets.
+
+    Returns
+    -------
+    source : Source
+        The rows with their names and metadata. Large files are opened without reading them: ``source.rows`` are then
+        `dre.data.rows.Rows`.
+
+    Raises
+    ------
+    SourceError
+        If the data do not exist or cannot be read.
+
+    Examples
+    --------
+    >>> source = open_source("digits")
+    >>> source.rows.shape, list(source.metadata)
     ((1347, 64), ['digit'])
-
-    ``part`` is which array of a file with several, and may be written behind a colon: ``cells.h5ad:obsm/X_pca``. Large files
-    are opened without being read: their ``rows`` are then ``Rows``. ``folder`` has the files of data sets. A text that
-    is the name of a data set is that; ``./mnist`` is the file or folder.
     """
     if isinstance(data, str):
-        data, part = _divided(data, part)
+        data, part = _split_part(data, part)
         if data in NAMES:
-            return open_data_set(data, part, folder)
+            return _open_dataset(data, part, folder)
     path = Path(data).expanduser()
     if not os.fspath(data) or not path.exists():
-        raise SourceError(_nowhere(path, os.fspath(data)))
-    format_ = _format(path)
+        raise SourceError(_not_found(path, os.fspath(data)))
+    format_ = _detect_format(path)
     if part is not None and not format_.has_parts:
         raise SourceError(f"{path} has no parts: leave out {part!r}")
     return format_.open(path, part)
 
 
-@cache
-def formats() -> dict[str, Format]:
-    """All of them by their suffixes."""
-    return formats_in(__name__)
-
-
-def _divided(data: str, part: str | None) -> tuple[str, str | None]:
-    """What is before and after the last colon, where that makes sense: a path may have colons too."""
+def _split_part(data: str, part: str | None) -> tuple[str, str | None]:
+    """Split at the last colon, unless the colon belongs to a path."""
     before, colon, after = data.rpartition(":")
     if part is not None or not colon or not before or Path(data).expanduser().exists():
         return data, part
-    is_known = before in NAMES or Path(before).expanduser().exists() or _suffix(before) is not None
+    is_known = before in NAMES or Path(before).expanduser().exists() or match_suffix(before, FORMATS) is not None
     return (before, after or None) if is_known else (data, None)
 
 
-def _suffix(name: str) -> str | None:
-    return suffix_of(name, formats())
-
-
-def _format(path: Path) -> Format:
-    suffix = _suffix(path.name)
-    known = formats()[suffix] if suffix is not None else None
+def _detect_format(path: Path) -> SourceFormat:
+    suffix = match_suffix(path.name, FORMATS)
+    by_suffix = FORMATS[suffix] if suffix is not None else None
     if path.is_dir():
-        if known is not None and known.is_folder:
-            return known
-        marked = (each for each in formats().values() if any((path / mark).exists() for mark in each.marks))
-        return next(marked, IMAGES)
-    if known is None:
-        raise SourceError(f"{path}: expected {', '.join(formats())}, or a folder of images; save the rows with numpy.save")
-    return known
+        if by_suffix is not None and by_suffix.is_folder:
+            return by_suffix
+        by_marker = (each for each in FORMATS.values() if any((path / marker).exists() for marker in each.markers))
+        return next(by_marker, images.FORMATS[0])
+    if by_suffix is None:
+        raise SourceError(f"{path}: expected {', '.join(FORMATS)}, or a folder of images; save the rows with numpy.save")
+    return by_suffix
 
 
-def _nowhere(path: Path, said: str) -> str:
-    if os.sep in said or _suffix(said) is not None:
-        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = difflib.get_close_matches(path.name, beside, n=1)
-        return f"{path} is not there" + (f". Did you mean {path.parent / close[0]}?" if close else ": check the path")
-    close = difflib.get_close_matches(said.lower(), NAMES, n=1)
+def _not_found(path: Path, data: str) -> str:
+    if os.sep in data or match_suffix(data, FORMATS) is not None:
+        siblings = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, siblings, n=1)
+        return f"{path} does not exist" + (f". Did you mean {path.parent / close[0]}?" if close else ": check the path")
+    close = difflib.get_close_matches(data.lower(), NAMES, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{said!r} is neither a file nor a data set; data sets: {', '.join(NAMES)}.{hint}"
+    return f"{data!r} is neither a file nor a dataset; datasets: {', '.join(NAMES)}.{hint}"
+
+
+def _open_dataset(name: str, part: str | None, folder: Folder) -> Source:
+    if part not in (None, *SPLITS):
+        raise SourceError(f"{name}: {unknown('part', str(part), list(SPLITS))}")
+    data = load(name, folder=folder)
+    if part == "all":
+        return _concatenate_splits(data)
+    split = data.test if part == "test" else data.train
+    return Source(split.rows, metadata=_with_label_names(split.levels, data.label_names))
+
+
+def _concatenate_splits(data: Dataset) -> Source:
+    train, test = data.train, data.test
+    if is_rows(train.rows):
+        raise SourceError(f"{data.name} is a stream, which cannot be concatenated: choose train or test")
+    stack = scipy.sparse.vstack if scipy.sparse.issparse(train.rows) else np.concatenate
+    levels = {level: np.concatenate([values, test.levels[level]]) for level, values in train.levels.items()}
+    part = np.repeat(["train", "test"], [len(train.labels), len(test.labels)])
+    return Source(stack([train.rows, test.rows]), metadata={**_with_label_names(levels, data.label_names), "part": part})
+
+
+def _with_label_names(levels: dict[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
+    """Replace the numbers of the first level by their names, where the dataset has names."""
+    first = next(iter(levels), None)
+    return {level: np.array(names)[values] if names and level == first else values for level, values in levels.items()}

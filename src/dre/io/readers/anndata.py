@@ -1,7 +1,7 @@
-"""The layout of AnnData, in HDF5 and in zarr: a matrix of cells, its variants, and tables of what is known of cells and genes.
+"""AnnData in HDF5 (.h5ad) and zarr: a matrix of cells, its variants, and tables about cells and genes.
 
-Three encodings of tables are about: one compound array with the categories in ``uns`` (before 0.7), groups with the categories
-in ``__categories`` (0.7), and groups in which each column says what it is (since 0.8).
+Files hold tables in one of three encodings: a compound array with the categories in ``uns`` (before 0.7), groups with the
+categories in ``__categories`` (0.7), and groups whose columns describe themselves (since 0.8).
 """
 
 from __future__ import annotations
@@ -13,140 +13,156 @@ from typing import Any
 
 import numpy as np
 
-from dre.io.readers.array_tree import found, is_array
-from dre.io.readers.file_rows import FileRows, Held
-from dre.io.readers.source import Array, Source, SourceError, listed
-from dre.io.readers.sparse_rows import csr_of_csc, csr_rows
-from dre.io.readers.texts import plain, texts
+from dre.io.readers.file_rows import FileRows, LazyArray, open_csr, read_csc
+from dre.io.readers.hdf5 import by_chunks, get_item, is_array, open_file
+from dre.io.readers.source import (
+    Array,
+    Source,
+    SourceError,
+    SourceFormat,
+    as_source_error,
+    summarize_names,
+    to_numbers_or_strings,
+    to_strings,
+)
 from dre.notation import unknown
 
-SPARSE = {"csr_matrix": "csr", "csc_matrix": "csc"}
-FOLDERS = ("layers", "obsm")  # what else may be mapped
+SPARSE_FORMATS = {"csr_matrix": "csr", "csc_matrix": "csc"}
+MATRIX_GROUPS = ("layers", "obsm")  # hold matrices with a row per cell, beside X
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """What is known of cells, or of genes: their names, and columns with a value each."""
+class AnnotationTable:
+    """The table of the cells (``obs``) or of the genes (``var``)."""
 
     names: Array | None
     columns: dict[str, Array]
-    left_out: list[str]
+    unreadable: list[str]  # columns in an encoding that is not supported
 
 
 def is_anndata(root: Any) -> bool:
-    return not is_array(root) and (_overrides(root, "encoding-type") == "anndata" or ("obs" in root and "var" in root))
+    """Return whether the root of a file has the layout of AnnData."""
+    return not is_array(root) and (_attribute(root, "encoding-type") == "anndata" or ("obs" in root and "var" in root))
 
 
-def open_anndata(path: Path, root: Any, part: str | None, pieces: Callable[[Any], Held]) -> Source:
-    """X, or what was named instead; ``pieces`` makes of an array what is read piece by piece."""
+def open_anndata(path: Path, root: Any, part: str | None, to_lazy: Callable[[Any], LazyArray]) -> Source:
+    """Open ``X``, or the matrix that ``part`` names; ``to_lazy`` wraps a dense array for reading in pieces."""
     name = part or "X"
-    item = found(root, name)
+    item = get_item(root, name)
     if item is None:
         hint = "" if part else f"; name a part, as in {path.name}:obsm/X_pca"
-        raise SourceError(f"{path}: {unknown('part', name, _parts(root))}{hint}")
-    obs = _known(root, "obs")
-    told = [f"columns of obs that can't be read are left out: {listed(obs.left_out)}"] if obs.left_out else []
+        raise SourceError(f"{path}: {unknown('part', name, _matrix_names(root))}{hint}")
+    obs = _read_table(root, "obs")
+    messages = [f"unreadable columns of obs are ignored: {summarize_names(obs.unreadable)}"] if obs.unreadable else []
     rows: Any
     if is_array(item):
-        rows = FileRows(path, pieces(item), f"an array {name!r}")
+        rows = FileRows(path, to_lazy(item), f"an array {name!r}")
     else:
-        kind, shape = _sparse(path, name, item, root)
-        if kind == "csc":
-            rows = csr_of_csc(item, shape)
-            told.append(f"{name} is stored by columns, so that all of it was read; save it as CSR to read it piece by piece")
+        sparse_format, shape = _sparse_layout(path, name, item, root)
+        if sparse_format == "csc":
+            rows = read_csc(item, shape)
+            messages.append(f"{name} is stored by columns (CSC), so all of it was read; save it as CSR to read it in pieces")
         else:
-            rows = csr_rows(path, item, shape, f"a matrix {name!r}")
-    genes = "raw/var" if name.startswith("raw/") else "var" if name == "X" or name.startswith("layers/") else None
-    columns = None if genes is None or found(root, genes) is None else _names(_known(root, genes), rows.shape[1])
-    return Source(rows, columns, obs.names, obs.columns, told)
+            rows = open_csr(path, item, shape, f"a matrix {name!r}")
+    return Source(rows, _gene_names(root, name, rows.shape[1]), obs.names, obs.columns, messages)
 
 
-def _parts(root: Any) -> list[str]:
-    inside = [f"{folder}/{name}" for folder in FOLDERS if folder in root for name in root[folder]]
-    items = {name: found(root, name) for name in ("X", *inside, "raw/X")}
+def _open_h5ad(path: Path, part: str | None) -> Source:
+    with as_source_error(path):
+        return open_anndata(path, open_file(path), part, by_chunks)
+
+
+def _matrix_names(root: Any) -> list[str]:
+    inside = [f"{group}/{name}" for group in MATRIX_GROUPS if group in root for name in root[group]]
+    items = {name: get_item(root, name) for name in ("X", *inside, "raw/X")}
     return [name for name, item in items.items() if item is not None and (is_array(item) or "indptr" in item)]
 
 
-def _sparse(path: Path, name: str, group: Any, root: Any) -> tuple[str, tuple[int, int]]:
-    kind = SPARSE.get(_overrides(group, "encoding-type")) or _overrides(group, "h5sparse_format")
+def _sparse_layout(path: Path, name: str, group: Any, root: Any) -> tuple[str, tuple[int, int]]:
+    sparse_format = SPARSE_FORMATS.get(_attribute(group, "encoding-type")) or _attribute(group, "h5sparse_format")
     shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    if kind not in SPARSE.values() or shape is None:
-        raise SourceError(f"{path}: {name} is no matrix; name one of {listed(_parts(root))}")
-    return kind, (int(shape[0]), int(shape[1]))
+    if sparse_format not in SPARSE_FORMATS.values() or shape is None:
+        raise SourceError(f"{path}: {name} is not a matrix; name one of {summarize_names(_matrix_names(root))}")
+    return sparse_format, (int(shape[0]), int(shape[1]))
 
 
-def _overrides(item: Any, name: str) -> str:
-    told = item.attrs.get(name, "")
-    return told.decode() if isinstance(told, bytes) else str(told)
+def _gene_names(root: Any, matrix: str, count: int) -> list[str] | None:
+    """Names of the columns of X, of a layer and of raw/X; a matrix of obsm has none."""
+    table = "raw/var" if matrix.startswith("raw/") else "var" if matrix == "X" or matrix.startswith("layers/") else None
+    names = None if table is None or get_item(root, table) is None else _read_table(root, table).names
+    return None if names is None or len(names) != count else [str(name) for name in names]
 
 
-def _names(known: Known, count: int) -> list[str] | None:
-    return None if known.names is None or len(known.names) != count else [str(name) for name in known.names]
+def _attribute(item: Any, name: str) -> str:
+    value = item.attrs.get(name, "")
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _known(root: Any, name: str) -> Known:
-    table = found(root, name)
+def _read_table(root: Any, name: str) -> AnnotationTable:
+    table = get_item(root, name)
     if table is None:
-        return Known(None, {}, [])
-    return _of_compound(root, table) if is_array(table) else _of_group(table)
+        return AnnotationTable(None, {}, [])
+    return _read_compound_table(root, table) if is_array(table) else _read_group_table(table)
 
 
-def _of_compound(root: Any, table: Any) -> Known:
-    """One array with a field per column, the first of which is the names where none is called index."""
+def _read_compound_table(root: Any, table: Any) -> AnnotationTable:
+    """Read an array with a field per column; the names are the field "index", or else the first."""
     records = table[:]
     fields = list(records.dtype.names)
     index = "index" if "index" in fields else fields[0]
     columns = {}
     for name in fields:
-        categories = found(root, f"uns/{name}_categories")
-        columns[name] = plain(records[name]) if categories is None else _decoded(records[name], plain(categories[:]))
-    return Known(texts(columns.pop(index).tolist()), columns, [])
+        values, categories = records[name], get_item(root, f"uns/{name}_categories")
+        columns[name] = to_numbers_or_strings(values) if categories is None else _decode(values, categories)
+    return AnnotationTable(to_strings(columns.pop(index).tolist()), columns, [])
 
 
-def _of_group(table: Any) -> Known:
-    index = _overrides(table, "_index") or next((name for name in ("_index", "index") if name in table), "")
+def _read_group_table(table: Any) -> AnnotationTable:
+    index = _attribute(table, "_index") or next((name for name in ("_index", "index") if name in table), "")
     stored = [name for name in table if name not in (index, "__categories")]
-    told = [name.decode() if isinstance(name, bytes) else str(name) for name in table.attrs.get("column-order", [])]
-    order = [name for name in told if name in stored]
-    columns, left_out = {}, []
+    order = [name.decode() if isinstance(name, bytes) else str(name) for name in table.attrs.get("column-order", [])]
+    order = [name for name in order if name in stored]
+    columns, unreadable = {}, []
     for name in [*order, *(name for name in stored if name not in order)]:
-        values = _column(table, name)
+        values = _read_column(table, name)
         if values is None:
-            left_out.append(name)
+            unreadable.append(name)
         else:
             columns[name] = values
-    names = _column(table, index) if index and index in table else None
-    return Known(None if names is None else texts(names.tolist()), columns, left_out)
+    names = _read_column(table, index) if index and index in table else None
+    return AnnotationTable(None if names is None else to_strings(names.tolist()), columns, unreadable)
 
 
-def _column(table: Any, name: str) -> Array | None:
-    """The values, or None where they are of a kind that we don't know."""
+def _read_column(table: Any, name: str) -> Array | None:
+    """Read a column, or return None where its encoding is not supported."""
     item = table[name]
     if is_array(item):
-        values = plain(item[:])
-        categories = found(table, f"__categories/{name}")
-        return values if categories is None else _decoded(values, plain(categories[:]))
+        categories = get_item(table, f"__categories/{name}")
+        values = to_numbers_or_strings(item[:])
+        return values if categories is None else _decode(values, categories)
     if "codes" in item and "categories" in item:
         categories = item["categories"]
-        if not is_array(categories):  # texts of which some may be missing
-            categories = categories["values"]
-        return _decoded(item["codes"][:], plain(categories[:]))
-    if "values" in item and "mask" in item:  # numbers or texts of which some may be missing
-        return _without(plain(item["values"][:]), np.asarray(item["mask"][:], dtype=bool))
+        return _decode(item["codes"][:], categories if is_array(categories) else categories["values"])  # nullable strings
+    if "values" in item and "mask" in item:  # nullable numbers or strings
+        return _mask(to_numbers_or_strings(item["values"][:]), np.asarray(item["mask"][:], dtype=bool))
     return None
 
 
-def _decoded(codes: Any, categories: Array) -> Array:
-    codes = np.asarray(codes)
+def _decode(codes: Any, categories: Any) -> Array:
+    """Replace the codes of a categorical column by their categories; negative codes are missing values."""
+    codes, names = np.asarray(codes), to_numbers_or_strings(categories[:])
     missing = codes < 0
-    if not len(categories):
-        return texts([""] * len(codes))
-    return _without(categories[np.where(missing, 0, codes)], missing)
+    if not len(names):
+        return to_strings([""] * len(codes))
+    return _mask(names[np.where(missing, 0, codes)], missing)
 
 
-def _without(values: Array, missing: Array) -> Array:
-    """What is missing is no number, or an empty text."""
+def _mask(values: Array, missing: Array) -> Array:
+    """Replace missing values by NaN or an empty string."""
     if not missing.any():
         return values
-    numbers = values.dtype.kind in "iuf"
-    return np.where(missing, np.nan, values) if numbers else np.where(missing, "", values.astype(str))
+    is_number = values.dtype.kind in "iuf"
+    return np.where(missing, np.nan, values) if is_number else np.where(missing, "", values.astype(str))
+
+
+FORMATS = (SourceFormat((".h5ad",), _open_h5ad, has_parts=True),)

@@ -1,20 +1,27 @@
-"""Rows of a file, read when they are asked for."""
+"""Rows that are read from a file on demand, in blocks that stay in memory where there is room."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
-from dre.data.rows import HostRows
-from dre.io.readers.source import check_numbers, reading
+from dre.data.rows import HostRows, chunk_length
+from dre.io.readers.source import Array, as_source_error, check_numeric
+from dre.runtime import available_bytes
+
+CACHE_SHARE = 4  # the cache takes at most one part in four of the available memory
+CACHE_BYTES = 2**30  # size of the cache where the available memory is unknown
+MIN_BLOCK_VALUES = 2**16  # smaller blocks cost more per read than they save
 
 
-class Held(Protocol):
-    """What a library gives for an array in a file: nothing is read before it is asked for a slice, or for increasing ids."""
+class LazyArray(Protocol):
+    """An array in a file, as h5py, zarr and `numpy.memmap` give it: indexing with a slice or increasing ids reads it."""
 
     @property
     def shape(self) -> Any: ...
@@ -26,24 +33,126 @@ class Held(Protocol):
 
 
 class FileRows:
-    """Rows over such an array, of its own kind of numbers; those who read them convert and scale them.
+    """`Rows` over a lazy array, in the array's own dtype.
 
-    They are no ``HostRows``: their values are looked at as they are read, since nobody could before.
+    They are not `HostRows`, so training checks their values as it reads them.
     """
 
-    def __init__(self, path: Path, held: Held, what: str = "an array") -> None:
-        check_numbers(path, held.shape, held.dtype, what)
-        self.shape = tuple(int(size) for size in held.shape)
-        self._path, self._rows = path, HostRows(held)
+    def __init__(self, path: Path, array: LazyArray, what: str = "an array") -> None:
+        check_numeric(path, array.shape, array.dtype, what)
+        self.shape = tuple(int(size) for size in array.shape)
+        self._path, self._rows = path, HostRows(array)
 
     def read(self, start: int, stop: int) -> Tensor:
-        with reading(self._path):
+        """Read consecutive rows."""
+        with as_source_error(self._path):
             return self._rows.read(start, stop)
 
     def take(self, ids: Tensor) -> Tensor:
-        """Each row is read once, in the order of the file, however they were asked for."""
-        wanted, places = np.unique(ids.cpu().numpy(), return_inverse=True)
-        if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < self.shape[0]:
-            raise IndexError(f"rows from {wanted[0]} to {wanted[-1]}, but there are {self.shape[0]}, counted from 0")
-        with reading(self._path):
-            return self._rows.take(torch.from_numpy(wanted))[torch.from_numpy(places)]
+        """Read rows in any order; each is read once, in the order of the file."""
+        unique, inverse = np.unique(ids.cpu().numpy(), return_inverse=True)
+        if len(unique) and not 0 <= unique[0] <= unique[-1] < self.shape[0]:
+            raise IndexError(f"row ids {unique[0]} to {unique[-1]} are out of range: there are {self.shape[0]} rows")
+        with as_source_error(self._path):
+            return self._rows.take(torch.from_numpy(unique))[torch.from_numpy(inverse)]
+
+
+class BlockArray:
+    """A lazy array that reads whole blocks of rows and caches them.
+
+    A batch takes rows from all over a file, and most formats decode a whole block to give one of its rows. The second
+    read of a block puts it into the cache, which only grows until it is full. Repeated passes over a file then always find
+    the same blocks there; evicting the oldest would miss every time. A single pass caches nothing.
+
+    Parameters
+    ----------
+    shape, dtype
+        Those of the array.
+    edges : array of shape (n_blocks + 1,)
+        Rows at which the blocks start and end.
+    load : callable
+        ``load(start, stop)`` reads one block, dense or CSR.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, edges: Array, load: Callable[[int, int], Any]) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self._edges, self._load = edges, load
+        available = available_bytes()
+        self._free_bytes = CACHE_BYTES if available is None else available // CACHE_SHARE
+        self._cache: dict[int, Any] = {}
+        self._seen: set[int] = set()
+        self._latest: tuple[int, Any] = (-1, None)  # consecutive reads often meet in one block
+
+    @classmethod
+    def from_array(cls, array: Any, block_rows: int) -> BlockArray:
+        """Divide an array that supports slices into blocks of about ``block_rows`` rows."""
+        shape = tuple(int(size) for size in array.shape)
+        step = min(max(block_rows, chunk_length(shape[1:], MIN_BLOCK_VALUES)), chunk_length(shape[1:]))
+        edges = np.append(np.arange(0, shape[0], step), shape[0])
+        return cls(shape, array.dtype, edges, lambda start, stop: array[start:stop])
+
+    def __getitem__(self, which: slice | Array) -> Any:
+        """Read a slice, or rows by increasing ids."""
+        ids = np.arange(*which.indices(self.shape[0])) if isinstance(which, slice) else which
+        if not len(ids):
+            return np.empty((0, *self.shape[1:]), self.dtype)
+        blocks = np.searchsorted(self._edges, ids, side="right") - 1
+        starts = np.flatnonzero(np.diff(blocks, prepend=-1))
+        parts = []
+        for start, stop in zip(starts, [*starts[1:], len(ids)], strict=True):
+            block = int(blocks[start])
+            local, content = ids[start:stop] - self._edges[block], self._block(block)
+            parts.append(content if len(local) == content.shape[0] else content[local])
+        if scipy.sparse.issparse(parts[0]):
+            return scipy.sparse.vstack(parts, format="csr")
+        return np.concatenate(parts)
+
+    def _block(self, i: int) -> Any:
+        if i in self._cache:
+            return self._cache[i]
+        if i != self._latest[0]:
+            content = self._load(int(self._edges[i]), int(self._edges[i + 1]))
+            self._latest = (i, content)
+            size = content.data.nbytes + content.indices.nbytes if scipy.sparse.issparse(content) else content.nbytes
+            if i in self._seen and size <= self._free_bytes:
+                self._free_bytes -= size
+                self._cache[i] = content
+            self._seen.add(i)
+        return self._latest[1]
+
+
+def open_csr(path: Path, group: Any, shape: tuple[int, int], what: str) -> FileRows:
+    """Open a CSR matrix stored as data, indices and indptr; only indptr is read at once."""
+    indptr = np.asarray(group["indptr"][:]).astype(np.int64)
+    _check_indptr(indptr, shape[0], group)
+
+    def load(start: int, stop: int) -> Any:
+        first, last = int(indptr[start]), int(indptr[stop])
+        values, columns = np.asarray(group["data"][first:last]), np.asarray(group["indices"][first:last])
+        block = scipy.sparse.csr_matrix((values, columns, indptr[start : stop + 1] - first), shape=(stop - start, shape[1]))
+        block.check_format()  # a column index out of range would write out of bounds later
+        return block
+
+    return FileRows(path, BlockArray(shape, group["data"].dtype, _balanced_edges(indptr), load), what)
+
+
+def read_csc(group: Any, shape: tuple[int, int]) -> Any:
+    """Read all of a CSC matrix, in which every row is spread over the file, and convert it to CSR."""
+    indptr = np.asarray(group["indptr"][:])
+    _check_indptr(indptr, shape[1], group)
+    matrix = scipy.sparse.csc_matrix((np.asarray(group["data"][:]), np.asarray(group["indices"][:]), indptr), shape=shape)
+    matrix.check_format()
+    return matrix.tocsr()
+
+
+def _balanced_edges(indptr: Array) -> Array:
+    """Edges of blocks with about `MIN_BLOCK_VALUES` stored values each."""
+    n = len(indptr) - 1
+    edges = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), MIN_BLOCK_VALUES), side="left")
+    return np.unique(np.concatenate([[0], edges[edges < n], [n]]))
+
+
+def _check_indptr(indptr: Array, count: int, group: Any) -> None:
+    stored = group["data"].shape[0]
+    if len(indptr) != count + 1 or indptr[0] != 0 or indptr[-1] != stored or (np.diff(indptr) < 0).any():
+        raise ValueError(f"indptr does not divide {stored} values among {count} rows or columns")

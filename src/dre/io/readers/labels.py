@@ -1,83 +1,112 @@
-"""Labels in a file of their own: .npy, .npz, .csv, .tsv, .json, or text with one a line."""
+"""Labels in a file of their own: .npy, .npz, .csv, .tsv, .json, or text with one label per line."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dre.io.readers.npz import stored
-from dre.io.readers.text_table import KINDS, NUMBER, cells, names_rows, typed
+from dre.io.readers.delimited import has_row_names, read_records
+from dre.io.readers.numpy_files import load_array
+from dre.io.readers.source import Array
 
-Array = np.ndarray[Any, Any]
+INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
+NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?")  # float() would also take names like 007 and 1_2
 
 
 def read_labels(path: Path, count: int) -> Array:
-    """One label for each of ``count`` rows, numbers or texts.
+    """Read one label for each of ``count`` rows.
 
-    From .npy; .npz, the first array of that length; .csv and .tsv, one column; .json, a list; all else is text with one a
-    line. A .csv or text may have a header: where there is one line more than rows, and the first is like none of the others.
+    Parameters
+    ----------
+    path : Path
+        A .npy file; a .npz file, whose first array of that length is taken; a .csv or .tsv file with one column; a .json
+        file with a list; any other file is text with one label per line. A table or text may have a header: one line
+        more than there are rows, with a first line unlike the others.
+    count : int
+        Number of rows.
+
+    Returns
+    -------
+    labels : array of shape (count,)
+        Numbers where all labels are written as numbers, otherwise strings.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or does not hold ``count`` labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "y.txt").write_text("kind\\nB\\nNK\\n")
+    ...     read_labels(Path(folder, "y.txt"), 2).tolist()
+    ['B', 'NK']
     """
-    kind = _kind(path)
-    if kind in (".npy", ".npz"):
-        found = stored(path, lambda held: held.shape in ((count,), (count, 1)))
-        return _counted(path, np.atleast_1d(found), count)
-    if kind == ".json":
-        return _counted(path, _listed(path), count)
-    lines = _one_column(path) if kind in KINDS else [line.strip() for line in _text(path).split("\n")]
+    if not path.is_file():
+        raise ValueError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
+    suffix = path.suffix.lower()
+    if suffix in (".npy", ".npz"):
+        array = load_array(path, lambda each: each.shape in ((count,), (count, 1)))
+        return _check_count(path, np.atleast_1d(array), count)
+    if suffix == ".json":
+        return _check_count(path, _read_json(path), count)
+    lines = _read_column(path) if suffix in (".csv", ".tsv") else [line.strip() for line in _read_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
-    if len(lines) == count + 1 and _is_name(lines[0], lines[1:]):
+    if len(lines) == count + 1 and _is_header(lines[0], lines[1:]):
         lines = lines[1:]
     if "" in lines:
-        raise ValueError(f"{path}: label {lines.index('') + 1} of {len(lines)} is empty; give it a name, or drop that row")
-    return _counted(path, typed(lines), count)
+        raise ValueError(f"{path}: label {lines.index('') + 1} of {len(lines)} is empty; name it or drop the row")
+    return _check_count(path, _to_typed_array(lines), count)
 
 
-def _kind(path: Path) -> str:
-    if not path.is_file():
-        raise ValueError(f"{path} is {'no file' if path.exists() else 'not there'}")
-    return path.suffix.lower()
-
-
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise ValueError(f"{path} is not text in UTF-8 ({problem.reason}): save it in that encoding") from problem
+        raise ValueError(f"{path} is not UTF-8 text ({problem.reason}): save it in that encoding") from problem
 
 
-def _listed(path: Path) -> Array:
+def _read_json(path: Path) -> Array:
     try:
-        told = json.loads(_text(path))
+        labels = json.loads(_read_text(path))
     except json.JSONDecodeError as problem:
         raise ValueError(f"{path} is not JSON: {problem}") from problem
-    if not isinstance(told, list) or any(isinstance(label, list | dict) for label in told):
+    if not isinstance(labels, list) or any(isinstance(label, list | dict) for label in labels):
         raise ValueError(f'{path} is not a list of labels: write them as ["a", "b", "a"], one for each row')
-    return np.array(told, dtype=object)
+    return np.array(labels, dtype=object)
 
 
-def _one_column(path: Path) -> list[str]:
-    """The values of a table with one column, beside which there may be names of the rows."""
-    table = [values or [""] for _, values in cells(path)]
-    if table and len(table[0]) == 2 and names_rows(table[0]):
+def _read_column(path: Path) -> list[str]:
+    """Read a table with one column; row names may stand before it."""
+    table = [values or [""] for _, values in read_records(path)]
+    if table and len(table[0]) == 2 and has_row_names(table[0]):
         table = [values[1:] for values in table[1:] if any(values)]
     for line, values in enumerate(table):
         if len(values) != 1:
             raise ValueError(
-                f"{path} has {len(values)} columns in line {line + 1}: expected one, that of the labels; "
-                "put labels with a comma, a semicolon or a tab in quotes"
+                f"{path} has {len(values)} columns in line {line + 1}: expected one column of labels; "
+                "put labels that contain a comma, a semicolon or a tab in quotes"
             )
     return [values[0] for values in table]
 
 
-def _is_name(first: str, others: list[str]) -> bool:
+def _is_header(first: str, others: list[str]) -> bool:
     return first not in others and not all(map(NUMBER.fullmatch, [first, *others]))
 
 
-def _counted(path: Path, labels: Array, count: int) -> Array:
+def _to_typed_array(labels: list[str]) -> Array:
+    """Convert to numbers if all labels are: they then sort by value, and fractions get a continuous color scale."""
+    if all(map(INTEGER.fullmatch, labels)):
+        return np.array(labels, dtype=np.int64)
+    return np.array(labels, dtype=np.float64 if all(map(NUMBER.fullmatch, labels)) else str)
+
+
+def _check_count(path: Path, labels: Array, count: int) -> Array:
     if len(labels) != count:
-        raise ValueError(f"{path} has {len(labels)} labels, but there are {count} rows: there must be one label for each row")
+        raise ValueError(f"{path} has {len(labels)} labels for {count} rows: expected one label per row")
     return labels

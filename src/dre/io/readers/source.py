@@ -1,8 +1,9 @@
-"""What is read from a file or by name: rows, what they and their columns are called, and what stands beside them."""
+"""Rows read from a file or a dataset, with their names and metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,61 +13,135 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 INSTALL = "pip install 'deep-recursive-embedding[files]'"
-MOST_LISTED = 20  # names in an error
+MAX_NAMES = 20  # names that an error lists
+MAX_FIXED_WIDTH = 256  # characters: a numpy string array pads every value to the longest
 
 
 class SourceError(ValueError):
-    """Data that can't be read: says which, what is wrong with them and what to do."""
+    """A file or dataset that cannot be read; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Rows to learn from or to embed, with all that a file told of them."""
+    """Rows to fit or to embed, with everything else that their file holds.
 
-    rows: Any  # array (n, d) or images (n, h, w[, c]), a CSR matrix, or `dre.data.rows.Rows` that are read piece by piece
-    columns: list[str] | None = None  # the names of the d columns, where the file has them
-    names: Array | None = None  # (n,), those of the rows
-    metadata: dict[str, Array] = field(default_factory=dict)  # (n,) each: what is no feature, labels among them
-    told: list[str] = field(default_factory=list)  # what a user should know, one line each
+    Parameters
+    ----------
+    rows : array of shape (n, d) or (n, h, w[, c]), CSR matrix, or Rows
+        Large files give `dre.data.rows.Rows`, which are read in pieces.
+    columns : list of str, optional
+        Names of the d columns.
+    names : array of shape (n,), optional
+        Names of the rows.
+    metadata : dict of arrays of shape (n,)
+        Values per row that are not features, such as labels.
+    messages : list of str
+        Notes for the user about how the file was read.
+
+    Examples
+    --------
+    >>> source = Source(np.eye(3), metadata={"kind": np.array(["a", "b", "b"])})
+    >>> source.rows.shape, list(source.metadata)
+    ((3, 3), ['kind'])
+    """
+
+    rows: Any
+    columns: list[str] | None = None
+    names: Array | None = None
+    metadata: dict[str, Array] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        beside = self.metadata if self.names is None else {"the names of the rows": self.names, **self.metadata}
-        for name, values in beside.items():
+        per_row = self.metadata if self.names is None else {"row names": self.names, **self.metadata}
+        for name, values in per_row.items():
             if len(values) != self.rows.shape[0]:
-                raise ValueError(f"{name}: {len(values)} values for {self.rows.shape[0]} rows; there must be one for each")
+                raise ValueError(f"{name}: {len(values)} values for {self.rows.shape[0]} rows; expected one per row")
 
 
 @dataclass(frozen=True)
-class Format:
-    """One kind of file. A new one is a file in this folder with such a ``FORMAT``."""
+class SourceFormat:
+    """A file format: its suffixes and the function that opens it.
 
-    suffixes: tuple[str, ...]  # in lower case, with the dot
-    open: Callable[[Path, str | None], Source]  # of a path, and of the part of the file that was asked for
-    has_parts: bool = False  # whether there may be several arrays in one file
-    is_folder: bool = False  # whether it may be a folder
-    marks: tuple[str, ...] = ()  # files by one of which such a folder is known, whatever it is called
+    Parameters
+    ----------
+    suffixes : tuple of str
+        In lower case, with the dot.
+    open : callable
+        Maps a path and the name of an array in the file, or None, to a `Source`.
+    has_parts : bool
+        Whether one file can hold several arrays.
+    is_folder : bool
+        Whether the format can be a folder.
+    markers : tuple of str
+        File names that identify such a folder, whatever its suffix.
+    """
+
+    suffixes: tuple[str, ...]
+    open: Callable[[Path, str | None], Source]
+    has_parts: bool = False
+    is_folder: bool = False
+    markers: tuple[str, ...] = ()
+
+
+def match_suffix(name: str, suffixes: Iterable[str]) -> str | None:
+    """Return the longest of the suffixes that a file name ends in, or None.
+
+    >>> match_suffix("cells.CSV.gz", [".gz", ".csv.gz", ".npy"])
+    '.csv.gz'
+    """
+    return max((suffix for suffix in suffixes if name.lower().endswith(suffix)), key=len, default=None)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Whatever a damaged file causes is one error that names it; what was already said better is left alone."""
+def as_source_error(path: Path) -> Iterator[None]:
+    """Re-raise any error of a damaged file as a `SourceError` that names the file."""
     try:
         yield
     except (SourceError, ImportError, MemoryError):
         raise
-    except Exception as problem:  # libraries raise whatever they please: even SyntaxError, for a PNG
+    except Exception as problem:  # libraries raise all kinds, even SyntaxError for a PNG
         reason = next((line.strip(" .") for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
-        raise SourceError(f"{path} can't be read: {reason}.\nIf it is damaged, get it or write it again.") from problem
+        raise SourceError(f"{path} cannot be read: {reason}.\nIf the file is damaged, download or write it again.") from problem
 
 
-def listed(names: list[str]) -> str:
-    """For an error: the first of them, and how many there are."""
-    return ", ".join(names[:MOST_LISTED]) + (f", … ({len(names):,} in all)" if len(names) > MOST_LISTED else "") or "none"
+def summarize_names(names: list[str]) -> str:
+    """Join names for an error message; a long list is cut and its length given.
+
+    >>> summarize_names(["a", "b"])
+    'a, b'
+    """
+    more = f", … ({len(names):,} in total)" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more or "none"
 
 
-def check_numbers(path: Path, shape: tuple[int, ...], dtype: Any, what: str = "an array") -> None:
-    """Rows with columns, of real numbers: those of a file are not looked at before they are read."""
+def check_numeric(path: Path, shape: tuple[int, ...], dtype: Any, what: str = "an array") -> None:
+    """Raise a `SourceError` unless an array has columns and real numbers, before any of it is read."""
     if len(shape) < 2:
-        raise SourceError(f"{path} holds {what} of the shape {tuple(shape)}: expected rows with columns, (n, d)")
+        raise SourceError(f"{path} holds {what} of shape {tuple(shape)}: expected rows with columns, (n, d)")
     if dtype.kind not in "biuf":
-        raise SourceError(f"{path} holds {what} of {dtype}, not of real numbers: convert or encode it first")
+        raise SourceError(f"{path} holds {what} of dtype {dtype}, not real numbers: convert or encode it first")
+
+
+def to_strings(values: Iterable[Any]) -> Array:
+    """Convert values to an array of str; bytes are decoded as UTF-8 and missing values become empty.
+
+    Arrays with long strings have dtype object, since numpy pads strings to the longest.
+
+    >>> to_strings([b"B cell", "NK", None]).tolist()
+    ['B cell', 'NK', '']
+    """
+    strings = [_to_string(value) for value in values]
+    return np.array(strings, dtype=str if max(map(len, strings), default=0) <= MAX_FIXED_WIDTH else object)
+
+
+def _to_string(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if is_missing else str(value)
+
+
+def to_numbers_or_strings(values: Any) -> Array:
+    """Return numbers and booleans unchanged, and all else as strings."""
+    array = np.asarray(values)
+    return array if array.dtype.kind in "biuf" else to_strings(array.tolist())

@@ -1,40 +1,96 @@
-"""Places in a map to files: one file per format. A file is there whole or not at all."""
+"""Embeddings to files, written in pieces; a file is complete or absent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 from dre.atomic import atomic_write
-from dre.io.readers.suffixes import formats_in
-from dre.io.writers.sink import Embedding, Format, Sink
-from dre.io.writers.writable import check_writable
+from dre.io.readers.source import match_suffix
+from dre.io.writers.formats import FORMATS, OutputSpec, Sink, SinkFormat
 
-__all__ = ["Embedding", "Format", "Sink", "atomic_write", "check_writable", "formats", "open_sink"]
+__all__ = ["FORMATS", "OutputSpec", "Sink", "SinkFormat", "check_writable", "open_sink"]
 
 
 @contextmanager
-def open_sink(path: str | Path, embedding: Embedding, *, force: bool = False) -> Iterator[Sink]:
-    """What writes places to a file as they come; its name says the format.
+def open_sink(path: str | Path, spec: OutputSpec, *, force: bool = False) -> Iterator[Sink]:
+    """Open a file for writing an embedding in pieces; the suffix chooses the format.
 
+    The file appears once all is written. If writing fails, an existing file stays as it was.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    spec : OutputSpec
+        Shape and names of the embedding.
+    force : bool
+        Whether to replace an existing file.
+
+    Yields
+    ------
+    sink : Sink
+        Its ``write`` takes the next rows.
+
+    Examples
+    --------
     >>> import tempfile
     >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_sink(Path(folder, "map.csv"), Embedding(2, 2)) as sink:
+    ...     with open_sink(Path(folder, "map.csv"), OutputSpec(2, 2)) as sink:
     ...         sink.write(np.float32([[0, 1], [2, 3.5]]))
     ...     print(Path(folder, "map.csv").read_text().split())
     ['dre1,dre2', '0,1', '2,3.5']
-
-    Nothing is there under that name before all is written, and what was there stays if that fails.
     """
-    format_ = formats()[check_writable(path, force=force)]
-    with atomic_write(path) as part, format_.open(part, embedding) as sink:
+    format_ = FORMATS[check_writable(path, force=force)]
+    with atomic_write(path) as part, format_.open(part, spec) as sink:
         yield sink
 
 
-@cache
-def formats() -> dict[str, Format]:
-    """All of them by their suffixes."""
-    return formats_in(__name__)
+def check_writable(
+    path: str | Path, suffixes: Iterable[str] | None = None, *, force: bool = False, read: Iterable[Path | None] = ()
+) -> str:
+    """Check that a file can be written, before a long computation.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    suffixes : iterable of str, optional
+        Allowed suffixes, by default those of the formats for embeddings.
+    force : bool
+        Whether an existing file may be replaced.
+    read : iterable of Path or None
+        Input files, which are never replaced.
+
+    Returns
+    -------
+    suffix : str
+        The suffix that ``path`` has.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written, exists, or is an input.
+
+    Examples
+    --------
+    >>> check_writable("map.tsv.gz")
+    '.tsv.gz'
+    """
+    path, suffixes = Path(path), list(suffixes or FORMATS)
+    suffix = match_suffix(path.name, suffixes)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: choose the name of a file")
+    if suffix is None:
+        example = f"{path.stem or 'map'}{suffixes[0]}"
+        raise ValueError(f"{path}: expected a name that ends in {', '.join(suffixes)}, such as {example}")
+    if path.exists() and any(each is not None and each.exists() and path.samefile(each) for each in read):
+        raise ValueError(f"{path} is an input and would be overwritten: choose another name")
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists: pass --force to overwrite it, or choose another name")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{path.parent} is not a writable folder: create it or choose another")
+    return suffix

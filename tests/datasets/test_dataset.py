@@ -1,4 +1,4 @@
-"""Loading by name, the parts, the split, and the digits that need no file."""
+"""Loading by name, the splits, and the digits that need no file."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from dre.datasets import (
     NAMES,
     Dataset,
     DatasetNotFoundError,
-    Part,
-    cbmc,
-    fashion_mnist,
+    DatasetSplit,
     imdb,
     load,
     mnist,
-    pbmc,
+    scrna,
     tasic2018,
 )
-from dre.datasets.split import split
+from dre.datasets.dataset import stratified_split
 
 
-def test_every_name_has_a_file_with_a_loader_that_takes_a_folder() -> None:
+def test_every_name_has_a_loader_that_takes_a_folder() -> None:
     assert NAMES == ("digits", "mnist", "fashion-mnist", "imdb", "tasic2018", "pbmc", "cbmc", "infimnist")
     for name in set(NAMES) - {"digits"}:
         with pytest.raises(DatasetNotFoundError, match="/nowhere/at/all"):
@@ -36,7 +34,7 @@ def test_every_name_has_a_file_with_a_loader_that_takes_a_folder() -> None:
 
 
 def test_everything_is_fetched_over_an_encrypted_line() -> None:
-    files = [*mnist.FILES, *fashion_mnist.FILES, imdb.ARCHIVE, pbmc.CELLS.file, cbmc.CELLS.file]
+    files = [*mnist.MNIST_FILES, *mnist.FASHION_MNIST_FILES, imdb.ARCHIVE, scrna.PBMC.file, scrna.CBMC.file]
     files += [*tasic2018.REGIONS.values(), tasic2018.LABELS, *tasic2018.MAPS.values()]
     assert {file.url for file in files if not file.url.startswith("https://")} == set()
 
@@ -66,19 +64,19 @@ def test_importing_the_package_imports_no_library_that_only_one_dataset_needs() 
     assert done.stdout.strip() == "[]"
 
 
-def test_a_part_has_one_label_per_row_at_every_level() -> None:
+def test_a_split_has_one_label_per_row_at_every_level() -> None:
     rows, labels = np.zeros((3, 2)), np.array([1, 2, 2])
-    part = Part.of(rows, {"fine": labels, "coarse": np.zeros(3)})
+    part = DatasetSplit.from_levels(rows, {"fine": labels, "coarse": np.zeros(3)})
     assert part.labels is labels
     assert list(part.levels) == ["fine", "coarse"]
     with pytest.raises(ValueError, match="coarse: 2 labels for 3 rows"):
-        Part.of(rows, {"fine": labels, "coarse": np.zeros(2)})
+        DatasetSplit.from_levels(rows, {"fine": labels, "coarse": np.zeros(2)})
     with pytest.raises(ValueError, match="labels: 2 labels for 3 rows"):
-        Part(rows, labels[:2], {})
+        DatasetSplit(rows, labels[:2], {})
 
 
 def test_a_dataset_shows_its_sizes_and_what_it_is_instead_of_its_numbers() -> None:
-    part = Part.of(np.zeros((1200, 2, 2)), {"digit": np.arange(1200) % 3})
+    part = DatasetSplit.from_levels(np.zeros((1200, 2, 2)), {"digit": np.arange(1200) % 3})
     shown = repr(Dataset("name", "Title", part, part, "About  it\nall."))
     assert shown.splitlines() == [
         "Title",
@@ -91,7 +89,7 @@ def test_a_dataset_shows_its_sizes_and_what_it_is_instead_of_its_numbers() -> No
 def test_the_split_is_that_of_scikit_learn_and_keeps_rows_with_all_their_labels() -> None:
     rows = np.arange(80).reshape(40, 2)
     fine, coarse = np.repeat(np.arange(4), 10), np.repeat(["a", "b"], 20)
-    train, test = split(rows, {"fine": fine, "coarse": coarse})
+    train, test = stratified_split(rows, {"fine": fine, "coarse": coarse})
     expected = train_test_split(rows, fine, test_size=0.25, stratify=fine, random_state=0)
     for found, wanted in zip((train.rows, test.rows, train.labels, test.labels), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)

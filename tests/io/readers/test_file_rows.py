@@ -1,9 +1,9 @@
-"""Blocks of rows: each is read twice at most while there is room, and what is gone through once is not kept."""
+"""Blocks of rows: each is read at most twice while the cache has room, and a single pass caches nothing."""
 
 import numpy as np
 import pytest
 
-from dre.io.readers.blocks import Blocks
+from dre.io.readers.file_rows import BlockArray
 
 X = np.arange(60).reshape(20, 3)
 EDGES = np.array([0, 4, 5, 11, 20])
@@ -20,7 +20,7 @@ def blocks(loaded):
         loaded.append(start)
         return X[start:stop].copy()
 
-    return Blocks(X.shape, X.dtype, EDGES, load)
+    return BlockArray(X.shape, X.dtype, EDGES, load)
 
 
 def test_any_rows_are_those_of_the_array(blocks):
@@ -37,27 +37,27 @@ def test_a_block_is_read_once_and_only_where_it_is_needed(blocks, loaded):
     assert loaded == [5, 11]
 
 
-def test_with_room_all_are_kept_from_the_second_time_on(loaded, blocks):
+def test_with_room_all_blocks_are_cached_from_the_second_read_on(loaded, blocks):
     for _ in range(4):
         blocks[0:20]
     assert loaded == 2 * [0, 4, 5, 11]
 
 
-def test_what_is_gone_through_once_is_read_once_and_not_kept(loaded, blocks):
+def test_a_single_pass_reads_each_block_once_and_caches_none(loaded, blocks):
     for start in range(0, 20, 3):
         blocks[start : start + 3]
     assert loaded == [0, 4, 5, 11]
-    assert not blocks._kept
+    assert not blocks._cache
 
 
-def test_without_room_only_the_latest_is_at_hand(monkeypatch, loaded):
-    monkeypatch.setattr("dre.io.readers.blocks.available_bytes", lambda: 0)
+def test_without_room_only_the_latest_block_is_held(monkeypatch, loaded):
+    monkeypatch.setattr("dre.io.readers.file_rows.available_bytes", lambda: 0)
 
     def load(start, stop):
         loaded.append(start)
         return X[start:stop]
 
-    blocks = Blocks(X.shape, X.dtype, EDGES, load)
+    blocks = BlockArray(X.shape, X.dtype, EDGES, load)
     blocks[0:2]
     blocks[2:4]
     assert loaded == [0]
@@ -66,6 +66,6 @@ def test_without_room_only_the_latest_is_at_hand(monkeypatch, loaded):
     assert loaded == [0, 4, 5, 11, 0, 4, 5, 11]
 
 
-def test_what_is_handed_out_can_be_changed_without_harm(blocks):
+def test_changing_a_result_leaves_the_cache_unchanged(blocks):
     blocks[0:4][:] = -1
     np.testing.assert_array_equal(blocks[0:4], X[:4])

@@ -1,4 +1,4 @@
-"""IDX files, and the two datasets that come in them."""
+"""MNIST and Fashion-MNIST, and the IDX files that they come in."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ import gzip
 import hashlib
 import struct
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from stand_ins import Network, held
 
-from dre.datasets import CorruptFileError, DatasetNotFoundError, fashion_mnist, load, mnist
-from dre.datasets.idx import TYPES, parse_idx
+from dre.datasets import CorruptFileError, DatasetNotFoundError, load, mnist
+from dre.datasets.mnist import IDX_TYPES, parse_idx
 
-MODULES = {"mnist": mnist, "fashion-mnist": fashion_mnist}
+FILES = {"mnist": "MNIST_FILES", "fashion-mnist": "FASHION_MNIST_FILES"}
 
 
 def idx(values: np.ndarray) -> bytes:
-    code = {np.dtype(dtype): code for code, dtype in TYPES.items()}[values.dtype]
+    code = {np.dtype(dtype): code for code, dtype in IDX_TYPES.items()}[values.dtype]
     return bytes([0, 0, code, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
 
 
-@pytest.mark.parametrize("dtype", TYPES.values())
+@pytest.mark.parametrize("dtype", IDX_TYPES.values())
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (0, 28, 28)])
 def test_any_array_is_read_as_it_was_written(dtype: str, shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
@@ -50,20 +49,20 @@ def test_a_header_that_does_not_fit_the_size_is_an_error(damage: str) -> None:
         parse_idx(bad, "some.gz")
 
 
-@pytest.fixture(params=MODULES)
+@pytest.fixture(params=FILES)
 def small(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, Path, list[np.ndarray]]:
     """A set of four small files in the published form: its name, the folder above it, and what is in it."""
-    name, module, random = request.param, MODULES[request.param], np.random.default_rng(0)
+    name, random = request.param, np.random.default_rng(0)
     arrays = [random.integers(0, 256, (n, 28, 28)).astype(np.uint8) if images else random.integers(0, 10, n).astype(np.uint8)
               for n in (12, 5) for images in (True, False)]  # fmt: skip
     (tmp_path / "data" / name).mkdir(parents=True)
     files = []
-    for file, values in zip(module.FILES, arrays, strict=True):
+    for file, values in zip(getattr(mnist, FILES[name]), arrays, strict=True):
         (tmp_path / "data" / name / file.name).write_bytes(gzip.compress(idx(values)))
         files.append(dataclasses.replace(file, checksum=f"md5:{hashlib.md5(idx(values)).hexdigest()}"))
-    monkeypatch.setattr(module, "FILES", tuple(files))
+    monkeypatch.setattr(mnist, FILES[name], tuple(files))
     return name, tmp_path / "data", arrays
 
 
@@ -95,8 +94,7 @@ def test_missing_files_are_asked_for_where_they_are_published(
     network: Network, small: tuple[str, Path, list[np.ndarray]]
 ) -> None:
     name, folder, _ = small
-    module: ModuleType = MODULES[name]
-    missing = module.FILES[3]
+    missing = getattr(mnist, FILES[name])[3]
     content = (folder / name / missing.name).read_bytes()
     (folder / name / missing.name).unlink()
     with pytest.raises(DatasetNotFoundError, match=missing.name):

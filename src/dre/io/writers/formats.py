@@ -1,0 +1,165 @@
+"""Formats of written embeddings: .npy, .csv, .tsv, .parquet, and .h5ad beside the cells."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dre.io.readers.source import INSTALL, Array
+
+FLOAT32_DIGITS = 9  # significant decimals that restore any float32 exactly
+OBSM_KEY = "X_dre"  # scanpy plots it with basis="X_dre"
+
+
+@dataclass(frozen=True, eq=False)
+class OutputSpec:
+    """Shape and names of the embedding to write.
+
+    Parameters
+    ----------
+    rows, components : int
+        Its shape.
+    names : array of shape (rows,), optional
+        Names of the rows.
+    source : Path, optional
+        File that the rows come from; .h5ad output is a copy of it.
+    titles : tuple of str, optional
+        Names of the columns, by default ``dre1``, ``dre2``, ….
+
+    Examples
+    --------
+    >>> OutputSpec(100, 2).columns
+    ['dre1', 'dre2']
+    """
+
+    rows: int
+    components: int
+    names: Array | None = None
+    source: Path | None = None
+    titles: tuple[str, ...] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.titles or (f"dre{i}" for i in range(1, self.components + 1)))
+
+
+class Sink(Protocol):
+    """Takes an embedding in pieces and writes it to a file."""
+
+    def write(self, embedding: Array) -> None:
+        """Write the next rows, float32 of shape (m, components)."""
+
+
+@dataclass(frozen=True)
+class SinkFormat:
+    """A file format: its suffixes, in lower case with the dot, and a function that opens a `Sink`."""
+
+    suffixes: tuple[str, ...]
+    open: Callable[[Path, OutputSpec], AbstractContextManager[Sink]]
+
+
+class ArraySink:
+    """A sink that fills an array on disk from its first row on."""
+
+    def __init__(self, array: Any) -> None:
+        self._array, self._position = array, 0
+
+    def write(self, embedding: Array) -> None:
+        """Write the next rows."""
+        self._array[self._position : self._position + len(embedding)] = embedding
+        self._position += len(embedding)
+
+
+@contextmanager
+def _open_npy(path: Path, spec: OutputSpec) -> Iterator[Sink]:
+    array = np.lib.format.open_memmap(path, "w+", np.float32, (spec.rows, spec.components))
+    yield ArraySink(array)
+    array.flush()
+
+
+@contextmanager
+def _open_h5ad(path: Path, spec: OutputSpec) -> Iterator[Sink]:
+    """Copy the file of the cells and write the embedding to its ``obsm``."""
+    if spec.source is None or spec.source.suffix.lower() != ".h5ad":
+        raise ValueError(f"{path.name}: .h5ad output needs an .h5ad file of cells as input; write .npy, .csv or .parquet")
+    try:
+        import h5py
+    except ImportError as problem:
+        raise ImportError(f"{path.name} needs h5py: {INSTALL}") from problem
+    shutil.copyfile(spec.source, path)
+    with h5py.File(path, "r+") as file:
+        obsm = file.require_group("obsm")
+        if OBSM_KEY in obsm:
+            del obsm[OBSM_KEY]
+        array = obsm.create_dataset(OBSM_KEY, (spec.rows, spec.components), np.float32)
+        array.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+        yield ArraySink(array)
+
+
+class _DelimitedSink:
+    def __init__(self, file: Any, spec: OutputSpec, delimiter: str) -> None:
+        self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self._names, self._position = spec.names, 0
+        # pandas and R write row names into a column without a name
+        self._writer.writerow([*([""] if self._names is not None else []), *spec.columns])
+
+    def write(self, embedding: Array) -> None:
+        records = [[f"{value:.{FLOAT32_DIGITS}g}" for value in row] for row in embedding.tolist()]
+        if self._names is not None:
+            names = self._names[self._position : self._position + len(embedding)]
+            records = [[str(name), *record] for name, record in zip(names, records, strict=True)]
+        self._position += len(embedding)
+        self._writer.writerows(records)
+
+
+@contextmanager
+def _open_delimited(path: Path, spec: OutputSpec) -> Iterator[Sink]:
+    name = path.name.lower()
+    open_text = gzip.open if name.endswith(".gz") else open
+    with open_text(path, "wt", encoding="utf-8", newline="") as file:
+        yield _DelimitedSink(file, spec, "\t" if ".tsv" in name else ",")
+
+
+class _ParquetSink:
+    def __init__(self, writer: Any, schema: Any, spec: OutputSpec) -> None:
+        self._writer, self._schema, self._names, self._position = writer, schema, spec.names, 0
+
+    def write(self, embedding: Array) -> None:
+        import pyarrow
+
+        columns: list[Any] = list(embedding.T)
+        if self._names is not None:
+            columns.insert(0, [str(name) for name in self._names[self._position : self._position + len(embedding)]])
+        self._position += len(embedding)
+        self._writer.write_table(pyarrow.table(columns, schema=self._schema))
+
+
+@contextmanager
+def _open_parquet(path: Path, spec: OutputSpec) -> Iterator[Sink]:
+    try:
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+    except ImportError as problem:
+        raise ImportError(f"{path.name} needs pyarrow: {INSTALL}") from problem
+    names = [("name", pyarrow.string())] if spec.names is not None else []
+    schema = pyarrow.schema([*names, *((column, pyarrow.float32()) for column in spec.columns)])
+    with ParquetWriter(path, schema) as writer:
+        yield _ParquetSink(writer, schema, spec)
+
+
+_ALL = (
+    SinkFormat((".csv", ".tsv", ".csv.gz", ".tsv.gz"), _open_delimited),
+    SinkFormat((".h5ad",), _open_h5ad),
+    SinkFormat((".npy",), _open_npy),
+    SinkFormat((".parquet",), _open_parquet),
+)
+FORMATS = {suffix: each for each in _ALL for suffix in each.suffixes}
