@@ -57,7 +57,7 @@ def measure(folder: Path, digits: int, counts: Path) -> None:
     peak = torch.cuda.max_memory_allocated() / GIB
     places = _timed(took, "embed", partial(model.transform, rows))
     held_out = model.transform(tests)
-    score = nearest_neighbor(held_out, tests.labels, train=(places, rows.labels))
+    score = nearest_neighbor(held_out, tests.labels, reference=(places, rows.labels))
     counted = _timed(took, "count", partial(count, places, rows.labels))
     counts.parent.mkdir(exist_ok=True)
     np.savez_compressed(counts, **counted._asdict())

@@ -72,7 +72,7 @@ def main() -> None:
     print(f"\nfitted in {seconds:.0f} s; scores of the held-out rows, 1-NN against the training rows\n")
     print(" " * 18 + "".join(f"{score:>19s}" for score in SHOWN))
     for name, train, test in maps:
-        result = evaluate(test_rows, test, test_labels, train=(train, labels))
+        result = evaluate(test_rows, test, test_labels, reference=(train, labels))
         print(f"{name:18s}" + "".join(f"{result[score]:19.3f}" for score in SHOWN))
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "out/digits.png")
     draw(maps, labels, test_labels, path)

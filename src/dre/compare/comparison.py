@@ -11,7 +11,7 @@ import numpy as np
 
 from dre.compare.measure import Result
 from dre.datasets import Dataset
-from dre.metrics.labels import named_codes
+from dre.metrics.inputs import unique_labels
 from dre.plot.scatter import NAMED_UP_TO
 
 Array = np.ndarray[Any, Any]
@@ -102,7 +102,7 @@ class Compared:
         for axis in axes[len(shown) :]:
             axis.set_axis_off()
         if labels is not None and self.dataset.test.levels:
-            _list_below(figure, axes, [str(name) for name in named_codes(labels, len(labels))[0]])
+            _list_below(figure, axes, [str(name) for name in unique_labels(labels, len(labels))[0]])
         return figure
 
     def _colours(self) -> Array | None:

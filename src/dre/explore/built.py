@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, scores, vectors
+from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
 from dre.explore.columns import Column, column, scale
 from dre.explore.page import Explorer, Stage
 from dre.explore.thumbnails import Shaped, check_pillow, images_of, thumbnails
 from dre.explore.trust import OTHERS, WHOLE, trust_of_points
+from dre.metrics.evaluation import quick_scores
 from dre.plot.look import DARK, LIGHT
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +47,7 @@ def explorer(
     some = evenly_spaced_ids(n, SCORED)
     scored = vectors(rows, some) if rows is not None and n >= FEWEST else None
     classes = _classes(colour, columns, some)
-    made = [Stage(told, places, scores(scored, places[some], classes) if n >= FEWEST else {}) for told, places in maps]
+    made = [Stage(told, places, quick_scores(scored, places[some], classes) if n >= FEWEST else {}) for told, places in maps]
     notes = [f"Scores of {len(some):,} of the points."] if any(stage.scores for stage in made) else []
     if trusted:
         columns.append(_trust(rows, maps[-1][1]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.metrics.labels import one_for_each
+from dre.metrics.inputs import label_array
 from dre.plot.palette import MOST
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +50,7 @@ def colouring(labels: Any, n: int) -> Classes | Scale | None:
     """
     if labels is None:
         return None
-    values = one_for_each(labels, n)
+    values = label_array(labels, n)
     missing = _missing(values)
     if missing.all():
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.metrics.labels import named_codes
+from dre.metrics.inputs import unique_labels
 from dre.plot.look import Style, class_colours, one_axis, plain, style_of
 
 GAP = 0.02  # of all rows, between two classes
@@ -20,7 +20,7 @@ def silhouette(values: Any, labels: Any, *, title: str = "", ax: Any = None, sty
     values = np.asarray(values)
     if values.ndim != 1:
         raise ValueError(f"values of the shape {values.shape}; pass dre.metrics.silhouette(Y, labels, per_point=True)")
-    names, codes = named_codes(labels, len(values))
+    names, codes = unique_labels(labels, len(values))
     look = style_of(style)
     axis = one_axis(ax, 5.2, max(3.2, 0.32 * len(names) + 1.2), style=look)
     start, middles = 0.0, []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dre.metrics.recall import neighbor_agreement
-from dre.metrics.stability import laid_over, procrustes_distance
+from dre.metrics.procrustes import align, procrustes_distance
 from dre.plot.look import Style, bare, panels, style_of
 from dre.plot.scatter import flat
 from dre.plot.shaded import bar, shaded
@@ -20,7 +20,7 @@ def stability(A: Any, B: Any, *, k: int = 15, style: str | Style = "light") -> A
     >>> A = np.random.default_rng(0).normal(size=(50, 2))
     >>> figure = stability(A, A @ [[0, 1], [-1, 0]])
     """
-    first, second = flat(A), laid_over(flat(A), flat(B))
+    first, second = flat(A), align(flat(A), flat(B))
     distance, agreement = procrustes_distance(A, B), neighbor_agreement(A, B, k=k)
     spread = np.sqrt(((first - first.mean(0)) ** 2).sum(1).mean())
     moved = np.sqrt(((first - second) ** 2).sum(1)) / spread
