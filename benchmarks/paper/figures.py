@@ -15,7 +15,8 @@ from dre.compare.jobs import DRAWN_SEED
 from dre.compare.plan import Data, Figure, Job, Row
 from dre.compare.plans import Plans
 from dre.metrics.inputs import unique_labels
-from dre.plot.look import INK, class_colours
+from dre.plot.colors import class_colors
+from dre.plot.style import INK
 from paper.dots import colour_of_rows, draw_dots
 from paper.grid import Grid
 from paper.report.reading import NOT_YET, Reader
@@ -153,7 +154,7 @@ class _Shelf:
             called = [str(name) for name in names]
             named = row.level is None and dataset.label_names
             titles = [dataset.label_names[int(name)] for name in names] if named else called
-            self._labels[key] = _Labels(called, titles, own, class_colours(len(names)))
+            self._labels[key] = _Labels(called, titles, own, class_colors(len(names)))
         return self._labels[key]
 
     def _dataset(self, name: str) -> Dataset:

@@ -25,7 +25,7 @@ from dre.data.validation import check_array, check_memory, number
 from dre.datasets import Dataset, Part
 from dre.metrics.inputs import check_same_index, complete_labels
 from dre.notation import unknown
-from dre.plot.scatter import NAMED_UP_TO
+from dre.plot.scatter import MAX_LABELS
 from dre.runtime import resolve_device
 
 Array = np.ndarray[Any, Any]
@@ -145,7 +145,7 @@ def _one_per_row(labels: Any, n: int) -> Array:
 
 def _is_a_scale(labels: Array) -> bool:
     """Fractions with many values, as the plot has it: colours, and no classes."""
-    return labels.dtype.kind == "f" and len(np.unique(labels)) > NAMED_UP_TO
+    return labels.dtype.kind == "f" and len(np.unique(labels)) > MAX_LABELS
 
 
 def _can_be_spread(labels: Array, test_size: float) -> bool:

@@ -14,7 +14,7 @@ from dre.explore.page import Explorer, Stage
 from dre.explore.thumbnails import Shaped, check_pillow, images_of, thumbnails
 from dre.explore.trust import OTHERS, WHOLE, trust_of_points
 from dre.metrics.evaluation import quick_scores
-from dre.plot.look import DARK, LIGHT
+from dre.plot.style import DARK, LIGHT
 
 Array = np.ndarray[Any, Any]
 PICTURED = 100_000  # rows up to which their images are put into a page
@@ -91,5 +91,5 @@ def _classes(colour: str | None, columns: list[Column], some: Array) -> tuple[st
 def _trust(rows: Any, places: Array) -> Column:
     values = trust_of_points(vectors(rows), places)
     low = min(float(np.quantile(values, 0.02)), 0.999)
-    made = scale(TRUST, values, low=low, high=1.0, colours=list(reversed(LIGHT.trouble)))
-    return replace(made, dark=list(reversed(DARK.trouble)), low_on_top=True)
+    made = scale(TRUST, values, low=low, high=1.0, colours=list(reversed(LIGHT.distortion)))
+    return replace(made, dark=list(reversed(DARK.distortion)), low_on_top=True)

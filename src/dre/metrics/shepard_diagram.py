@@ -57,8 +57,8 @@ def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, metric: str = "euclidean
 
 
 def _edges(pairwise: PairwiseStatistics, space: str, bins: int) -> Array:
-    (limits,) = pairwise.compute(DistanceRange(space))
-    return pairwise.distances(space).unit * np.linspace(*limits, bins + 1)
+    smallest, largest = pairwise.compute(DistanceRange(space))[0]
+    return pairwise.distances(space).unit * np.linspace(smallest, largest, bins + 1)
 
 
 @dataclass(frozen=True)
