@@ -1,4 +1,4 @@
-"""What callers hand in: any kind of rows and labels, and errors that name the remedy."""
+"""Rows and labels of any type are accepted; errors name a remedy."""
 
 from __future__ import annotations
 

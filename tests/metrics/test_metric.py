@@ -1,4 +1,4 @@
-"""The metric of the rows: what it ignores, and that scikit-learn agrees."""
+"""Metrics that compare X with its embedding under a metric of the rows: invariances, and agreement with scikit-learn."""
 
 from __future__ import annotations
 

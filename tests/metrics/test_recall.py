@@ -1,4 +1,4 @@
-"""Recall of neighbours: how many sets of neighbours have in common."""
+"""Neighbor recall: the overlap of the nearest neighbors in two spaces."""
 
 from __future__ import annotations
 

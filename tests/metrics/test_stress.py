@@ -1,4 +1,4 @@
-"""Normalised stress: its definition in both protocols."""
+"""Normalized stress: its definition in both protocols."""
 
 from __future__ import annotations
 
