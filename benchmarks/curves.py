@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dre.compare.plans import Plans
-from dre.plot.look import ACCENT, FAINT, INK, panels, plain
+from dre.plot.style import ACCENT, FAINT, INK, panels, plot_axes
 from record import RESULTS
 from words import machine
 
@@ -35,9 +35,9 @@ def sizes() -> Any:
         cost.plot(n, per_row, line, color=colour, marker="o", markersize=4)
         cost.annotate(name, (n[-1], per_row[-1]), (6, 0), textcoords="offset points", va="center", color=colour, fontsize=9)
     cost.set_ylim(bottom=0)
-    plain(cost, "What a row costs", "rows fitted", "microseconds a row")
+    plot_axes(cost, "What a row costs", "rows fitted", "microseconds a row")
     score.plot(n, [each["1nn"] for each in found], color=ACCENT, marker="o", markersize=4)
-    plain(score, "MNIST's test set in the map", "deformed training digits fitted", "1-NN, held out")
+    plot_axes(score, "MNIST's test set in the map", "deformed training digits fitted", "1-NN, held out")
     for axis in (cost, score):
         axis.set_xscale("log")
         axis.set_xticks(n, [_short(each) for each in n], fontsize=8, rotation=45)
@@ -63,7 +63,7 @@ def per_second() -> Any:
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(0.25, 0.15)
-        plain(axis, f"MNIST, {machine(cell)}", "seconds of the fit", "1-NN, held out")
+        plot_axes(axis, f"MNIST, {machine(cell)}", "seconds of the fit", "1-NN, held out")
     return figure
 
 

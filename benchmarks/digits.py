@@ -68,7 +68,7 @@ def main() -> None:
             rows, test_rows, known, wanted = train_test_split(X, labels, test_size=0.25, stratify=labels, random_state=seed)
             took, maps = method(rows, test_rows, seed)
             seconds.append(took)
-            scores.append([nearest_neighbor(test, wanted, train=(train, known)) for train, test in maps])
+            scores.append([nearest_neighbor(test, wanted, reference=(train, known)) for train, test in maps])
         mean = np.mean(scores, axis=0).round(4).tolist()
         results.append({"name": name, "mean": mean, "splits": scores, "seconds": float(np.mean(seconds)), "each": seconds})
         print(name, mean, f"{np.mean(seconds):.1f} s", flush=True)

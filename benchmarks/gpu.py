@@ -135,7 +135,7 @@ def alone(folder: Path, name: str, precision: str, *labels: str) -> SearchInfo:
 def scores(model: DRE, data: Dataset) -> SearchInfo:
     test, labels = model.transform(data.test.rows), data.test.labels
     return {
-        "1nn": nearest_neighbor(test, labels, train=(model.embedding_, data.train.labels)),
+        "1nn": nearest_neighbor(test, labels, reference=(model.embedding_, data.train.labels)),
         "nh_paper": neighborhood_hit(test, labels, protocol="paper"),
         "trustworthiness": trustworthiness(data.test.rows.reshape(len(test), -1).astype(np.float32), test, device="cuda"),
     }
@@ -154,7 +154,7 @@ def sizes(arguments: argparse.Namespace) -> list[SearchInfo]:
         took = seconds(partial(model.fit, rows, observers=[graphs]))[0]
         peak = torch.cuda.max_memory_allocated() / GIB
         embedding, places = seconds(partial(model.transform, rows))
-        hit = nearest_neighbor(model.transform(test.rows), test.labels, train=(places, rows.labels), device="cuda")
+        hit = nearest_neighbor(model.transform(test.rows), test.labels, reference=(places, rows.labels), device="cuda")
         times = {"fit_seconds": took, "of_which_graphs": graphs.seconds, "transform_seconds": embedding}
         peak = torch.cuda.max_memory_allocated() / GIB
         found.append(

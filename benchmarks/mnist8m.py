@@ -57,7 +57,7 @@ def measure(folder: Path, digits: int, counts: Path) -> None:
     peak = torch.cuda.max_memory_allocated() / GIB
     places = _timed(took, "embed", partial(model.transform, rows))
     held_out = model.transform(tests)
-    score = nearest_neighbor(held_out, tests.labels, train=(places, rows.labels))
+    score = nearest_neighbor(held_out, tests.labels, reference=(places, rows.labels))
     counted = _timed(took, "count", partial(count, places, rows.labels))
     counts.parent.mkdir(exist_ok=True)
     np.savez_compressed(counts, **counted._asdict())
@@ -126,7 +126,7 @@ def count(places: Array, labels: Array) -> Counted:
 
 def draw(counted: Counted, path: Path) -> None:
     """The whole in the middle, a close-up of each digit at its sides."""
-    from dre.plot.look import INK, LINE, PAPER, pyplot
+    from dre.plot.style import INK, LINE, PAPER, pyplot
 
     figure = pyplot().figure(figsize=(14.6, 10), facecolor=PAPER, layout="constrained")
     beside = [[f"{left}", "all", f"{left + 5}"] for left in range(5)]
@@ -146,9 +146,9 @@ def draw(counted: Counted, path: Path) -> None:
 
 def shade(counts: Array) -> Array:
     """Each pixel has the mean colour of its points, the stronger the more there are, on a scale of equal ranks."""
-    from dre.plot.look import class_colours
+    from dre.plot.colors import class_colors
 
-    colours = np.array([colour[:3] for colour in class_colours(len(counts))])
+    colours = np.array([colour[:3] for colour in class_colors(len(counts))])
     total = counts.sum(0, dtype=np.int64)
     hue = np.einsum("kyx,kc->yxc", counts, colours) / np.maximum(total, 1)[..., None]
     there = total > 0

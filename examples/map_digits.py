@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 
 from dre import DRE
 from dre.metrics import evaluate
-from dre.plot import where_it_lies
+from dre.plot import distortion
 
 Array = np.ndarray[Any, Any]
 SHOWN = ("nearest_neighbor", "neighborhood_hit", "trustworthiness", "continuity", "shepard_goodness")
@@ -72,12 +72,12 @@ def main() -> None:
     print(f"\nfitted in {seconds:.0f} s; scores of the held-out rows, 1-NN against the training rows\n")
     print(" " * 18 + "".join(f"{score:>19s}" for score in SHOWN))
     for name, train, test in maps:
-        result = evaluate(test_rows, test, test_labels, train=(train, labels))
+        result = evaluate(test_rows, test, test_labels, reference=(train, labels))
         print(f"{name:18s}" + "".join(f"{result[score]:19.3f}" for score in SHOWN))
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "out/digits.png")
     draw(maps, labels, test_labels, path)
     lies = path.with_stem(f"{path.stem}-lies")
-    where_it_lies(maps[-1][2], result).savefig(lies, dpi=110)
+    distortion(maps[-1][2], result).savefig(lies, dpi=110)
     print(f"\nthe maps are in {path}, and where the last one lies in {lies}")
 
 

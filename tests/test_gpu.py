@@ -16,7 +16,7 @@ from dre.encoder.model_b import ConvBlock
 from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
 from dre.loss.pair_sums import over_all, over_target
 from dre.metrics import evaluate, shepard_goodness
-from dre.metrics.points import points
+from dre.metrics.inputs import as_points
 from dre.model.fitted import to_model_rows
 from dre.neighbors.search import nearest
 
@@ -104,7 +104,7 @@ def test_the_histogram_of_the_gpu_holds_its_bound():
 
 def test_rows_that_are_on_the_gpu_stay_there():
     rows = torch.from_numpy(IMAGES.reshape(400, -1)).cuda()
-    assert points(rows, "X").data_ptr() == rows.data_ptr()
+    assert as_points(rows, "X").data_ptr() == rows.data_ptr()
 
 
 @pytest.mark.parametrize("batches", ["fixed(150)", "shuffled(130)", "edges(64)"])

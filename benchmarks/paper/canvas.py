@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dre.plot.look import ACCENT, PAPER
+from dre.plot.style import ACCENT, PAPER
 from paper.report.installed import needed
 
 QUIET, EDGE, EMPTY = "#5c6370", "#3b4250", "#f3f4f6"  # of lesser texts, of outlines, of a panel without a map

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.look import FAINT, LINE
+from dre.plot.style import FAINT, LINE
 from paper.zoom import Window
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from typing import Any
 from dre.encoder import Encoder
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.plot.look import INK
+from dre.plot.style import INK
 from paper.canvas import AFTER, EDGE, QUIET, one_sheet, tint
 from paper.layers import Layer, layers
 from paper.schematic import draw_schematic

@@ -14,8 +14,9 @@ from dre.compare.cells import Cells
 from dre.compare.jobs import DRAWN_SEED
 from dre.compare.plan import Data, Figure, Job, Row
 from dre.compare.plans import Plans
-from dre.metrics.labels import named_codes
-from dre.plot.look import INK, class_colours
+from dre.metrics.inputs import unique_labels
+from dre.plot.colors import class_colors
+from dre.plot.style import INK
 from paper.dots import colour_of_rows, draw_dots
 from paper.grid import Grid
 from paper.report.reading import NOT_YET, Reader
@@ -107,7 +108,7 @@ def draw_published(reference: ReferenceMaps) -> Any:
     """The published maps of the RNA-Seq cells, in the published colours of the classes and of the clusters."""
     grid = Grid(len(reference.labels.levels), len(reference.maps))
     for at, (level, labels) in enumerate(reference.labels.levels.items()):
-        names, codes = named_codes(labels, len(labels))
+        names, codes = unique_labels(labels, len(labels))
         palette = [reference.labels.colors[level][str(name)] for name in names]
         tints = colour_of_rows(codes, palette)
         axes = grid.add_line(f"RNA-Seq, by {level}", [] if at else list(reference.maps), [])
@@ -147,13 +148,13 @@ class _Shelf:
             dataset = self._dataset(row.data)
             parts = {"train": dataset.train, "test": dataset.test}
             wanted = {name: part.labels if row.level is None else part.levels[row.level] for name, part in parts.items()}
-            names, codes = named_codes(np.concatenate(list(wanted.values())), sum(map(len, wanted.values())))
+            names, codes = unique_labels(np.concatenate(list(wanted.values())), sum(map(len, wanted.values())))
             start = 0 if row.part == "train" else len(wanted["train"])
             own = codes[start : start + len(wanted[row.part])]
             called = [str(name) for name in names]
             named = row.level is None and dataset.label_names
             titles = [dataset.label_names[int(name)] for name in names] if named else called
-            self._labels[key] = _Labels(called, titles, own, class_colours(len(names)))
+            self._labels[key] = _Labels(called, titles, own, class_colors(len(names)))
         return self._labels[key]
 
     def _dataset(self, name: str) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from dre.plot.look import INK
+from dre.plot.style import INK
 from paper.canvas import EMPTY, QUIET, canvas
 from paper.dots import frame
 

@@ -11,7 +11,7 @@ from dre.notation import write_value
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Stage
-from dre.plot.look import INK, PAPER
+from dre.plot.style import INK, PAPER
 from paper.canvas import EDGE, LANES, QUIET, one_sheet, tint
 from paper.layers import Layer, layers
 

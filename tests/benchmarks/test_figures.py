@@ -16,7 +16,7 @@ from dre.compare.plan import Data, Figure, Job, Row
 from dre.compare.plans import Plans
 from dre.datasets import Dataset, DatasetNotFoundError
 from dre.datasets.tasic2018 import ReferenceMaps, TasicLabels
-from dre.plot.look import class_colours
+from dre.plot.colors import class_colors
 from paper.figures import PUBLISHED_MAPS, draw_all, draw_figure, draw_published
 
 PLANS = made_up.plans()
@@ -85,7 +85,7 @@ def test_the_dots_are_the_rows_of_the_map_in_the_colours_of_their_classes(cells:
     assert places is not None
     labels = made_up.dataset(PLANS.data["mnist"]).test.labels
     known = {
-        tuple(place): class_colours(10)[label][:3] for place, label in zip(places.astype(float).round(5), labels, strict=True)
+        tuple(place): class_colors(10)[label][:3] for place, label in zip(places.astype(float).round(5), labels, strict=True)
     }
     uniform_like = dots.get_offsets().data.round(5)
     assert len(uniform_like) >= 0.98 * len(places)  # rows that lie far out may be left out

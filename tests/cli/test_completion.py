@@ -26,7 +26,7 @@ def completed(line: str, folder: Path, program: str = DRE, **others: str) -> lis
 
 
 def test_names_are_those_that_are_known() -> None:
-    from dre.metrics.question import PROTOCOLS as KNOWN
+    from dre.metrics.pairwise_pass import PROTOCOLS as KNOWN
     from dre.plan.recipes import RECIPES as PLANNED
 
     assert set(RECIPES) == set(PLANNED)

@@ -16,7 +16,7 @@ from dre.cli.scores import WORDS, table
 from dre.data.subsample import evenly_spaced_ids
 from dre.io.readers import open_source
 from dre.metrics import evaluate
-from dre.metrics.evaluation import MEASURES
+from dre.metrics.evaluation import ALL_METRICS
 
 X = load_digits().data[:300].astype(np.float32)
 LABELS = load_digits().target[:300]
@@ -161,7 +161,7 @@ def test_scores_that_are_there_are_written_over_when_forced(dre: Run) -> None:
 
 
 def test_every_measure_of_one_number_has_its_words() -> None:
-    assert set(WORDS) == {measure.name for measure in MEASURES} - {"neighborhood_hit_by_level"}
+    assert set(WORDS) == {measure.name for measure in ALL_METRICS} - {"neighborhood_hit_by_level"}
 
 
 @pytest.mark.parametrize("maps", [1, 2, 5])

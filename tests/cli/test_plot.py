@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def test_stages_are_panels_with_scores(here: Run, uniform_like: list[Any]) -> No
 
 
 def test_what_speaks_of_some_of_the_rows_says_so(here: Run, uniform_like: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dre.plot.sample.MOST", 50)
+    monkeypatch.setattr(importlib.import_module("dre.plot.stages"), "MAX_SCORED", 50)
     assert here("plot", "y.npy", "x.npy", "--kind", "lies", "-o", "a.png") == 0
     assert uniform_like[-1].get_supxlabel() == "of 50 of 90 rows"
     assert here("plot", "y.npy", "x.npy", "--kind", "shepard", "-o", "b.png") == 0

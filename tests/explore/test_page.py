@@ -20,7 +20,7 @@ from dre.explore.page import page
 from dre.explore.thumbnails import images_of, thumbnails
 from dre.explore.trust import trust_of_points
 from dre.metrics import trustworthiness
-from dre.plot.palette import MOST
+from dre.plot.colors import MAX_COLORS
 
 
 def carried(text: str, name: str) -> bytes:
@@ -104,7 +104,7 @@ def test_of_many_classes_the_largest_have_colours() -> None:
     assert made.names is not None
     assert made.names[:2] == ["larger", "large"]
     assert made.colours is not None
-    assert len(set(made.colours)) == MOST
+    assert len(set(made.colours)) == MAX_COLORS
     assert np.array(made.names)[made.values].tolist() == values.tolist()
 
 

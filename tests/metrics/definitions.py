@@ -1,4 +1,4 @@
-"""The measures as their definitions read: plain loops over rows, ties in the order of (distance, index); and hard data."""
+"""The metrics as their definitions read: plain loops over rows, ties in the order of (distance, index); and hard data."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def continuity(X: Array, Y: Array, k: int = 7) -> float:
     return trustworthiness(Y, X, k)
 
 
-def nearest_neighbor(Y: Array, labels: Sequence[Any], train: tuple[Array, Sequence[Any]] | None = None) -> float:
+def nearest_neighbor(Y: Array, labels: Sequence[Any], reference: tuple[Array, Sequence[Any]] | None = None) -> float:
     hits = 0
-    if train is None:
+    if reference is None:
         for i, near in enumerate(neighbors(Y)):
             hits += labels[near[0]] == labels[i]
         return hits / len(Y)
-    places, known = train
+    places, known = reference
     for i, row in enumerate(squared_distances(Y, places)):
         hits += known[min(range(len(places)), key=lambda j, row=row: (row[j], j))] == labels[i]
     return hits / len(Y)
@@ -128,9 +128,9 @@ def digits(n: int = 150) -> Case:
     """Whole numbers, full of ties, and so is the map; which also has many in one place."""
     bunch = load_digits()
     X = bunch.data[:n].astype(np.int64)
-    centred = X - X.mean(0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    Y = np.round(centred @ axes.T / 3).astype(np.int64)
+    centered = X - X.mean(0)
+    axes = np.linalg.svd(centered, full_matrices=False)[2][:2]
+    Y = np.round(centered @ axes.T / 3).astype(np.int64)
     return Case(X, Y, bunch.target[:n])
 
 

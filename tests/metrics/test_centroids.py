@@ -45,5 +45,5 @@ def test_distances_that_are_all_equal_have_no_correlation() -> None:
 @pytest.mark.parametrize("function", [centroid_correlation, centroid_distances])
 def test_fewer_than_three_classes_are_an_error_that_says_so(function: object) -> None:
     X, Y, labels = CASES["normal"]
-    with pytest.raises(ValueError, match="2 classes; the order of their distances needs 3"):
+    with pytest.raises(ValueError, match=r"2 classes.*3 to"):
         function(X, Y, labels > 0)  # type: ignore[operator]

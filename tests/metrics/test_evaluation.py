@@ -1,4 +1,4 @@
-"""All measures in one call: each is what its function gives alone, whatever is handed in, and the map's pose doesn't matter."""
+"""All metrics in one call: the same scores as their functions give, for any input type and pose of the embedding."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dre.metrics
-import dre.metrics.bar
+import dre.metrics.pairwise_pass
 import dre.neighbors.distances
+import dre.observe.progress
 from dre.metrics import evaluate
 
 ALWAYS = {"trustworthiness", "continuity", "shepard_goodness", "normalized_stress"}
@@ -37,13 +38,13 @@ def test_each_score_is_what_the_function_of_its_name_gives_alone(
     name: str, protocol: str, shepard: str, held_out: bool
 ) -> None:
     X, Y, labels = CASES[name]
-    train = (Y[::2], labels[::2]) if held_out else None
+    reference = (Y[::2], labels[::2]) if held_out else None
     levels = {"fine": labels, "coarse": labels % 2}
-    result = evaluate(X, Y, levels, k=5, protocol=protocol, shepard=shepard, train=train)
+    result = evaluate(X, Y, levels, k=5, protocol=protocol, shepard=shepard, reference=reference)
     assert set(result) == {*WITH_LABELS, "neighborhood_hit_by_level"}
     for score, value in result.items():
         of = levels if score == "neighborhood_hit_by_level" else labels
-        wanted = alone(score, X=X, Y=Y, labels=of, k=5, protocol=protocol, method=shepard, train=train)
+        wanted = alone(score, X=X, Y=Y, labels=of, k=5, protocol=protocol, method=shepard, reference=reference)
         assert value == pytest.approx(wanted, abs=1e-12), score
 
 
@@ -87,11 +88,11 @@ def test_of_several_levels_the_first_is_used_and_all_are_hit(as_table: Any) -> N
     assert {**evaluate(X, Y, labels > 0)} == {name: result[name] for name in result if name != "neighborhood_hit_by_level"}
 
 
-def test_training_labels_belong_to_the_first_level() -> None:
+def test_reference_labels_belong_to_the_first_level() -> None:
     X, Y, labels = CASES["normal"]
-    train = (Y[:50], labels[:50] > 0)
-    result = evaluate(X, Y, pd.DataFrame({"coarse": labels > 0, "fine": labels}), train=train)
-    assert result["nearest_neighbor"] == dre.metrics.nearest_neighbor(Y, labels > 0, train=train)
+    reference = (Y[:50], labels[:50] > 0)
+    result = evaluate(X, Y, pd.DataFrame({"coarse": labels > 0, "fine": labels}), reference=reference)
+    assert result["nearest_neighbor"] == dre.metrics.nearest_neighbor(Y, labels > 0, reference=reference)
 
 
 def test_the_result_is_a_mapping_of_plain_numbers() -> None:
@@ -256,8 +257,8 @@ def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, bl
 
 def test_a_bar_is_shown_where_someone_watches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     X, Y, _ = CASES["normal"]
-    monkeypatch.setattr(dre.metrics.bar, "SECONDS_BEFORE_A_BAR", 0)
-    monkeypatch.setattr(dre.metrics.bar, "is_interactive", lambda: True)
+    monkeypatch.setattr(dre.metrics.pairwise_pass, "BAR_DELAY", 0)
+    monkeypatch.setattr(dre.observe.progress, "is_interactive", lambda: True)
     evaluate(X, Y)
     written = capsys.readouterr()
     assert "evaluate" in written.err
@@ -270,8 +271,8 @@ def test_no_bar_is_shown_where_nobody_watches_or_it_is_quick(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seconds: float, watched: bool
 ) -> None:
     X, Y, labels = CASES["normal"]
-    monkeypatch.setattr(dre.metrics.bar, "SECONDS_BEFORE_A_BAR", seconds)
-    monkeypatch.setattr(dre.metrics.bar, "is_interactive", lambda: watched)
+    monkeypatch.setattr(dre.metrics.pairwise_pass, "BAR_DELAY", seconds)
+    monkeypatch.setattr(dre.observe.progress, "is_interactive", lambda: watched)
     evaluate(X, Y, labels)
     written = capsys.readouterr()
     assert written.err == ""
@@ -291,14 +292,15 @@ def test_nothing_is_random() -> None:
     [
         ({"protocol": "both"}, "protocol='both'; known: standard, paper"),
         ({"shepard": "fast"}, "shepard='fast'; known: auto, exact, histogram"),
+        ({"metric": "cosin"}, "metric.*cosine"),
         ({"device": "gpu"}, "device='gpu' .* use 'auto', 'cpu'"),
-        ({"train": (np.zeros((4, 2)), [0] * 4)}, "1-NN accuracy, which needs labels as well"),
-        ({"labels": np.zeros(130), "train": (np.zeros((4, 3)), [0] * 4)}, "Y has 2 columns and Y_train 3"),
-        ({"labels": np.zeros(130), "train": np.zeros((4, 3))}, "train must be the two"),
-        ({"labels": np.zeros(129)}, r"labels has the shape \(129,\); expected one label for each of 130 rows"),
-        ({"labels": {"a": np.zeros(130), "b": np.zeros(3)}}, r"labels\['b'\] has the shape \(3,\); expected one label"),
+        ({"reference": (np.zeros((4, 2)), [0] * 4)}, "reference=.*needs labels"),
+        ({"labels": np.zeros(130), "reference": (np.zeros((4, 3)), [0] * 4)}, "2 columns and the reference Y 3"),
+        ({"labels": np.zeros(130), "reference": np.zeros((4, 3))}, "reference must be a pair"),
+        ({"labels": np.zeros(129)}, r"labels has the shape \(129,\).*130 rows"),
+        ({"labels": {"a": np.zeros(130), "b": np.zeros(3)}}, r"labels\['b'\] has the shape \(3,\)"),
         ({"labels": pd.DataFrame(index=range(130))}, "labels has no columns"),
-        ({"Y": np.zeros((129, 2))}, "X has 130 rows and Y has 129; row i of both"),
+        ({"Y": np.zeros((129, 2))}, "X has 130 rows and Y has 129"),
     ],
 )
 def test_what_cannot_be_evaluated_is_an_error_that_names_the_remedy(options: dict[str, Any], message: str) -> None:

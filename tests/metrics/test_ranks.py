@@ -12,7 +12,7 @@ from torch import Tensor
 
 import dre.metrics.ranks
 import dre.neighbors.distances
-from dre.metrics.ranks import Ranks, count
+from dre.metrics.ranks import RankCounter, count_true
 from dre.neighbors.distances import Distances, with_transpose
 
 
@@ -24,9 +24,9 @@ def targets(n: int, k: int) -> Tensor:
 
 def ranked(rows: Tensor, others: Tensor, dtype: torch.dtype | None) -> Tensor:
     distances = Distances(rows, dtype)
-    ranks = Ranks(distances, others)
+    ranks = RankCounter(distances, others)
     for some, those in distances.upper_blocks():
-        with_transpose(ranks.take, some, those, distances.block(some, those))
+        with_transpose(ranks.add, some, those, distances.block(some, those))
     return ranks.ranks
 
 
@@ -51,7 +51,7 @@ def test_ranks_are_those_of_a_sort_from_any_blocks_in_any_precision(
 
 @pytest.mark.parametrize("at_once", [1, 7])
 def test_how_many_rows_are_looked_at_again_at_once_does_not_matter(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(dre.metrics.ranks, "AT_ONCE", at_once)
+    monkeypatch.setattr(dre.metrics.ranks, "CHUNK", at_once)
     rows = torch.tensor(CASES["digits"].Y)
     others = targets(len(rows), 4)
     assert ranked(rows, others, None).tolist() == by_sorting(rows, others)
@@ -84,7 +84,7 @@ def test_counting_eight_at_once_is_counting(height: int, width: int, share: floa
     shape = (width, height) if transposed else (height, width)
     mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) < share
     mask = mask.T if transposed else mask
-    assert torch.equal(count(mask), mask.sum(1))
+    assert torch.equal(count_true(mask), mask.sum(1))
 
 
 @settings(max_examples=20, deadline=None)
@@ -92,17 +92,17 @@ def test_counting_eight_at_once_is_counting(height: int, width: int, share: floa
 def test_counting_is_right_for_many_rows_as_well(height: int, width: int, transposed: bool) -> None:
     mask = torch.ones((width, height) if transposed else (height, width), dtype=torch.bool)
     mask = mask.T if transposed else mask
-    assert count(mask).tolist() == [width] * height
+    assert count_true(mask).tolist() == [width] * height
 
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("width", [255, 256, 257, 2040, 2041, 2048, 4096])
 def test_no_byte_overflows_where_all_are_true(width: int, transposed: bool) -> None:
     mask = torch.ones((width, 9) if transposed else (9, width), dtype=torch.bool)
-    assert count(mask.T if transposed else mask).tolist() == [width] * 9
+    assert count_true(mask.T if transposed else mask).tolist() == [width] * 9
 
 
 def test_a_part_of_a_mask_is_counted_as_the_whole_would_be() -> None:
     mask = torch.rand(64, 96, generator=torch.Generator().manual_seed(0)) < 0.5
     for part in (mask[:, 8:40], mask[8:24], mask[:, ::2], mask[3:20, 5:60], mask.T[7:30, 9:50]):
-        assert torch.equal(count(part), part.sum(1))
+        assert torch.equal(count_true(part), part.sum(1))

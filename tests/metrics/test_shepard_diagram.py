@@ -37,5 +37,5 @@ def test_every_pair_is_counted_once(name: str) -> None:
 @pytest.mark.parametrize("bins", [1, 0, -3, 2.5, True, None])
 def test_bins_that_are_too_few_or_no_whole_number_are_an_error_that_names_the_range(bins: Any) -> None:
     X, Y, _ = CASES["normal"]
-    with pytest.raises(ValueError, match=f"bins={bins!r}; expected a whole number from 2 on"):
+    with pytest.raises(ValueError, match=f"bins={bins!r}.*at least 2"):
         shepard_diagram(X, Y, bins=bins)

@@ -1,4 +1,4 @@
-"""Normalised stress: its definition in both protocols."""
+"""Normalized stress: its definition in both protocols."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 from definitions import CASES
 from scipy.spatial.distance import pdist
 
-import dre.metrics.study
+import dre.metrics.pairwise_pass
 import dre.neighbors.distances
 from dre.metrics import normalized_stress
-from dre.metrics.extent import Extent
-from dre.metrics.points import LOW, map_alone
-from dre.metrics.study import Study
+from dre.metrics.inputs import LOW, embedding_space
+from dre.metrics.pairwise_pass import DistanceRange, PairwiseStatistics
 
 
 @pytest.mark.parametrize("protocol", ["standard", "paper"])
@@ -67,7 +66,7 @@ def test_a_map_of_twice_the_size_has_a_stress_of_one() -> None:
 def test_large_float32_data_lose_little_to_float32_products(monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
     X, Y, _ = CASES["float32"]
     wide = normalized_stress(X, Y, protocol=protocol)
-    monkeypatch.setattr(dre.metrics.study, "IN_FLOAT64_UP_TO", 0)
+    monkeypatch.setattr(dre.metrics.pairwise_pass, "FLOAT64_UP_TO", 0)
     narrow = normalized_stress(X, Y, protocol=protocol)
     assert narrow != wide, "float64 was taken all the same"
     assert narrow == pytest.approx(wide, rel=1e-5)
@@ -76,14 +75,16 @@ def test_large_float32_data_lose_little_to_float32_products(monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["normal", "six columns", "an outlier", "tiny"])
 def test_the_extent_of_distances_is_from_the_smallest_to_the_largest(name: str) -> None:
     X = CASES[name].X
-    assert Study(map_alone(X)).find(Extent(LOW))[0] == pytest.approx((pdist(X).min(), pdist(X).max()), rel=1e-12)
+    assert PairwiseStatistics(embedding_space(X)).compute(DistanceRange(LOW))[0] == pytest.approx(
+        (pdist(X).min(), pdist(X).max()), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("row", range(10, 20))
 def test_the_smallest_distance_is_nothing_where_two_rows_are_equal_which_a_product_does_not_say(row: int) -> None:
     X = CASES["an outlier"].X.copy()
     X[row] = X[2 * row]
-    assert Study(map_alone(X)).find(Extent(LOW))[0][0] == 0
+    assert PairwiseStatistics(embedding_space(X)).compute(DistanceRange(LOW))[0][0] == 0
 
 
 def test_rows_that_all_lie_in_one_place_have_no_stress_to_speak_of() -> None:

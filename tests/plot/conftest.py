@@ -1,4 +1,4 @@
-"""Pictures that nobody sees, and that are gone after each test."""
+"""Draw without a screen, and close all figures after each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loss is drawn as it was, stage beside stage, and says what each was to match."""
+"""The loss is drawn per epoch and stage, and titles name what each stage matches."""
 
 from __future__ import annotations
 

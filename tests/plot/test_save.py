@@ -1,4 +1,4 @@
-"""A picture is there whole, in the format that its name says, or not at all."""
+"""A saved plot has the format of its suffix, and is complete or absent."""
 
 from __future__ import annotations
 

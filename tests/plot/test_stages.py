@@ -1,4 +1,4 @@
-"""The strip of stages turns maps and does nothing else to them; its scores are those of the metrics."""
+"""Stages rotate embeddings and keep their distances; scores are those of the metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from dre import metrics, plot
 from dre.data.subsample import evenly_spaced_ids
-from dre.plot.stages import turned
+from dre.metrics.procrustes import align_stages
 
 RNG = np.random.default_rng(0)
 Y = RNG.normal(size=(60, 2)) * [3, 1]
@@ -27,7 +27,7 @@ def dots(axis: Any) -> Any:
 @pytest.mark.parametrize("change", [TURN, FLIP, TURN @ FLIP, 7 * TURN])
 def test_maps_are_turned_onto_the_last_and_keep_their_distances(change: Any) -> None:
     other = Y @ change + 5
-    first, last = turned([other, Y])
+    first, last = align_stages([other, Y])
     assert np.array_equal(last, Y)
     assert np.allclose(pdist(first), pdist(other))
     scale = np.sqrt(abs(np.linalg.det(change)))
@@ -49,11 +49,19 @@ def test_a_panel_for_each_stage_with_its_title_and_its_scores() -> None:
 
 
 def test_what_is_scored_by_some_of_the_rows_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["dre.plot.stages"], "MOST", 40)
+    monkeypatch.setattr(sys.modules["dre.plot.stages"], "MAX_SCORED", 40)
     figure = plot.stages([Y], LABELS)
     assert figure.get_supxlabel() == "scores of 40 of 60 rows"
     some = evenly_spaced_ids(60, 40)
     assert f"1-NN {metrics.nearest_neighbor(Y[some], LABELS[some]):.3f}" in figure.axes[0].get_xlabel()
+
+
+def test_the_metric_is_that_of_the_rows() -> None:
+    X = np.column_stack([Y, RNG.normal(size=60)])
+    figure = plot.stages([Y], X=X, metric="cosine")
+    wanted = metrics.trustworthiness(X, Y, metric="cosine")
+    assert f"trustworthiness {wanted:.3f}" in figure.axes[0].get_xlabel()
+    assert f"{wanted:.3f}" != f"{metrics.trustworthiness(X, Y):.3f}"
 
 
 def test_without_labels_and_rows_nothing_is_scored() -> None:
@@ -71,5 +79,5 @@ def test_maps_of_different_rows_and_none_at_all_are_refused() -> None:
         plot.stages([Y[:50], Y])
     with pytest.raises(ValueError, match="one for each stage"):
         plot.stages([])
-    with pytest.raises(ValueError, match="2 titles for 1 maps"):
+    with pytest.raises(ValueError, match="2 titles for 1 "):
         plot.stages([Y], titles=["a", "b"])

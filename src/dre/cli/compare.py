@@ -64,7 +64,7 @@ def compare(
     from dre.compare.notices import notices
     from dre.compare.record import provenance, write
     from dre.io.writers import check_writable
-    from dre.plot.look import pyplot
+    from dre.plot.style import pyplot
     from dre.runtime import resolve_device
 
     pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed

@@ -115,11 +115,11 @@ def evaluate(
 def _check(protocol: str, output: Path | None, per_point: Path | None, *, force: bool, read: list[str]) -> None:
     from dre.cli.data import file_of
     from dre.io.writers import FORMATS, check_writable
-    from dre.metrics.points import one_of as check_one_of
+    from dre.metrics.inputs import check_choice
 
     files = [file_of(said) for said in read]
     with refusing():
-        check_one_of("--protocol", protocol, PROTOCOLS)
+        check_choice("--protocol", protocol, PROTOCOLS)
         if output is not None:
             check_writable(output, [".json"], force=force, read=files)
         if per_point is not None:
@@ -136,7 +136,7 @@ def _rows(sample: str) -> int | None:
 
 
 def _check_sample(ids: Any, n: int, k: int, per_point: Path | None) -> None:
-    from dre.metrics.points import check_k
+    from dre.metrics.inputs import check_k
 
     with refusing():
         check_k(k, len(ids))

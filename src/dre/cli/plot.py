@@ -89,8 +89,8 @@ def plot(
     from dre.cli.data import file_of, opened
     from dre.cli.map import is_model, load_model
     from dre.io.writers import check_writable
-    from dre.plot.look import pyplot
     from dre.plot.save import SUFFIXES, save
+    from dre.plot.style import pyplot
 
     target = output if output is not None else _beside(map_, kind)
     with refusing():
@@ -172,28 +172,28 @@ def _shepard(found: OpenedMap, look: _Look) -> Any:
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import shepard_diagram
     from dre.plot import shepard
-    from dre.plot.sample import MOST, told
+    from dre.plot.stages import MAX_SCORED, sample_note
 
-    ids = evenly_spaced_ids(len(found.places), MOST)
+    ids = evenly_spaced_ids(len(found.places), MAX_SCORED)
     diagram = shepard_diagram(to_array(found.rows, ids), found.places[ids], device=look.device)
-    title = "\n".join(line for line in (look.title or "Shepard diagram", told(len(ids), len(found.places))) if line)
+    title = "\n".join(line for line in (look.title or "Shepard diagram", sample_note(len(ids), len(found.places))) if line)
     return _sized(shepard(diagram, title=title, style=look.style).figure, look.size)
 
 
 def _lies(found: OpenedMap, look: _Look) -> Any:
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import continuity, trustworthiness
-    from dre.plot import where_it_lies
-    from dre.plot.look import style_of
-    from dre.plot.sample import MOST, told
+    from dre.plot import distortion
+    from dre.plot.stages import MAX_SCORED, sample_note
+    from dre.plot.style import get_style
 
-    ids = evenly_spaced_ids(len(found.places), MOST)
+    ids = evenly_spaced_ids(len(found.places), MAX_SCORED)
     rows, places = to_array(found.rows, ids), found.places[ids]
     measures = {"trustworthiness": trustworthiness, "continuity": continuity}
     per_point = {name: measure(rows, places, per_point=True, device=look.device) for name, measure in measures.items()}
-    figure = where_it_lies(places, per_point, note=told(len(ids), len(found.places)), style=look.style)
+    figure = distortion(places, per_point, note=sample_note(len(ids), len(found.places)), style=look.style)
     if look.title:
-        figure.suptitle(look.title, color=style_of(look.style).ink)
+        figure.suptitle(look.title, color=get_style(look.style).ink)
     return _sized(figure, None if look.size is None else 2 * look.size)
 
 
@@ -223,11 +223,10 @@ def _labels(colour: str | None, found: OpenedMap) -> tuple[str, Any]:
 
 def _tells_apart(values: Any) -> bool:
     """Not the same for all, and no name or number of each row."""
-    from dre.plot.colouring import Classes, Scale, colouring
-    from dre.plot.palette import MOST
+    from dre.plot.colors import MAX_COLORS, Categorical, Continuous, color_by
 
-    found = colouring(values, len(values))
-    if isinstance(found, Scale):
+    found = color_by(values, len(values))
+    if isinstance(found, Continuous):
         whole = (found.values == found.values.round()).all()
         return not (whole and len(set(found.values.tolist())) == len(found.values))
-    return isinstance(found, Classes) and 2 <= len(found.names) <= MOST and len(found.names) < len(values)
+    return isinstance(found, Categorical) and 2 <= len(found.names) <= MAX_COLORS and len(found.names) < len(values)

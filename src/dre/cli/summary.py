@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, scores, to_array
+from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
@@ -32,10 +32,12 @@ def stages(history: list[dict[str, Any]], schedule: Schedule) -> list[str]:
 
 
 def _trust(model: DRE, rows: Any, labels: Any) -> list[str]:
+    from dre.metrics.evaluation import quick_scores
+
     some = evenly_spaced_ids(rows.shape[0], SCORED)
     if len(some) < FEWEST:
         return ["Too few rows to say how far the map can be trusted."]
     classes = None if labels is None else ("labels", np.asarray(labels)[some])
-    found = scores(to_array(rows, some), model.embedding_[some], classes)
+    found = quick_scores(to_array(rows, some), model.embedding_[some], classes)
     told = [f"{name} {value:.3f}" for name, value in found.items()]
     return [*told, f"of {len(some):,} of the rows that were fitted; new rows score lower"]

@@ -23,10 +23,9 @@ from dre.compare.plans import Plans
 from dre.compare.record import provenance
 from dre.data.validation import check_array, check_memory, check_number
 from dre.datasets import Dataset, DatasetSplit
-from dre.metrics.labels import plain_labels
-from dre.metrics.points import check_row_names
+from dre.metrics.inputs import check_same_index, complete_labels
 from dre.notation import unknown
-from dre.plot.scatter import NAMED_UP_TO
+from dre.plot.scatter import MAX_LABELS
 from dre.runtime import resolve_device
 
 Array = np.ndarray[Any, Any]
@@ -111,7 +110,7 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
     from sklearn.model_selection import train_test_split
 
     rows = check_array(X, "X")
-    check_row_names(X=X, labels=labels)
+    check_same_index(X=X, labels=labels)
     n = rows.shape[0]
     check_split(test_size, n)
     if scipy.sparse.issparse(rows):
@@ -141,12 +140,12 @@ def _one_per_row(labels: Any, n: int) -> Array:
     shape = np.shape(labels)
     if len(shape) == 1 and shape[0] != n:
         raise ValueError(f"there are {shape[0]} labels, but X has {n} rows: pass one label per row")
-    return plain_labels(labels, n, "labels")
+    return complete_labels(labels, n, "labels")
 
 
 def _is_a_scale(labels: Array) -> bool:
     """Fractions with many values, as the plot has it: colours, and no classes."""
-    return labels.dtype.kind == "f" and len(np.unique(labels)) > NAMED_UP_TO
+    return labels.dtype.kind == "f" and len(np.unique(labels)) > MAX_LABELS
 
 
 def _can_be_spread(labels: Array, test_size: float) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 
 from dre.compare.measure import Result
 from dre.datasets import Dataset
-from dre.metrics.labels import named_codes
-from dre.plot.scatter import NAMED_UP_TO
+from dre.metrics.inputs import unique_labels
+from dre.plot.scatter import MAX_LABELS
 
 Array = np.ndarray[Any, Any]
 SCORES = {  # in the order of the table; of all of them 1 is the best
@@ -88,7 +88,7 @@ class Compared:
     def picture(self) -> Any:
         """The maps of the held-out rows side by side; a matplotlib figure."""
         from dre.plot import scatter
-        from dre.plot.look import INK, PAPER, pyplot
+        from dre.plot.style import INK, PAPER, pyplot
 
         shown = self.shown()
         lines = math.ceil(len(shown) / IN_A_LINE)
@@ -102,7 +102,7 @@ class Compared:
         for axis in axes[len(shown) :]:
             axis.set_axis_off()
         if labels is not None and self.dataset.test.levels:
-            _list_below(figure, axes, [str(name) for name in named_codes(labels, len(labels))[0]])
+            _list_below(figure, axes, [str(name) for name in unique_labels(labels, len(labels))[0]])
         return figure
 
     def _colours(self) -> Array | None:
@@ -127,15 +127,15 @@ def _maps_of(name: str, result: Result) -> list[Shown]:
 
 def _list_below(figure: Any, axes: list[Any], classes: list[str]) -> None:
     """Long names would hide the maps: one list of them below all takes their place."""
-    if len(classes) > NAMED_UP_TO or sum(map(len, classes)) <= WRITTEN:
+    if len(classes) > MAX_LABELS or sum(map(len, classes)) <= WRITTEN:
         return
     from matplotlib.lines import Line2D
 
-    from dre.plot.look import class_colours
+    from dre.plot.colors import class_colors
 
     for text in [text for axis in axes for text in axis.texts]:
         text.remove()
-    dots = [Line2D([], [], marker="o", linestyle="", color=colour) for colour in class_colours(len(classes))]
+    dots = [Line2D([], [], marker="o", linestyle="", color=colour) for colour in class_colors(len(classes))]
     room = int(figure.get_figwidth() * 72 / (6 * max(map(len, classes)) + 40))  # names beside each other, in points
     columns = max(1, min(room, len(classes)))
     figure.set_figheight(figure.get_figheight() + 0.22 * math.ceil(len(classes) / columns))

@@ -157,7 +157,7 @@ def scored(plan: Data, test: DatasetSplit, Y: Array, known: tuple[Array, Array] 
     if plan.scores == "1-nn":
         return {"scores": _one_nn(Y, test.labels, known), **found}
     X = as_array(test.rows, 0, test.rows.shape[0]).reshape(len(Y), -1).astype(np.float32)
-    scores = dict(evaluate(X, Y, test.levels or None, protocol=plan.protocol, train=known))
+    scores = dict(evaluate(X, Y, test.levels or None, protocol=plan.protocol, reference=known))
     if test.levels:
         scores["neighborhood_hit_standard"] = neighborhood_hit(Y, test.labels)
     scores["one_minus_stress"] = 1 - scores.pop("normalized_stress")
@@ -166,7 +166,7 @@ def scored(plan: Data, test: DatasetSplit, Y: Array, known: tuple[Array, Array] 
 
 def _one_nn(Y: Array, labels: Array, known: tuple[Array, Array] | None) -> dict[str, float]:
     # on the CPU, where few dimensions are searched by a tree: a million rows take seconds
-    return {"nearest_neighbor": nearest_neighbor(Y, labels, train=known, device="cpu")}
+    return {"nearest_neighbor": nearest_neighbor(Y, labels, reference=known, device="cpu")}
 
 
 def _warm_up(model: Any, rows: Array) -> None:

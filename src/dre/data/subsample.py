@@ -38,15 +38,3 @@ def vectors(rows: Any, ids: Array | None = None) -> Array:
     """Return them as float32 vectors (n, d): images are flattened."""
     found = to_array(rows, ids)
     return found.reshape(len(found), -1).astype(np.float32, copy=False)
-
-
-def scores(rows: Array | None, places: Array, classes: tuple[str, Array] | None) -> dict[str, float]:
-    """Of a few thousand rows and their places: trust in the map where there are rows, 1-NN where there are classes."""
-    from dre.metrics import continuity, nearest_neighbor, trustworthiness
-
-    found: dict[str, float] = {}
-    if rows is not None:
-        found |= {"trustworthiness": float(trustworthiness(rows, places)), "continuity": float(continuity(rows, places))}
-    if classes is not None:
-        found[f"1-NN, {classes[0]}"] = float(nearest_neighbor(places, classes[1]))
-    return found

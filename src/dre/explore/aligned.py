@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.stages import turned
+from dre.metrics.procrustes import align_stages
 
 Array = np.ndarray[Any, Any]
 
@@ -18,16 +18,4 @@ def aligned(maps: list[Array]) -> list[Array]:
     >>> bool(np.allclose(over[0], over[1]))
     True
     """
-    last = maps[-1].astype(np.float64)
-    middle, size = last.mean(0), _size(last)
-    return [_sized(each, size) + middle for each in turned([*(each.astype(np.float64) for each in maps[:-1]), last])]
-
-
-def _sized(places: Array, size: float) -> Array:
-    own = _size(places)
-    centred: Array = places - places.mean(0)
-    return centred * (size / own) if own else centred
-
-
-def _size(places: Array) -> float:
-    return float(np.sqrt(((places - places.mean(0)) ** 2).sum()))
+    return align_stages([each.astype(np.float64) for each in maps], scale="match")

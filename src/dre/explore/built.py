@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, scores, vectors
+from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
 from dre.explore.columns import Column, column, scale
 from dre.explore.page import Explorer, Stage
 from dre.explore.thumbnails import Shaped, check_pillow, images_of, thumbnails
 from dre.explore.trust import OTHERS, WHOLE, trust_of_points
-from dre.plot.look import DARK, LIGHT
+from dre.metrics.evaluation import quick_scores
+from dre.plot.style import DARK, LIGHT
 
 Array = np.ndarray[Any, Any]
 PICTURED = 100_000  # rows up to which their images are put into a page
@@ -46,7 +47,7 @@ def explorer(
     some = evenly_spaced_ids(n, SCORED)
     scored = vectors(rows, some) if rows is not None and n >= FEWEST else None
     classes = _classes(colour, columns, some)
-    made = [Stage(told, places, scores(scored, places[some], classes) if n >= FEWEST else {}) for told, places in maps]
+    made = [Stage(told, places, quick_scores(scored, places[some], classes) if n >= FEWEST else {}) for told, places in maps]
     notes = [f"Scores of {len(some):,} of the points."] if any(stage.scores for stage in made) else []
     if trusted:
         columns.append(_trust(rows, maps[-1][1]))
@@ -90,5 +91,5 @@ def _classes(colour: str | None, columns: list[Column], some: Array) -> tuple[st
 def _trust(rows: Any, places: Array) -> Column:
     values = trust_of_points(vectors(rows), places)
     low = min(float(np.quantile(values, 0.02)), 0.999)
-    made = scale(TRUST, values, low=low, high=1.0, colours=list(reversed(LIGHT.trouble)))
-    return replace(made, dark=list(reversed(DARK.trouble)), low_on_top=True)
+    made = scale(TRUST, values, low=low, high=1.0, colours=list(reversed(LIGHT.distortion)))
+    return replace(made, dark=list(reversed(DARK.distortion)), low_on_top=True)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.colouring import Classes, Scale, colouring
-from dre.plot.palette import MOST, hexes
+from dre.plot.colors import MAX_COLORS, Categorical, Continuous, color_by, hex_colors
 
 Array = np.ndarray[Any, Any]
 VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"]
@@ -52,10 +51,10 @@ def column(name: str, values: Any) -> Column:
     >>> column("age", np.linspace(20, 60, 100)).is_scale
     True
     """
-    found = colouring(values, len(values))
-    if isinstance(found, Scale):
-        return scale(name, np.asarray(values), low=found.least, high=found.most)
-    return _classes(name, found or Classes([], np.full(len(values), -1)))
+    found = color_by(values, len(values))
+    if isinstance(found, Continuous):
+        return scale(name, np.asarray(values), low=found.low, high=found.high)
+    return _classes(name, found or Categorical([], np.full(len(values), -1)))
 
 
 def scale(name: str, values: Array, *, low: float, high: float, colours: list[str] = VIRIDIS) -> Column:
@@ -70,15 +69,15 @@ def _numbers(values: Array) -> Array:
     return values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
 
 
-def _classes(name: str, found: Classes) -> Column:
+def _classes(name: str, found: Categorical) -> Column:
     """In their order, or the largest first where there are more than have colours; rows without one come last, in grey."""
     names, codes = list(found.names), found.codes.astype(np.int64)
-    if len(names) > MOST:
+    if len(names) > MAX_COLORS:
         counts = np.bincount(codes[codes >= 0], minlength=len(names))
         order = np.argsort(-counts, kind="stable")
         place = np.append(np.argsort(order), -1)  # of a code in this order; −1 stays
         names, codes = [names[i] for i in order], place[codes]
-    colours = hexes(min(len(names), MOST))
+    colours = hex_colors(min(len(names), MAX_COLORS))
     if (codes < 0).any():
         codes[codes < 0] = len(names)
         names.append(MISSING)

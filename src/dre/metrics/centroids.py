@@ -1,4 +1,4 @@
-"""Global structure: whether classes that are far from each other stay far in the map."""
+"""Global structure: whether classes that are far apart in X stay far apart in the embedding."""
 
 from __future__ import annotations
 
@@ -8,69 +8,101 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.metrics.labels import named_codes
-from dre.metrics.mean_ranks import correlation, mean_ranks
-from dre.metrics.points import HIGH, LOW, Device, two_spaces
-from dre.metrics.question import Measure, Question, Score
-from dre.metrics.study import Study
+from dre.metrics.inputs import HIGH, LOW, Device, paired_spaces, unique_labels
+from dre.metrics.pairwise_pass import EvalConfig, Metric, PairwiseStatistics, Score
+from dre.metrics.spearman import spearman
 
 Array = np.ndarray[Any, Any]
-MOST_CLASSES = 3_000  # a distance for each pair of them is held
+MAX_CLASSES = 3_000  # one distance per pair of classes is held
 
 
 class CentroidDistances(NamedTuple):
-    """The distances between the centroids of classes, (classes, classes), in X and in its map."""
+    """Distances (classes, classes) between class centroids in X and in its embedding."""
 
     classes: Array
     high: Array
     low: Array
 
 
-def centroid_correlation(X: Any, Y: Any, labels: Any, *, device: Device = "auto") -> float:
-    """Spearman's rank correlation of the distances between class centroids in X and in the map Y.
+def centroid_correlation(X: Any, Y: Any, labels: Any, *, metric: str = "euclidean", device: Device = "auto") -> float:
+    """Compute Spearman's rank correlation of the distances between class centroids in X with those in Y.
 
+    ρ = corr(rank |Mₐ - M_b|, rank |mₐ - m_b|) over all pairs of classes, with M their means in X and m in Y.
+
+    Parameters
+    ----------
+    X, Y, labels, metric, device
+        As for ``centroid_distances``.
+
+    Returns
+    -------
+    float
+        NaN where all distances are equal.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.array([[0.0], [1.0], [5.0], [6.0], [20.0], [21.0]])
     >>> round(centroid_correlation(X, -X, ["a", "a", "b", "b", "c", "c"]), 12)
     1.0
-
-    ρ = corr(rank |Mₐ - M_b|, rank |mₐ - m_b|) over all pairs of classes, M their means in X and m in Y. It takes 3 classes.
     """
-    return _correlation(centroid_distances(X, Y, labels, device=device))
+    distances = centroid_distances(X, Y, labels, metric=metric, device=device)
+    return _correlation(distances.high, distances.low)
 
 
-def centroid_distances(X: Any, Y: Any, labels: Any, *, device: Device = "auto") -> CentroidDistances:
-    """The distances themselves; ``dre.plot.centroids`` draws them."""
-    spaces = two_spaces(X, Y, device)
-    names, label = named_codes(labels, len(spaces[LOW]))
-    if not 3 <= len(names) <= MOST_CLASSES:
-        raise ValueError(f"{len(names):,} classes; the order of their distances needs 3 to {MOST_CLASSES:,}")
-    return CentroidDistances(names, *_in_both(spaces, torch.from_numpy(label)))
+def centroid_distances(X: Any, Y: Any, labels: Any, *, metric: str = "euclidean", device: Device = "auto") -> CentroidDistances:
+    """Compute the distances between class centroids in X and in the embedding Y; ``dre.plot.centroids`` draws them.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows.
+    Y : array-like of shape (n, d')
+        Their embedding.
+    labels : array-like of shape (n,)
+        At least 3 classes.
+    metric : {"euclidean", "cosine", "correlation"}
+        Metric between rows of X. Centroids are means of the transformed rows, see ``dre.data.metric``.
+    device : str or torch.device
+
+    Returns
+    -------
+    CentroidDistances
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [5.0], [6.0], [20.0], [21.0]]
+    >>> centroid_distances(X, X, ["a", "a", "b", "b", "c", "c"]).low[0].tolist()
+    [0.0, 5.0, 20.0]
+    """
+    spaces = paired_spaces(X, Y, device, metric=metric)
+    classes, codes = unique_labels(labels, len(spaces[LOW]))
+    if not 3 <= len(classes) <= MAX_CLASSES:
+        raise ValueError(f"labels have {len(classes):,} classes; comparing their distances needs 3 to {MAX_CLASSES:,}")
+    return CentroidDistances(classes, *(_between(spaces[space], torch.from_numpy(codes)) for space in (HIGH, LOW)))
 
 
-def _correlation(found: CentroidDistances) -> float:
-    upper = np.triu_indices(len(found.classes), 1)
-    high, low = (mean_ranks(torch.from_numpy(distances[upper])) for distances in (found.high, found.low))
-    return correlation(high, low)
-
-
-def _in_both(spaces: dict[str, Tensor], labels: Tensor) -> tuple[Array, Array]:
-    return _between(spaces[HIGH], labels), _between(spaces[LOW], labels)
-
-
-def _between(space: Tensor, labels: Tensor) -> Array:
-    labels = labels.to(space.device)
+def _between(points: Tensor, labels: Tensor) -> Array:
+    labels = labels.to(points.device)
     sizes = labels.bincount()
-    sums = space.new_zeros(len(sizes), space.shape[1], dtype=torch.double).index_add_(0, labels, space.double())
+    sums = points.new_zeros(len(sizes), points.shape[1], dtype=torch.double).index_add_(0, labels, points.double())
     means = sums / sizes[:, None]
-    # From the differences: products would make a difference between classes that are equally far apart.
+    # From differences: rounding of products would order classes that are equally far apart.
     return torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist").cpu().numpy()
 
 
-def _score(question: Question, study: Study) -> Score:
-    return Score(_correlation(CentroidDistances(np.arange(question.classes), *_in_both(study.spaces, question.labels))))
+def _correlation(high: Array, low: Array) -> float:
+    upper = np.triu_indices(len(high), 1)
+    return spearman(torch.from_numpy(high[upper]), torch.from_numpy(low[upper]))
 
 
-CENTROID_CORRELATION = Measure(
-    "centroid_correlation", lambda question: (), _score, lambda question: 3 <= question.classes <= MOST_CLASSES
+def _score(config: EvalConfig, pairwise: PairwiseStatistics) -> Score:
+    return Score(_correlation(*(_between(pairwise.spaces[space], config.labels) for space in (HIGH, LOW))))
+
+
+CENTROID_CORRELATION = Metric(
+    "centroid_correlation",
+    statistics=lambda config: (),
+    score=_score,
+    applies=lambda config: 3 <= config.n_classes <= MAX_CLASSES,
 )

@@ -1,4 +1,4 @@
-"""All that can be said of a map in one call, with the distances computed once."""
+"""Evaluation of an embedding: all metrics that apply, with the distances computed once."""
 
 from __future__ import annotations
 
@@ -10,22 +10,35 @@ from typing import Any
 import numpy as np
 
 from dre.metrics.centroids import CENTROID_CORRELATION
-from dre.metrics.labels import first_level, levels
-from dre.metrics.nearest_neighbor import NEAREST_NEIGHBOR, read_train
-from dre.metrics.neighborhood_hit import NEIGHBORHOOD_HIT, NEIGHBORHOOD_HIT_BY_LEVEL
-from dre.metrics.points import HIGH, LOW, Device, check_k, check_row_names, one_of, two_spaces
-from dre.metrics.question import PROTOCOLS, Question
+from dre.metrics.inputs import (
+    HIGH,
+    LOW,
+    Device,
+    check_choice,
+    check_k,
+    check_same_index,
+    encode_levels,
+    first_level,
+    paired_spaces,
+)
+from dre.metrics.neighborhood_hit import (
+    NEAREST_NEIGHBOR,
+    NEIGHBORHOOD_HIT,
+    NEIGHBORHOOD_HIT_BY_LEVEL,
+    nearest_neighbor,
+    read_reference,
+)
+from dre.metrics.pairwise_pass import PROTOCOLS, EvalConfig, PairwiseStatistics
 from dre.metrics.shepard import METHODS, SHEPARD_GOODNESS
 from dre.metrics.silhouette import SILHOUETTE
 from dre.metrics.stress import NORMALIZED_STRESS
-from dre.metrics.study import Study
-from dre.metrics.trustworthiness import CONTINUITY, TRUSTWORTHINESS
+from dre.metrics.trustworthiness import CONTINUITY, TRUSTWORTHINESS, continuity, trustworthiness
 
 Array = np.ndarray[Any, Any]
 
 
-# In the order of the table. What is not one number, such as the recall of neighbours, is a function of its own.
-MEASURES = (
+# In the order of the table. Results that are not one number, such as the recall curve, have functions of their own.
+ALL_METRICS = (
     NEAREST_NEIGHBOR,
     NEIGHBORHOOD_HIT,
     TRUSTWORTHINESS,
@@ -40,11 +53,23 @@ MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Mapping[str, Any]):
-    """Scores by the names of their functions: ``dict(result)``, ``result["continuity"]``; printed, a table."""
+    """Scores by the names of their functions; a mapping that prints as a table.
+
+    Parameters
+    ----------
+    scores : dict of str to float
+        ``neighborhood_hit_by_level`` is a dict by level.
+    remarks : dict of str to str
+        Notes beside the scores, such as an error bound.
+    per_point : dict of str to ndarray of shape (n,)
+        Values of every point, for the scores that are means over the points.
+    title : str
+        Sizes and settings of the evaluation.
+    """
 
     scores: dict[str, Any]
     remarks: dict[str, str]
-    per_point: dict[str, Array]  # of those scores that are means over the points: where the map lies
+    per_point: dict[str, Array]
     title: str
 
     def __getitem__(self, name: str) -> Any:
@@ -85,13 +110,46 @@ def evaluate(
     labels: Any = None,
     *,
     k: int = 7,
+    metric: str = "euclidean",
     protocol: str = "standard",
-    train: tuple[Any, Any] | None = None,
+    reference: tuple[Any, Any] | None = None,
     shepard: str = "auto",
     device: Device = "auto",
 ) -> Evaluation:
-    """Score a map Y (n, 2) of the rows X (n, d) by all measures that apply.
+    """Score an embedding Y of the rows X by all metrics that apply.
 
+    Scores are ``trustworthiness``, ``continuity``, ``shepard_goodness`` and ``normalized_stress``. Labels add
+    ``nearest_neighbor``, ``neighborhood_hit``, ``silhouette`` and, from 3 classes on, ``centroid_correlation``. Each is a
+    function of ``dre.metrics``, whose docstring has its equation.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows.
+    Y : array-like of shape (n, d')
+        Their embedding.
+    labels : array-like of shape (n,), dict of str to array-like, or DataFrame, optional
+        Labels at one level, or at several by name, ``{"cluster": ..., "class": ...}``. The first level is used; all levels
+        appear in ``neighborhood_hit_by_level``. Scores that are not defined for so many classes are left out.
+    k : int
+        Number of neighbors, below n/2.
+    metric : {"euclidean", "cosine", "correlation"}
+        Metric between rows of X, which are transformed by ``dre.data.metric.transform_rows``. Distances in Y are Euclidean.
+    protocol : {"standard", "paper"}
+        ``"paper"`` counts as the paper's tables do, see ``neighborhood_hit`` and ``normalized_stress``.
+    reference : tuple of (array-like of shape (m, d'), array-like of shape (m,)), optional
+        Points and labels among which the 1-NN accuracy seeks neighbors, such as the training rows. Default: leave-one-out.
+    shepard : {"auto", "exact", "histogram"}
+        Method of ``shepard_goodness``.
+    device : str or torch.device
+
+    Returns
+    -------
+    Evaluation
+        A mapping from names to scores. ``per_point`` holds the values of every point.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> result = evaluate(X, X[:, :2], labels=X[:, 0] > 0)
@@ -99,40 +157,66 @@ def evaluate(
     0.89
     >>> sorted(result)[:3]
     ['continuity', 'nearest_neighbor', 'neighborhood_hit']
-
-    Always ``trustworthiness``, ``continuity``, ``shepard_goodness`` and ``normalized_stress``; with labels also
-    ``nearest_neighbor``, ``neighborhood_hit``, ``silhouette`` and, from 3 classes on, ``centroid_correlation``. Each is a
-    function of ``dre.metrics`` with its equation in its docstring.
-
-    ``k`` neighbours are looked at, fewer than half the rows; ``device`` is where. ``labels``: one per row, or several levels by
-    name, {"cluster": …, "class": …}, of which the first is used and all appear in ``neighborhood_hit_by_level``; with so many
-    classes that they can't be labels, some scores are left out. ``protocol="paper"`` counts as the paper's tables do.
-    ``train=(Y_train, labels_train)`` makes the 1-NN accuracy that of held-out rows instead of leave-one-out. ``shepard`` is the
-    method of ``shepard_goodness``. ``result.per_point`` has the trustworthiness and continuity, and the other scores that are
-    means, of every point.
     """
-    one_of("protocol", protocol, PROTOCOLS)
-    one_of("shepard", shepard, METHODS)
-    if train is not None and labels is None:
-        raise ValueError("train=(Y_train, labels_train) is for the 1-NN accuracy, which needs labels as well")
-    study = Study(two_spaces(X, Y, device), "evaluate")
-    check_row_names(Y=Y, labels=labels)
-    check_row_names(X=X, labels=labels)
-    by_level = {} if labels is None else levels(labels, study.n)
-    known = None if train is None else read_train(train, first_level(labels), study.spaces[LOW])
-    question = Question(study.n, check_k(k, study.n), protocol, shepard, by_level, known)
-    measures = [measure for measure in MEASURES if measure.applies(question)]
-    study.find(*(part for measure in measures for part in measure.parts(question)))
-    found = {measure.name: measure.score(question, study) for measure in measures}
+    check_choice("protocol", protocol, PROTOCOLS)
+    check_choice("shepard", shepard, METHODS)
+    if reference is not None and labels is None:
+        raise ValueError("reference=(Y, labels) is for the 1-NN accuracy, which needs labels of the evaluated rows too")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "evaluate")
+    check_same_index(Y=Y, labels=labels)
+    check_same_index(X=X, labels=labels)
+    levels = {} if labels is None else encode_levels(labels, pairwise.n)
+    known = None if reference is None else read_reference(reference, first_level(labels), pairwise.spaces[LOW])
+    config = EvalConfig(pairwise.n, check_k(k, pairwise.n), protocol, shepard, levels, known)
+    metrics = [each for each in ALL_METRICS if each.applies(config)]
+    pairwise.compute(*(statistic for each in metrics for statistic in each.statistics(config)))
+    results = {each.name: each.score(config, pairwise) for each in metrics}
     return Evaluation(
-        {name: score.value for name, score in found.items()},
-        {name: score.remark for name, score in found.items()},
-        {name: score.per_point.cpu().numpy() for name, score in found.items() if score.per_point is not None},
-        _title(question, study),
+        {name: score.value for name, score in results.items()},
+        {name: score.remark for name, score in results.items()},
+        {name: score.per_point.cpu().numpy() for name, score in results.items() if score.per_point is not None},
+        _title(config, pairwise, metric),
     )
 
 
-def _title(question: Question, study: Study) -> str:
-    columns = " → ".join(str(study.spaces[space].shape[1]) for space in (HIGH, LOW))
-    level = f", labels: {next(iter(question.levels))}" if len(question.levels) > 1 else ""
-    return f"{question.n:,} rows × {columns}, k = {question.k}, {question.protocol} protocol{level}"
+def quick_scores(
+    X: Array | None, Y: Array, labels: tuple[str, Array] | None = None, *, metric: str = "euclidean"
+) -> dict[str, float]:
+    """Compute the few scores that are shown beside other work, of a sample of some thousand rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), optional
+        Rows. None leaves out trustworthiness and continuity.
+    Y : ndarray of shape (n, d')
+        Their embedding.
+    labels : tuple of (str, ndarray of shape (n,)), optional
+        Name and values of the labels of the 1-NN accuracy.
+    metric : {"euclidean", "cosine", "correlation"}
+        Metric between rows of X.
+
+    Returns
+    -------
+    dict of str to float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(30, 5))
+    >>> list(quick_scores(X, X[:, :2], ("sign", X[:, 0] > 0)))
+    ['trustworthiness', 'continuity', '1-NN, sign']
+    """
+    scores: dict[str, float] = {}
+    if X is not None:
+        scores["trustworthiness"] = float(trustworthiness(X, Y, metric=metric))
+        scores["continuity"] = float(continuity(X, Y, metric=metric))
+    if labels is not None:
+        scores[f"1-NN, {labels[0]}"] = nearest_neighbor(Y, labels[1])
+    return scores
+
+
+def _title(config: EvalConfig, pairwise: PairwiseStatistics, metric: str) -> str:
+    columns = " → ".join(str(pairwise.spaces[space].shape[1]) for space in (HIGH, LOW))
+    distance = f", {metric} metric" if metric != "euclidean" else ""
+    level = f", labels: {next(iter(config.levels))}" if len(config.levels) > 1 else ""
+    return f"{config.n:,} rows × {columns}, k = {config.k}{distance}, {config.protocol} protocol{level}"

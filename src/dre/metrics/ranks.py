@@ -1,20 +1,98 @@
-"""Ranks are counted, not sorted: how many others are nearer to a row than one of its neighbours elsewhere."""
+"""Nearest neighbors of every row in one space, and their ranks in the other space."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from dre.neighbors.distances import TIE, Distances
+from dre.metrics.inputs import HIGH, LOW
+from dre.metrics.pairwise_pass import Accumulator, PairBlock, PairwiseStatistics, Precision, Statistic
+from dre.neighbors.distances import TIE, Distances, with_transpose
+from dre.neighbors.exact import KNearest, Nearest, nearest_rows, tree_is_quicker
 
-AT_ONCE = 1000  # rows of a block that are looked at again
+CHUNK = 1000  # rows of a block whose close calls are settled at once
 
 
-class Ranks:
-    """The rank of each target (n, k) among the others of its row, 1 for the nearest, from blocks that come in any order.
+@dataclass(frozen=True)
+class KNeighbors:
+    """The k nearest neighbors of every row in a space."""
 
-    A block is compared with two thresholds around each target's distance. What lies between them is too close to tell from a
-    product; there the direct distances decide, and the indices where these are equal.
+    space: str
+    k: int
+    requires: ClassVar[tuple[Statistic, ...]] = ()
+    precision: ClassVar[Precision] = Precision.ORDER
+
+    def start(self, pairwise: PairwiseStatistics) -> Accumulator:
+        distances = pairwise.distances(self.space)
+        if tree_is_quicker(distances, self.k):
+            return _FromTree(nearest_rows(distances, self.k))
+        return _FromBlocks(self.space, KNearest(distances, self.k))
+
+
+class _FromTree:
+    def __init__(self, nearest: Nearest) -> None:
+        self._nearest = nearest
+
+    def add(self, block: PairBlock) -> None:
+        """Do nothing: a tree search reads no blocks."""
+
+    def result(self) -> Nearest:
+        return self._nearest
+
+
+class _FromBlocks:
+    def __init__(self, space: str, nearest: KNearest) -> None:
+        self._space, self._nearest = space, nearest
+
+    def add(self, block: PairBlock) -> None:
+        with_transpose(self._nearest.update, block.rows, block.columns, block.squared(self._space))
+
+    def result(self) -> Nearest:
+        return self._nearest.nearest()
+
+
+@dataclass(frozen=True)
+class NeighborRanks:
+    """Ranks (n, k) in a space of the k nearest neighbors in the other space; the nearest has rank 1."""
+
+    ranked_in: str
+    k: int
+    precision: ClassVar[Precision] = Precision.ORDER
+
+    @property
+    def requires(self) -> tuple[Statistic, ...]:
+        return (KNeighbors(LOW if self.ranked_in == HIGH else HIGH, self.k),)
+
+    def start(self, pairwise: PairwiseStatistics) -> Accumulator:
+        (neighbors,) = pairwise.compute(*self.requires)
+        return _NeighborRanks(self.ranked_in, pairwise.distances(self.ranked_in), neighbors.indices)
+
+
+class _NeighborRanks:
+    def __init__(self, space: str, distances: Distances, targets: Tensor) -> None:
+        self._space, self._counter = space, RankCounter(distances, targets)
+
+    def add(self, block: PairBlock) -> None:
+        with_transpose(self._counter.add, block.rows, block.columns, block.squared(self._space))
+
+    def result(self) -> Tensor:
+        return self._counter.ranks
+
+
+class RankCounter:
+    """Ranks of targets among the other rows by counting the nearer ones, without sorting.
+
+    A block is compared with two thresholds around each target's distance. A distance between them is too close to decide
+    from a matrix product; directly computed distances decide there, and row indices where these are equal.
+
+    Parameters
+    ----------
+    distances : Distances
+    targets : Tensor of shape (n, k)
+        Row indices whose ranks are wanted.
     """
 
     def __init__(self, distances: Distances, targets: Tensor) -> None:
@@ -24,34 +102,35 @@ class Ranks:
         self._low, self._high = ((self._squared + sign * margin).to(distances.dtype) for sign in (-1, 1))
         self.ranks = torch.ones_like(targets)
 
-    def take(self, some: slice, others: slice, block: Tensor) -> None:
-        low, high, targets = self._low[some], self._high[some], self._targets[some]
+    def add(self, rows: slice, columns: slice, block: Tensor) -> None:
+        """Count a block of squared distances; blocks may come in any order."""
+        low, high, targets = self._low[rows], self._high[rows], self._targets[rows]
         mask = torch.empty_like(block, dtype=torch.bool)
-        below = torch.stack([count(torch.lt(block, bar[:, None], out=mask)) for bar in low.T], dim=1)
-        within = torch.stack([count(torch.le(block, bar[:, None], out=mask)) for bar in high.T], dim=1)
-        self.ranks[some] += below
-        itself = (targets >= others.start) & (targets < others.stop)
-        rows, which = (within - below > itself).nonzero(as_tuple=True)
-        for row, t in zip(rows.split(AT_ONCE), which.split(AT_ONCE), strict=True):
-            between = block[row]
-            open_ones, columns = ((between >= low[row, t, None]) & (between <= high[row, t, None])).nonzero(as_tuple=True)
-            self._settle(some.start + row[open_ones], t[open_ones], others.start + columns)
+        below = torch.stack([count_true(torch.lt(block, bound[:, None], out=mask)) for bound in low.T], dim=1)
+        within = torch.stack([count_true(torch.le(block, bound[:, None], out=mask)) for bound in high.T], dim=1)
+        self.ranks[rows] += below
+        is_here = (targets >= columns.start) & (targets < columns.stop)
+        unclear, which = (within - below > is_here).nonzero(as_tuple=True)
+        for row, t in zip(unclear.split(CHUNK), which.split(CHUNK), strict=True):
+            values = block[row]
+            close, column = ((values >= low[row, t, None]) & (values <= high[row, t, None])).nonzero(as_tuple=True)
+            self._settle(rows.start + row[close], t[close], columns.start + column)
 
     def _settle(self, row: Tensor, t: Tensor, other: Tensor) -> None:
-        """Whether ``other`` comes before the target t of a row, for lists of the three."""
+        """Decide for lists of (row, target, other) whether the other comes before the target."""
         squared = self._distances.direct_pairs(row, other)
-        target, its_squared = self._targets[row, t], self._squared[row, t]
-        equal = (squared - its_squared).abs() <= TIE * its_squared
-        nearer = torch.where(equal, other < target, squared < its_squared)
+        target, target_squared = self._targets[row, t], self._squared[row, t]
+        equal = (squared - target_squared).abs() <= TIE * target_squared
+        nearer = torch.where(equal, other < target, squared < target_squared)
         self.ranks.index_put_((row, t), nearer.long(), accumulate=True)
 
 
-def count(mask: Tensor) -> Tensor:
-    """(m,) how many are true in each row of (m, w)."""
+def count_true(mask: Tensor) -> Tensor:
+    """Count the true values in each row of (m, w)."""
     if mask.device.type != "cpu":
         return mask.sum(1)
-    # Eight truths are added at once, as the bytes of a whole number; up to 255 of them can't overflow into the next byte.
-    # Ten times faster than to add them one by one.
+    # Adds eight booleans at once as the bytes of an int64, ten times faster than one by one. Sums of up to 255 of them
+    # cannot overflow into the next byte.
     if mask.is_contiguous():
         sums = [part.sum(1).view(torch.uint8).view(-1, 8) for part in _words(mask).split(255, dim=1)]
         return torch.cat(sums, dim=1).sum(1)

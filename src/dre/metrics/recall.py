@@ -1,4 +1,4 @@
-"""Recall of neighbours: how many of the nearest in X are among the nearest in the map, for every number of them."""
+"""Neighbor recall: how many of the nearest neighbors in X are among those in the embedding, for every number of them."""
 
 from __future__ import annotations
 
@@ -8,57 +8,89 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.metrics.neighborhoods import Near
-from dre.metrics.points import HIGH, LOW, Device, check_k, two_spaces
-from dre.metrics.study import Study
+from dre.metrics.inputs import HIGH, LOW, Device, check_k, paired_spaces
+from dre.metrics.pairwise_pass import PairwiseStatistics
+from dre.metrics.ranks import KNeighbors
 
 Array = np.ndarray[Any, Any]
 
 
-def neighbor_recall(X: Any, Y: Any, *, k: int = 100, device: Device = "auto") -> Array:
-    """The mean share of the 1, 2, …, k nearest of a row in X that are among as many nearest in the map Y: k values.
+def neighbor_recall(X: Any, Y: Any, *, k: int = 100, metric: str = "euclidean", device: Device = "auto") -> Array:
+    """Compute the mean share of the m nearest neighbors in X that are among the m nearest in Y, for m = 1…k.
 
+    recall(m) = 1/(nm) Σᵢ |N_X(i, m) ∩ N_Y(i, m)|. At random it is m/(n-1). ``dre.plot.recall`` draws the curve.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows.
+    Y : array-like of shape (n, d')
+        Their embedding.
+    k : int
+        Largest number of neighbors, below n/2.
+    metric : {"euclidean", "cosine", "correlation"}
+        Metric between rows of X. Distances in Y are Euclidean.
+    device : str or torch.device
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(300, 5))
     >>> neighbor_recall(X, X, k=3).tolist()
     [1.0, 1.0, 1.0]
-
-    recall(m) = 1/(nm) Σᵢ |N_X(i, m) ∩ N_Y(i, m)| for m = 1…k. At random it is m/(n-1). ``dre.plot.recall`` draws it.
     """
-    study = Study(two_spaces(X, Y, device), "recall")
-    k = check_k(k, study.n)
-    high, low = study.find(Near(HIGH, k), Near(LOW, k))
-    return np.asarray(shared(high.indices, low.indices).cpu().numpy())
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "recall")
+    k = check_k(k, pairwise.n)
+    high, low = pairwise.compute(KNeighbors(HIGH, k), KNeighbors(LOW, k))
+    return np.asarray(overlap(high.indices, low.indices).cpu().numpy())
 
 
 def neighbor_agreement(A: Any, B: Any, *, k: int = 15, device: Device = "auto") -> float:
-    """How far two maps of the same rows agree on who is near whom: the mean share of the k nearest that they have in common.
+    """Compute the mean share of the k nearest neighbors that two embeddings of the same rows have in common.
 
+    1/(nk) Σᵢ |N_A(i, k) ∩ N_B(i, k)|: 1 when all agree, k/(n-1) at random.
+
+    Parameters
+    ----------
+    A, B : array-like of shape (n, d')
+        Embeddings of the same rows.
+    k : int
+        Number of neighbors, below n/2.
+    device : str or torch.device
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A = np.random.default_rng(0).normal(size=(100, 2))
     >>> neighbor_agreement(A, 3 * A[:, ::-1] + 1)
     1.0
-
-    1/(nk) Σᵢ |N_A(i, k) ∩ N_B(i, k)|: 1 when all agree, k/(n-1) at random.
     """
-    study = Study(two_spaces(A, B, device, names=("A", "B")), "agreement")
-    k = check_k(k, study.n)
-    first, second = study.find(Near(HIGH, k), Near(LOW, k))
-    return float(shared(first.indices, second.indices)[-1])
+    pairwise = PairwiseStatistics(paired_spaces(A, B, device, names=("A", "B")), "agreement")
+    k = check_k(k, pairwise.n)
+    first, second = pairwise.compute(KNeighbors(HIGH, k), KNeighbors(LOW, k))
+    return float(overlap(first.indices, second.indices)[-1])
 
 
-def shared(a: Tensor, b: Tensor, chunk_length: int = 4096) -> Tensor:
-    """(k,) the mean share of the first m of each row of a (n, k) that are among the first m of b, for m = 1…k.
+def overlap(a: Tensor, b: Tensor, chunk_length: int = 4096) -> Tensor:
+    """Return (k,): the mean share of the first m entries of each row of a (n, k) that are among the first m of b.
 
-    A neighbour at place p in a and q in b is shared from m = max(p, q) on.
+    An entry at position p in a and q in b is shared from m = max(p, q) + 1 on.
     """
     n, k = a.shape
-    first = torch.zeros(k, dtype=torch.long, device=a.device)
-    for some, others in zip(a.split(chunk_length), b.split(chunk_length), strict=True):
+    shared = torch.zeros(k, dtype=torch.long, device=a.device)
+    for rows, others in zip(a.split(chunk_length), b.split(chunk_length), strict=True):
         order = others.argsort(dim=1)
-        place = torch.searchsorted(others.gather(1, order), some).clamp_max(k - 1)
+        place = torch.searchsorted(others.gather(1, order), rows).clamp_max(k - 1)
         q = order.gather(1, place)
-        found = others.gather(1, q) == some
+        in_both = others.gather(1, q) == rows
         p = torch.arange(k, device=a.device).expand_as(q)
-        first += torch.maximum(p, q)[found].bincount(minlength=k)
-    return first.cumsum(0).double() / (n * torch.arange(1, k + 1, device=a.device))
+        shared += torch.maximum(p, q)[in_both].bincount(minlength=k)
+    return shared.cumsum(0).double() / (n * torch.arange(1, k + 1, device=a.device))

@@ -1,4 +1,4 @@
-"""The Shepard diagram: how often a distance between rows became which distance in the map, over all pairs."""
+"""Shepard diagram: a 2-D histogram of all pairs by their distance in X and in the embedding."""
 
 from __future__ import annotations
 
@@ -9,64 +9,82 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.metrics.extent import Extent, Range
-from dre.metrics.pairs import Block
-from dre.metrics.points import HIGH, LOW, Device, two_spaces
-from dre.metrics.study import Gathering, Part, Precision, Study
+from dre.metrics.inputs import HIGH, LOW, Device, paired_spaces
+from dre.metrics.pairwise_pass import Accumulator, DistanceRange, Limits, PairBlock, PairwiseStatistics, Precision, Statistic
 
 Array = np.ndarray[Any, Any]
 
 
 class ShepardDiagram(NamedTuple):
-    counts: Array  # (bins, bins) pairs, by distance in X and by distance in Y
+    """Counts of pairs by distance in X (first axis) and in Y (second axis), with the edges of the bins."""
+
+    counts: Array  # (bins, bins)
     high_edges: Array  # (bins + 1,)
     low_edges: Array
 
 
-def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, device: Device = "auto") -> ShepardDiagram:
-    """Count all pairs of rows by their distance in X and their distance in the map Y; ``dre.plot.shepard`` draws it.
+def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, metric: str = "euclidean", device: Device = "auto") -> ShepardDiagram:
+    """Count all pairs of rows by their distance in X and in the embedding Y; ``dre.plot.shepard`` draws the result.
 
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows.
+    Y : array-like of shape (n, d')
+        Their embedding.
+    bins : int
+        Number of bins per axis, from the smallest to the largest distance.
+    metric : {"euclidean", "cosine", "correlation"}
+        Metric between rows of X. Distances are those of the transformed rows, see ``dre.data.metric``.
+    device : str or torch.device
+
+    Returns
+    -------
+    ShepardDiagram
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> int(shepard_diagram(X, X[:, :2], bins=10).counts.sum()) == 100 * 99 // 2
     True
     """
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 2:
-        raise ValueError(f"bins={bins!r}; expected a whole number from 2 on")
-    study = Study(two_spaces(X, Y, device), "Shepard diagram")
-    (counts,) = study.find(Joint(int(bins)))
-    return ShepardDiagram(counts.cpu().numpy(), *(_edges(study, space, int(bins)) for space in (HIGH, LOW)))
+        raise ValueError(f"bins={bins!r}; expected an integer of at least 2")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "Shepard diagram")
+    (counts,) = pairwise.compute(JointHistogram(int(bins)))
+    return ShepardDiagram(counts.cpu().numpy(), *(_edges(pairwise, space, int(bins)) for space in (HIGH, LOW)))
 
 
-def _edges(study: Study, space: str, bins: int) -> Array:
-    least, most = study.find(Extent(space))[0]
-    return study.distances(space).unit * np.linspace(least, most, bins + 1)
+def _edges(pairwise: PairwiseStatistics, space: str, bins: int) -> Array:
+    smallest, largest = pairwise.compute(DistanceRange(space))[0]
+    return pairwise.distances(space).unit * np.linspace(smallest, largest, bins + 1)
 
 
 @dataclass(frozen=True)
-class Joint:
-    """(bins, bins) the number of pairs by both distances, each from its smallest to its largest."""
+class JointHistogram:
+    """Number of pairs (bins, bins) by both distances, each binned from its smallest to its largest value."""
 
     bins: int
-    needs: ClassVar[tuple[Part, ...]] = (Extent(HIGH), Extent(LOW))
+    requires: ClassVar[tuple[Statistic, ...]] = (DistanceRange(HIGH), DistanceRange(LOW))
     precision: ClassVar[Precision] = Precision.VALUES
 
-    def begin(self, study: Study) -> Gathering:
-        high, low = study.find(*self.needs)
-        return _Joint(self.bins, {HIGH: high, LOW: low}, study.device)
+    def start(self, pairwise: PairwiseStatistics) -> Accumulator:
+        high, low = pairwise.compute(*self.requires)
+        return _JointHistogram(self.bins, {HIGH: high, LOW: low}, pairwise.device)
 
 
-class _Joint:
-    def __init__(self, bins: int, extents: dict[str, Range], device: torch.device) -> None:
-        self._bins, self._extents = bins, extents
+class _JointHistogram:
+    def __init__(self, bins: int, limits: dict[str, Limits], device: torch.device) -> None:
+        self._bins, self._limits = bins, limits
         self._counts = torch.zeros(bins * bins, dtype=torch.long, device=device)
 
-    def take(self, block: Block) -> None:
+    def add(self, block: PairBlock) -> None:
         high, low = (self._bin(block, space) for space in (HIGH, LOW))
         self._counts += (high * self._bins + low).bincount(minlength=len(self._counts))
 
-    def _bin(self, block: Block, space: str) -> Tensor:
-        share = self._extents[space].scaled(block.once(block.squared(space)))
+    def _bin(self, block: PairBlock, space: str) -> Tensor:
+        share = self._limits[space].rescale(block.unique_pairs(block.squared(space)))
         return share.mul_(self._bins).long().clamp_(0, self._bins - 1)
 
     def result(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Silhouette of the labels: whether classes lie closer to themselves than to the next one."""
+"""Silhouette: whether points of the embedding lie closer to their own class than to the next one."""
 
 from __future__ import annotations
 
@@ -9,75 +9,99 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.metrics.labels import codes
-from dre.metrics.pairs import Block
-from dre.metrics.points import LOW, Device, map_alone
-from dre.metrics.question import Measure, Question, Score
-from dre.metrics.study import Gathering, Part, Precision, Study
+from dre.metrics.inputs import LOW, Device, embedding_space, encode_labels
+from dre.metrics.pairwise_pass import (
+    Accumulator,
+    EvalConfig,
+    Metric,
+    PairBlock,
+    PairwiseStatistics,
+    Precision,
+    Score,
+    Statistic,
+)
 from dre.neighbors.distances import with_transpose
 
 Array = np.ndarray[Any, Any]
-MOST_CLASSES = 1_000  # a sum for each row and class is held
+MAX_CLASSES = 1_000  # one sum per row and class is held
 
 
 def silhouette(Y: Any, labels: Any, *, per_point: bool = False, device: Device = "auto") -> float | Array:
-    """How much closer a point of the map lies to its own class than to the next: from -1 to 1.
+    """Compute the mean silhouette coefficient of the labels in the embedding, from -1 to 1.
 
+    s = 1/n Σᵢ (bᵢ - aᵢ)/max(aᵢ, bᵢ), where aᵢ is the mean distance of i to the others of its class, and bᵢ its smallest mean
+    distance to another class. It is 0 for the only point of a class. Values agree with scikit-learn's ``silhouette_score``.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d')
+        Embedding.
+    labels : array-like of shape (n,)
+        At least 2 classes, and fewer than rows.
+    per_point : bool
+        Return the n coefficients instead of their mean.
+    device : str or torch.device
+
+    Returns
+    -------
+    float, or ndarray of shape (n,) with ``per_point=True``
+
+    Examples
+    --------
     >>> import numpy as np
     >>> Y = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> round(silhouette(Y, ["a", "a", "b", "b"]), 3)
     0.9
-
-    s = 1/n Σᵢ (bᵢ - aᵢ)/max(aᵢ, bᵢ), where aᵢ is the mean distance of i to the others of its class and bᵢ that to the class for
-    which it is smallest; 0 for the only one of a class. ``per_point=True`` gives an array of n values.
     """
-    study = Study(map_alone(Y, device), "silhouette")
-    question = Question(study.n, levels={"labels": codes(labels, study.n)})
-    if not SILHOUETTE.applies(question):
-        limit = f"at least 2, and fewer than rows and than {MOST_CLASSES:,}"
-        raise ValueError(f"{question.classes:,} classes among {study.n:,} rows; a silhouette needs {limit}: are these labels?")
-    return SILHOUETTE.of_points(question, study) if per_point else SILHOUETTE.value(question, study)
+    pairwise = PairwiseStatistics(embedding_space(Y, device), "silhouette")
+    config = EvalConfig(pairwise.n, levels={"labels": encode_labels(labels, pairwise.n)})
+    if not SILHOUETTE.applies(config):
+        raise ValueError(
+            f"labels have {config.n_classes:,} classes for {pairwise.n:,} rows; a silhouette needs at least 2, at most "
+            f"{MAX_CLASSES:,}, and fewer classes than rows; check that these are labels"
+        )
+    return SILHOUETTE.per_point(config, pairwise) if per_point else SILHOUETTE.value(config, pairwise)
 
 
 @dataclass(frozen=True, eq=False)
-class ToClasses:
-    """(n, classes) the sum of the distances of each row of the map to those of each class."""
+class ClassDistanceSums:
+    """Sums (n, classes) of the distances from each point of the embedding to the points of each class."""
 
     labels: Tensor
-    needs: ClassVar[tuple[Part, ...]] = ()
+    requires: ClassVar[tuple[Statistic, ...]] = ()
     precision: ClassVar[Precision] = Precision.VALUES
 
-    def begin(self, study: Study) -> Gathering:
-        return _ToClasses(self.labels.to(study.device))
+    def start(self, pairwise: PairwiseStatistics) -> Accumulator:
+        return _ClassDistanceSums(self.labels.to(pairwise.device))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ToClasses) and other.labels is self.labels  # a question has its labels once
+        return isinstance(other, ClassDistanceSums) and other.labels is self.labels  # an EvalConfig holds labels once
 
     def __hash__(self) -> int:
         return id(self.labels)
 
 
-class _ToClasses:
+class _ClassDistanceSums:
     def __init__(self, labels: Tensor) -> None:
-        self._member = torch.nn.functional.one_hot(labels).double()
-        self._sums = torch.zeros_like(self._member)
+        self._membership = torch.nn.functional.one_hot(labels).double()
+        self._sums = torch.zeros_like(self._membership)
 
-    def take(self, block: Block) -> None:
+    def add(self, block: PairBlock) -> None:
         distances = block.squared(LOW).double().clamp_min(0).sqrt_()
-        if block.some == block.others:
+        if block.rows == block.columns:
             distances.fill_diagonal_(0)
-        with_transpose(self._add, block.some, block.others, distances)
+        with_transpose(self._add, block.rows, block.columns, distances)
 
-    def _add(self, some: slice, others: slice, distances: Tensor) -> None:
-        self._sums[some] += distances @ self._member[others]
+    def _add(self, rows: slice, columns: slice, distances: Tensor) -> None:
+        self._sums[rows] += distances @ self._membership[columns]
 
     def result(self) -> Tensor:
         return self._sums
 
 
-def _score(question: Question, study: Study) -> Score:
-    sums = study.find(ToClasses(question.labels))[0]
-    labels = question.labels.to(sums.device)
+def _score(config: EvalConfig, pairwise: PairwiseStatistics) -> Score:
+    (sums,) = pairwise.compute(ClassDistanceSums(config.labels))
+    labels = config.labels.to(sums.device)
     sizes = labels.bincount(minlength=sums.shape[1]).double()
     own = labels[:, None]
     within = sums.gather(1, own)[:, 0] / (sizes[labels] - 1).clamp_min(1)
@@ -87,9 +111,9 @@ def _score(question: Question, study: Study) -> Score:
     return Score(float(values.mean()), values)
 
 
-SILHOUETTE = Measure(
+SILHOUETTE = Metric(
     "silhouette",
-    parts=lambda question: (ToClasses(question.labels),),
+    statistics=lambda config: (ClassDistanceSums(config.labels),),
     score=_score,
-    applies=lambda question: 2 <= question.classes < min(question.n, MOST_CLASSES + 1),
+    applies=lambda config: 2 <= config.n_classes < min(config.n, MAX_CLASSES + 1),
 )

@@ -1,72 +1,106 @@
-"""Normalised stress: how much the distances in the map differ from those between the rows."""
+"""Normalized stress: how much distances in the embedding differ from those between the rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dre.metrics.extent import Extent, Range
-from dre.metrics.pairs import Block
-from dre.metrics.points import HIGH, LOW, Device, one_of, two_spaces
-from dre.metrics.question import PAPER, PROTOCOLS, Measure, Question, Score
-from dre.metrics.study import Gathering, Part, Precision, Study
+from dre.metrics.inputs import HIGH, LOW, Device, check_choice, paired_spaces
+from dre.metrics.pairwise_pass import (
+    PAPER,
+    PROTOCOLS,
+    Accumulator,
+    DistanceRange,
+    EvalConfig,
+    Limits,
+    Metric,
+    PairBlock,
+    PairwiseStatistics,
+    Precision,
+    Score,
+    Statistic,
+)
 
 
-def normalized_stress(X: Any, Y: Any, *, protocol: str = "standard", device: Device = "auto") -> float:
-    """How much the distances in Y differ from those in X, relative to those in X: 0 when all are kept.
+def normalized_stress(
+    X: Any, Y: Any, *, protocol: str = "standard", metric: str = "euclidean", device: Device = "auto"
+) -> float:
+    """Compute the difference between the distances in X and in Y, relative to those in X; 0 when all are kept.
 
+    σ = sqrt(Σ (Dᵢⱼ - dᵢⱼ)² / Σ Dᵢⱼ²) over all pairs, with D the distances in X and d those in Y. It depends on the scale of
+    the embedding, which most methods leave open.
+
+    Sums are in float64. Products are in float64 up to 5,000 rows and for float64 data, else in float32 where precise enough.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Rows.
+    Y : array-like of shape (n, d')
+        Their embedding.
+    protocol : {"standard", "paper"}
+        ``"paper"`` first scales D and d each from its smallest and largest value to [0, 1]. The paper's Table 1 reports one
+        minus that.
+    metric : {"euclidean", "cosine", "correlation"}
+        Metric between rows of X. D are the distances of the transformed rows, see ``dre.data.metric``.
+    device : str or torch.device
+
+    Returns
+    -------
+    float
+        NaN where all rows of X are equal.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
-    >>> normalized_stress(X, X), round(normalized_stress(X, 2 * X), 12), normalized_stress(X, 2 * X, protocol="paper") < 1e-9
-    (0.0, 1.0, True)
-
-    ``"standard"``: σ = sqrt(Σ (Dᵢⱼ - dᵢⱼ)² / Σ Dᵢⱼ²) over all pairs, D in X and d in Y. It depends on the scale of the map,
-    which most methods leave open. ``"paper"``: the same of D and d after each has been scaled from its smallest and largest
-    value to 0 and 1; the paper's Table 1 gives one minus that.
-
-    The products are taken in float64 up to 5,000 rows and for data in float64, else in float32 where that is precise enough;
-    the sums in float64.
+    >>> normalized_stress(X, X), round(normalized_stress(X, 2 * X), 12)
+    (0.0, 1.0)
+    >>> normalized_stress(X, 2 * X, protocol="paper") < 1e-9
+    True
     """
-    one_of("protocol", protocol, PROTOCOLS)
-    study = Study(two_spaces(X, Y, device), "stress")
-    return NORMALIZED_STRESS.value(Question(study.n, protocol=protocol), study)
+    check_choice("protocol", protocol, PROTOCOLS)
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "stress")
+    return NORMALIZED_STRESS.value(EvalConfig(pairwise.n, protocol=protocol), pairwise)
 
 
 @dataclass(frozen=True)
-class Stress:
+class StressRatio:
+    """The normalized stress under a protocol."""
+
     protocol: str
     precision: ClassVar[Precision] = Precision.VALUES
 
     @property
-    def needs(self) -> tuple[Part, ...]:
-        return (Extent(HIGH), Extent(LOW)) if self.protocol == PAPER else ()
+    def requires(self) -> tuple[Statistic, ...]:
+        return (DistanceRange(HIGH), DistanceRange(LOW)) if self.protocol == PAPER else ()
 
-    def begin(self, study: Study) -> Gathering:
+    def start(self, pairwise: PairwiseStatistics) -> Accumulator:
         if self.protocol == PAPER:
-            high, low = study.find(*self.needs)
-            return _Stress(high, low)
-        relative = study.distances(HIGH).unit / study.distances(LOW).unit
-        return _Stress(Range(0.0, 1.0), Range(0.0, relative))
+            high, low = pairwise.compute(*self.requires)
+            return _StressRatio(high, low)
+        unit = pairwise.distances(HIGH).unit / pairwise.distances(LOW).unit
+        return _StressRatio(Limits(0.0, 1.0), Limits(0.0, unit))
 
 
-class _Stress:
-    def __init__(self, high: Range, low: Range) -> None:
+class _StressRatio:
+    def __init__(self, high: Limits, low: Limits) -> None:
         self._high, self._low = high, low
-        self._differences, self._whole = 0.0, 0.0
+        self._difference, self._total = 0.0, 0.0
 
-    def take(self, block: Block) -> None:
-        high = self._high.scaled(block.once(block.squared(HIGH)))
-        low = self._low.scaled(block.once(block.squared(LOW)))
-        self._whole += float(high.square().sum())
-        self._differences += float((high - low).square_().sum())
+    def add(self, block: PairBlock) -> None:
+        high = self._high.rescale(block.unique_pairs(block.squared(HIGH)))
+        low = self._low.rescale(block.unique_pairs(block.squared(LOW)))
+        self._total += float(high.square().sum())
+        self._difference += float((high - low).square_().sum())
 
     def result(self) -> float:
-        return (self._differences / self._whole) ** 0.5 if self._whole else float("nan")
+        return (self._difference / self._total) ** 0.5 if self._total else float("nan")
 
 
-def _score(question: Question, study: Study) -> Score:
-    scale = "distances scaled to 0…1" if question.protocol == PAPER else "depends on the map's scale"
-    return Score(study.find(Stress(question.protocol))[0], remark=f"{scale}; lower is better")
+def _score(config: EvalConfig, pairwise: PairwiseStatistics) -> Score:
+    scale = "distances scaled to 0…1" if config.protocol == PAPER else "depends on the map's scale"
+    return Score(pairwise.compute(StressRatio(config.protocol))[0], remark=f"{scale}; lower is better")
 
 
-NORMALIZED_STRESS = Measure("normalized_stress", lambda question: (Stress(question.protocol),), _score)
+NORMALIZED_STRESS = Metric("normalized_stress", lambda config: (StressRatio(config.protocol),), _score)

@@ -1,4 +1,4 @@
-"""The loss of a run, stage by stage: each on its own scale, as losses of different targets can't be compared."""
+"""Loss of a training run, a panel per stage: losses of different targets are not comparable, so each has its own scale."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.look import Style, panels, plain, style_of
+from dre.plot.style import Style, get_style, panels, plot_axes
 
 Array = np.ndarray[Any, Any]
-NARROWEST = 0.4  # of the widest panel: a stage of few epochs is to be seen too
-LETTERS = 12  # of a title, in an inch
-LOGARITHMIC = 30  # times as large as its smallest: the rest would lie on the axis
+MIN_WIDTH = 0.4  # of a panel, relative to the widest: short stages stay readable
+LETTERS_PER_INCH = 12  # of a title
+LOG_FROM = 30  # ratio of the largest to the smallest loss from which the axis is logarithmic
 
 
 def history(
@@ -26,54 +26,74 @@ def history(
     style: str | Style = "light",
     size: float | None = None,
 ) -> Any:
-    """Draw ``model.history_``: a panel per stage, as wide as it is long; below, the epochs of the run. Gives the figure.
+    """Draw the loss of a training run, with a panel per stage whose width shows its length.
 
-    With ``schedule``, ``model.schedule_``, it says what each stage was to match. ``against="seconds"`` shows time instead, that
-    of the epochs alone. ``size`` is the width in inches; by default it grows with the stages.
+    Parameters
+    ----------
+    records : sequence of dict
+        ``model.history_``.
+    schedule : Schedule, optional
+        ``model.schedule_``; adds the affinity and the loss of each stage to its title.
+    against : {"epoch", "seconds"}
+        Horizontal axis: epochs of the run, or seconds spent in epochs.
+    title : str
+    style : {"light", "dark"} or Style
+    size : float, optional
+        Width in inches. Default: it grows with the number of stages.
 
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
     >>> figure = history([{"stage": 0, "source": "x", "epoch": i, "loss": 1 / (i + 1), "seconds": 1.0} for i in range(5)])
     """
     if not records:
-        raise ValueError("there are no epochs to draw: pass the history_ of a model that was fitted")
+        raise ValueError("there are no epochs to draw; pass the history_ of a fitted model")
     if against not in ("epoch", "seconds"):
-        raise ValueError(f"against={against!r}: expected 'epoch' or 'seconds'")
-    look = style_of(style)
+        raise ValueError(f"against={against!r}; expected 'epoch' or 'seconds'")
+    theme = get_style(style)
     ends = np.cumsum([record["seconds"] if against == "seconds" else 1 for record in records])
     parts = [(stage, list(each)) for stage, each in groupby(range(len(records)), lambda i: int(records[i]["stage"]))]
     size = size or max(8.0, 2.2 * len(parts))
-    shares = _shares(ends, [rows for _, rows in parts])
-    figure, axes = panels(len(parts), size / len(parts), min(4.5, 0.5 * size), style=look)
+    shares = _width_shares(ends, [rows for _, rows in parts])
+    figure, axes = panels(len(parts), size / len(parts), min(4.5, 0.5 * size), style=theme)
     axes[0].get_gridspec().set_width_ratios(shares)
     for axis, (stage, rows), share in zip(axes, parts, shares, strict=True):
         losses = np.array([records[i]["loss"] for i in rows], dtype=float)
-        axis.plot(ends[rows], losses, color=look.accent, linewidth=1.8, marker="o" if len(rows) < 3 else None, markersize=4)
         plan = "" if schedule is None else f"{schedule[stage].affinity} → {schedule[stage].loss}"
-        told = f"stage {stage} · {records[rows[0]]['source']}", plan, f"loss {losses[-1]:.3g}"
-        room = max(12, int(LETTERS * share * size))
-        plain(axis, "\n".join(fill(line, room) for line in told if line), "", "", look)
-        axis.title.set_fontsize(9.5)
-        if losses.min() > 0 and losses.max() > LOGARITHMIC * losses.min():
-            axis.set_yscale("log")
-        if len(rows) > 2:
-            axis.xaxis.set_major_locator(_ticks(max(2, int(0.9 * share * size))))
-        else:
-            axis.set_xticks(ends[rows])
-    axes[0].set_ylabel("loss", color=look.ink)
-    figure.supxlabel("seconds in epochs" if against == "seconds" else "epoch of the run", color=look.ink, fontsize=10)
+        lines = (f"stage {stage} · {records[rows[0]]['source']}", plan, f"loss {losses[-1]:.3g}")
+        _draw_stage(axis, ends[rows], losses, lines, inches=share * size, style=theme)
+    axes[0].set_ylabel("loss", color=theme.ink)
+    figure.supxlabel("seconds in epochs" if against == "seconds" else "epoch of the run", color=theme.ink, fontsize=10)
     if title:
-        figure.suptitle(title, color=look.ink, fontsize=12)
+        figure.suptitle(title, color=theme.ink, fontsize=12)
     return figure
 
 
-def _shares(ends: Array, stages: list[list[int]]) -> Array:
-    """Of the width, for each stage: as it is long, but no less than can be read."""
+def _draw_stage(axis: Any, times: Array, losses: Array, lines: Sequence[str], *, inches: float, style: Style) -> None:
+    axis.plot(times, losses, color=style.accent, linewidth=1.8, marker="o" if len(times) < 3 else None, markersize=4)
+    width = max(12, int(LETTERS_PER_INCH * inches))
+    plot_axes(axis, "\n".join(fill(line, width) for line in lines if line), "", "", style)
+    axis.title.set_fontsize(9.5)
+    if losses.min() > 0 and losses.max() > LOG_FROM * losses.min():
+        axis.set_yscale("log")
+    if len(times) > 2:
+        axis.xaxis.set_major_locator(_integer_ticks(max(2, int(0.9 * inches))))
+    else:
+        axis.set_xticks(times)
+
+
+def _width_shares(ends: Array, stages: list[list[int]]) -> Array:
+    """Divide the width by the length of the stages, with a minimum."""
     lengths = np.array([ends[rows[-1]] - (ends[rows[0] - 1] if rows[0] else 0) for rows in stages], dtype=float)
-    wide = np.maximum(lengths / lengths.max(), NARROWEST)
+    wide = np.maximum(lengths / lengths.max(), MIN_WIDTH)
     shares: Array = wide / wide.sum()
     return shares
 
 
-def _ticks(count: int) -> Any:
+def _integer_ticks(count: int) -> Any:
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(count, integer=True, steps=[1, 2, 5, 10])

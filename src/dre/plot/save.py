@@ -1,4 +1,4 @@
-"""Pictures to files: PNG, SVG or PDF, there whole or not at all."""
+"""Saving of plots as PNG, SVG or PDF: the file is complete or absent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from dre.atomic import atomic_write
 from dre.io.writers import check_writable
 
 SUFFIXES = (".png", ".svg", ".pdf")
-DPI = 200  # of a PNG, and of what is pixels in the others
+DPI = 200  # of a PNG, and of the rasterized parts of the others
 
 
 def save(figure: Any, path: str | Path, *, force: bool = False) -> None:
-    """Write a figure, or that of axes; the name says the format. What is there is written over only by force.
+    """Write a figure to a file.
 
+    Parameters
+    ----------
+    figure : matplotlib Figure or Axes
+    path : str or Path
+        Its suffix chooses the format: .png, .svg or .pdf.
+    force : bool
+        Overwrite an existing file.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from dre.plot import scatter
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -23,6 +33,5 @@ def save(figure: Any, path: str | Path, *, force: bool = False) -> None:
     from matplotlib import rc_context
 
     suffix = check_writable(path, SUFFIXES, force=force)
-    uniform_like = figure.figure if hasattr(figure, "figure") else figure
-    with atomic_write(path) as part, rc_context({"pdf.fonttype": 42}):  # letters, and no outlines: they can be searched
-        uniform_like.savefig(part, dpi=DPI, format=suffix[1:])
+    with atomic_write(path) as part, rc_context({"pdf.fonttype": 42}):  # TrueType: text stays searchable
+        (figure.figure if hasattr(figure, "figure") else figure).savefig(part, dpi=DPI, format=suffix[1:])

@@ -1,4 +1,4 @@
-"""A map: one dot per row, coloured by its class or by a value; with names, or with the images that were mapped."""
+"""Scatter plot of an embedding: points colored by class or value, with class names or images."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import numpy as np
 
 from dre.data.validation import check_array
 from dre.notation import unknown
-from dre.plot.colouring import DISTINCT, Classes, Scale, colouring
+from dre.plot.colors import MAX_COLORS, MAX_FLOAT_CLASSES, Categorical, Continuous, color_by
 from dre.plot.dots import draw_dots
-from dre.plot.look import Style, bare, one_axis, scale_colours, settle, style_of
-from dre.plot.names import list_names, write_names
-from dre.plot.palette import MOST
-from dre.plot.shaded import bar
+from dre.plot.labels import draw_labels, draw_legend
+from dre.plot.style import Style, add_colorbar, apply_layout, get_axes, get_style, map_axes, value_colormap
 from dre.plot.thumbnails import draw_images
 
-NAMED_UP_TO = DISTINCT  # classes whose names are written into the map
+Array = np.ndarray[Any, Any]
+MAX_LABELS = MAX_FLOAT_CLASSES  # classes that "auto" labels in the embedding
 NAMES = ("auto", "labels", "legend", "none")
 
 
@@ -31,61 +30,82 @@ def scatter(
     images: Any = None,
     size: float = 5.2,
 ) -> Any:
-    """Draw a map Y (n, 2); with labels in colours, each name at the heart of its class. Gives the axes.
+    """Draw an embedding.
 
-    Labels that are numbers with many different values, such as the expression of a gene, get a scale of colours; rows without
-    a label are grey. Up to 100,000 rows are dots; more are counted in pixels, which needs datashader.
+    Up to 100,000 rows are dots. More are counted in pixels, which needs datashader.
 
+    Parameters
+    ----------
+    Y : array-like of shape (n, 2)
+        Embedding.
+    labels : array-like of shape (n,), optional
+        Colors of the points. Numbers with many distinct values, such as the expression of a gene, get a color scale; all
+        other labels are classes. Rows without a label are gray.
+    title : str
+    ax : matplotlib Axes, optional
+        Axes to draw into. Default: those of a new figure.
+    style : {"light", "dark"} or Style
+    names : {"auto", "labels", "legend", "none"}
+        Names of the classes: labels in the embedding, for the classes that have room; a legend beside it, of up to 150
+        classes; or none. ``"auto"`` draws labels, or a legend in a new figure where some have no room.
+    images : array-like of shape (n, h, w), (n, h, w, c) or (n, c, h, w), optional
+        Images to draw at the points, as many as fit without covering each other.
+    size : float
+        Width and height of a new figure in inches.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
     >>> import numpy as np
     >>> axes = scatter(np.random.default_rng(0).normal(size=(20, 2)), ["a", "b"] * 10)
     >>> sorted(text.get_text() for text in axes.texts)
     ['a', 'b']
-
-    ``style`` is "light" or "dark". ``names``: "labels" in the map, of those classes that have room; a "legend" beside it, for
-    up to 150; "none"; "auto" writes labels, or where some have no room a legend, unless the axes are ``ax``. ``images``
-    (n, h, w), (n, h, w, c) or (n, c, h, w), one per row, are drawn where they lie, as many as fit without covering each other.
-    ``size`` is the side of the map in inches, where there is no ``ax``.
     """
     if names not in NAMES:
         raise ValueError(unknown("names", str(names), list(NAMES)))
-    places, look = flat(Y), style_of(style)
-    coloured = colouring(labels, len(places))
-    axis = one_axis(ax, size, size, style=look)
-    axis.update_datalim(places)
-    bare(axis, title, look, margin=0.04 if images is None else 0.07)
-    if isinstance(coloured, Scale):
-        _scale_beside(axis, coloured, look)
-    settle(axis)
-    draw_dots(axis, places, coloured, look)
+    points, theme = as_planar(Y), get_style(style)
+    coloring = color_by(labels, len(points))
+    axis = get_axes(ax, size, size, style=theme)
+    axis.update_datalim(points)
+    map_axes(axis, title, theme, margin=0.04 if images is None else 0.07)
+    if isinstance(coloring, Continuous):
+        _add_scale(axis, coloring, theme)
+    apply_layout(axis)
+    draw_dots(axis, points, coloring, theme)
     if images is not None:
-        draw_images(axis, places, images, coloured, look)
-    if isinstance(coloured, Classes):
-        _name(axis, places, coloured, look, names, own=ax is None, hidden=images is not None)
+        draw_images(axis, points, images, coloring, theme)
+    if isinstance(coloring, Categorical):
+        _draw_names(axis, points, coloring, theme, names, new_figure=ax is None, has_images=images is not None)
     return axis
 
 
-def flat(Y: Any) -> np.ndarray[Any, Any]:
-    """A map as an array (n, 2), or an error that says how to get one."""
-    places = np.asarray(check_array(Y, "Y"))
-    if places.ndim != 2 or places.shape[1] != 2:
-        raise ValueError(f"Y has the shape {places.shape}; only maps (n, 2) can be drawn: pass two of its columns")
-    return places
+def as_planar(Y: Any) -> Array:
+    """Return an embedding as an array (n, 2), or raise a ValueError that says how to get one."""
+    points = np.asarray(check_array(Y, "Y"))
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"Y has the shape {points.shape}; only embeddings (n, 2) can be drawn: pass two of its columns")
+    return points
 
 
-def _name(axis: Any, places: Any, classes: Classes, style: Style, names: str, *, own: bool, hidden: bool) -> None:
-    """``hidden``: there are images in the map, which names would cover; they have frames in the colours of the legend."""
-    choose, count = names == "auto", len(classes.names)
-    wanted = names == "labels" or (choose and count <= NAMED_UP_TO and not hidden)
-    texts = write_names(axis, places, classes, style) if wanted else []
-    if names == "legend" or (choose and own and len(texts) < count <= MOST):
+def _draw_names(
+    axis: Any, Y: Array, classes: Categorical, style: Style, names: str, *, new_figure: bool, has_images: bool
+) -> None:
+    """With images "auto" draws a legend: labels would cover them, and their frames have the colors of the legend."""
+    auto, count = names == "auto", len(classes.names)
+    labeled = names == "labels" or (auto and count <= MAX_LABELS and not has_images)
+    texts = draw_labels(axis, Y, classes, style) if labeled else []
+    if names == "legend" or (auto and new_figure and len(texts) < count <= MAX_COLORS):
         for text in texts:
             text.remove()
-        list_names(axis, classes, style, widen=own)
+        draw_legend(axis, classes, style, widen=new_figure)
 
 
-def _scale_beside(axis: Any, scale: Scale, style: Style) -> None:
+def _add_scale(axis: Any, coloring: Continuous, style: Style) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    shown = ScalarMappable(Normalize(scale.least, scale.most), scale_colours(style))
-    bar(shown, axis, "", beyond=scale.beyond, style=style)
+    mappable = ScalarMappable(Normalize(coloring.low, coloring.high), value_colormap(style))
+    add_colorbar(mappable, axis, "", extend=coloring.extend, style=style)

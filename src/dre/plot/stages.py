@@ -1,4 +1,4 @@
-"""The stage strip: the map after each stage, turned so that the eye can follow the points, with its scores beneath."""
+"""Embeddings after each training stage, side by side: aligned so that points can be followed, with their scores."""
 
 from __future__ import annotations
 
@@ -8,87 +8,113 @@ from typing import Any
 import numpy as np
 
 from dre.data.subsample import FEWEST, evenly_spaced_ids, to_array
-from dre.plot.colouring import Classes, colouring
-from dre.plot.look import Style, panels, style_of
-from dre.plot.sample import MOST, told
-from dre.plot.scatter import flat, scatter
+from dre.metrics.neighborhood_hit import nearest_neighbor, neighborhood_hit
+from dre.metrics.procrustes import align_stages
+from dre.metrics.trustworthiness import trustworthiness
+from dre.plot.colors import Categorical, color_by
+from dre.plot.scatter import as_planar, scatter
+from dre.plot.style import Style, get_style, panels
 
 Array = np.ndarray[Any, Any]
-IN_A_LINE = 5  # panels
+MAX_COLUMNS = 5  # panels in a row
+MAX_SCORED = 10_000  # rows scored for a plot: more would take minutes
 
 
 def stages(
-    maps: Sequence[Any],
+    embeddings: Sequence[Any],
     labels: Any = None,
     *,
     X: Any = None,
+    metric: str = "euclidean",
     titles: Sequence[str] = (),
     title: str = "",
     style: str | Style = "light",
     names: str = "auto",
     size: float = 4.0,
 ) -> Any:
-    """Draw maps of the same rows side by side, from the first stage to the last. Gives the figure.
+    """Draw embeddings of the same rows side by side, from the first stage to the last.
 
-    Beneath each map its trustworthiness where the rows ``X`` are given, and its 1-NN accuracy and neighbourhood hit where
-    labels are classes; beyond 10,000 rows those of 10,000, which is said. Each map is turned and mirrored, but neither scaled
-    nor bent, so that it lies over the next; the last one stays as it is.
+    Each embedding is rotated and reflected to lie over the next one; its distances stay. The last one is not changed.
 
+    Parameters
+    ----------
+    embeddings : sequence of array-like of shape (n, 2)
+        One per stage, such as ``model.transform(X, stage=0)``.
+    labels : array-like of shape (n,), optional
+        Colors of the points. Classes add the 1-NN accuracy and the neighborhood hit beneath each embedding.
+    X : array-like of shape (n, d), optional
+        Rows; they add the trustworthiness. Scores are of at most 10,000 rows, which the plot states.
+    metric : {"euclidean", "cosine", "correlation"}
+        Metric between rows of X.
+    titles : sequence of str, optional
+        One per stage. Default: "stage 0", "stage 1", …
+    title : str
+        Title of the figure.
+    style : {"light", "dark"} or Style
+    names : {"auto", "labels", "legend", "none"}
+        As for ``scatter``; there is no legend.
+    size : float
+        Width of a panel in inches.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
     >>> import numpy as np
     >>> Y = np.random.default_rng(0).normal(size=(30, 2))
     >>> figure = stages([Y, Y @ [[0, 1], [-1, 0]]], ["a", "b"] * 15, titles=["stage 0", "stage 1"])
     """
-    if not len(maps):
-        raise ValueError("there are no maps: pass one for each stage, such as model.transform(X, stage=0)")
-    shown = turned([flat(each) for each in maps])
-    look = style_of(style)
-    called = list(titles) or [f"stage {i}" for i in range(len(shown))]
-    if len(called) != len(shown):
-        raise ValueError(f"{len(called)} titles for {len(shown)} maps: there must be one for each")
-    scored = _Scored(X, labels, len(shown[0]))
-    figure, axes = panels(len(shown), size, size + 0.6, in_a_line=IN_A_LINE, style=look)
-    for axis, places, each in zip(axes, shown, called, strict=True):
-        axis.set_xlabel(scored.caption(places), color=look.ink, fontsize=9.5)
-        scatter(places, labels, title=each, ax=axis, style=look, names="none" if names == "legend" else names)
+    if not len(embeddings):
+        raise ValueError("there are no embeddings; pass one for each stage, such as model.transform(X, stage=0)")
+    aligned = align_stages([as_planar(each) for each in embeddings])
+    theme = get_style(style)
+    headings = list(titles) or [f"stage {i}" for i in range(len(aligned))]
+    if len(headings) != len(aligned):
+        raise ValueError(f"{len(headings)} titles for {len(aligned)} embeddings; pass one for each")
+    captions = _Captions(X, labels, len(aligned[0]), metric)
+    figure, axes = panels(len(aligned), size, size + 0.6, max_columns=MAX_COLUMNS, style=theme)
+    for axis, Y, heading in zip(axes, aligned, headings, strict=True):
+        axis.set_xlabel(captions.caption(Y), color=theme.ink, fontsize=9.5)
+        scatter(Y, labels, title=heading, ax=axis, style=theme, names="none" if names == "legend" else names)
     if title:
-        figure.suptitle(title, color=look.ink, fontsize=12)
-    if scored.note:
-        figure.supxlabel(scored.note, color=look.ink, fontsize=9)
+        figure.suptitle(title, color=theme.ink, fontsize=12)
+    if captions.note:
+        figure.supxlabel(captions.note, color=theme.ink, fontsize=9)
     return figure
 
 
-def turned(maps: list[Array]) -> list[Array]:
-    """Each map laid over the one after it by a turn, a reflection and a shift; distances in it stay as they are."""
-    done = [maps[-1]]
-    for places in reversed(maps[:-1]):
-        if places.shape != done[0].shape:
-            raise ValueError(f"maps of {len(places):,} and of {len(done[0]):,} rows: all stages must be of the same rows")
-        own, next_ = (each.mean(0, dtype=np.float64) for each in (places, done[0]))
-        left, _, right = np.linalg.svd((places - own).T @ (done[0] - next_))
-        done.insert(0, (places - own) @ (left @ right) + next_)
-    return done
+def sample_note(shown: int, n: int) -> str:
+    """State how many rows a plot is based on; empty where it is all of them."""
+    return "" if shown == n else f"of {shown:,} of {n:,} rows"
 
 
-class _Scored:
-    """What is said of each map: by the same rows, which are read once."""
+class _Captions:
+    """Scores beneath each embedding, all of the same sample of rows."""
 
-    def __init__(self, X: Any, labels: Any, n: int) -> None:
-        coloured = colouring(labels, n)
-        self._ids = evenly_spaced_ids(n, MOST)
-        codes = coloured.codes[self._ids] if isinstance(coloured, Classes) else None
-        self._codes = codes if codes is not None and codes.min() >= 0 and len(np.unique(codes)) < len(codes) else None
-        self._rows = None if X is None else to_array(X, self._ids)
-        self._enough = len(self._ids) >= FEWEST
-        anything = self._enough and (self._rows is not None or self._codes is not None)
-        self.note = f"scores {of}" if (of := told(len(self._ids), n)) and anything else ""
+    def __init__(self, X: Any, labels: Any, n: int, metric: str) -> None:
+        self._metric = metric
+        self._ids = evenly_spaced_ids(n, MAX_SCORED)
+        enough = len(self._ids) >= FEWEST
+        self._codes = self._classes(labels, n) if enough else None
+        self._rows = to_array(X, self._ids) if enough and X is not None else None
+        note = sample_note(len(self._ids), n)
+        self.note = f"scores {note}" if note and (self._rows is not None or self._codes is not None) else ""
 
-    def caption(self, places: Array) -> str:
-        from dre.metrics import nearest_neighbor, neighborhood_hit, trustworthiness
+    def _classes(self, labels: Any, n: int) -> Array | None:
+        """Return the classes of the sample, where every row has one and some class has several rows."""
+        coloring = color_by(labels, n)
+        if not isinstance(coloring, Categorical):
+            return None
+        codes: Array = coloring.codes[self._ids]
+        return codes if codes.min() >= 0 and len(np.unique(codes)) < len(codes) else None
 
-        own = places[self._ids]
+    def caption(self, Y: Array) -> str:
+        own = Y[self._ids]
         lines = []
-        if self._enough and self._codes is not None:
+        if self._codes is not None:
             lines.append(f"1-NN {nearest_neighbor(own, self._codes):.3f}  hit {neighborhood_hit(own, self._codes):.3f}")
-        if self._enough and self._rows is not None:
-            lines.append(f"trustworthiness {trustworthiness(self._rows, own):.3f}")
+        if self._rows is not None:
+            lines.append(f"trustworthiness {trustworthiness(self._rows, own, metric=self._metric):.3f}")
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What callers hand in: any kind of rows and labels, and errors that name the remedy."""
+"""Rows and labels of any type are accepted; errors name a remedy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import torch
 
 import dre.metrics
 from dre.datasets.infinite_mnist import Digits, InfiMNIST
-from dre.metrics.labels import codes, first_level, levels
-from dre.metrics.points import check_k, one_of, points, two_spaces
+from dre.metrics.inputs import as_points, check_choice, check_k, encode_labels, encode_levels, first_level, paired_spaces
 
 ROWS = np.random.default_rng(0).integers(256, size=(20, 4, 3))
 
@@ -38,7 +37,7 @@ ROWS = np.random.default_rng(0).integers(256, size=(20, 4, 3))
     ids=lambda rows: f"{type(rows).__name__} {getattr(rows, 'dtype', '')}",
 )
 def test_rows_of_any_kind_are_the_same_points_in_float64(rows: Any) -> None:
-    found = points(rows, "X")
+    found = as_points(rows, "X")
     assert found.dtype == torch.double
     assert not found.requires_grad
     assert found.tolist() == ROWS.reshape(20, 12).tolist()
@@ -46,7 +45,7 @@ def test_rows_of_any_kind_are_the_same_points_in_float64(rows: Any) -> None:
 
 @pytest.mark.parametrize("rows", [ROWS.astype(np.float32), torch.tensor(ROWS, dtype=torch.float32)])
 def test_float32_stays_so(rows: Any) -> None:
-    assert points(rows, "X").dtype == torch.float32
+    assert as_points(rows, "X").dtype == torch.float32
 
 
 class Stream:
@@ -79,24 +78,24 @@ def test_a_stream_is_read_once_and_scored_as_the_array_of_its_rows(monkeypatch: 
 
 
 def test_a_stream_without_columns_or_with_gaps_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"X has the shape \(20,\); expected rows with columns"):
-        points(Stream(ROWS[:, 0, 0]), "X")
+    with pytest.raises(ValueError, match=r"X has the shape \(20,\).*\(n, d\)"):
+        as_points(Stream(ROWS[:, 0, 0]), "X")
     broken = ROWS.astype(np.float32)
     broken[11, 1, 1] = np.nan
     with pytest.raises(ValueError, match="contains NaN, first in row 11"):
-        points(Stream(broken), "X")
+        as_points(Stream(broken), "X")
 
 
 @pytest.mark.parametrize("rows", [np.zeros(5), torch.zeros(5), [1.0, 2.0, 3.0], torch.zeros(5, dtype=torch.long)])
 def test_rows_without_columns_are_an_error(rows: Any) -> None:
-    with pytest.raises(ValueError, match=r"expected rows with columns"):
-        points(rows, "Y")
+    with pytest.raises(ValueError, match=r"Y .*\(n, d\)"):
+        as_points(rows, "Y")
 
 
 @pytest.mark.parametrize("rows", [np.zeros((0, 2)), torch.zeros(0, 2), np.zeros((4, 0)), torch.zeros(4, 0)])
 def test_rows_that_are_none_or_hold_nothing_are_an_error(rows: Any) -> None:
     with pytest.raises(ValueError, match=r"0 sample|0 feature|hold no values"):
-        points(rows, "Y")
+        as_points(rows, "Y")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -115,17 +114,17 @@ def test_values_that_are_not_finite_are_an_error_that_names_where_and_what_to_do
 
 def test_texts_are_an_error_that_says_to_convert_them() -> None:
     with pytest.raises(ValueError, match=r"Convert your data to numeric values"):
-        points([["a", "b"]], "X")
+        as_points([["a", "b"]], "X")
 
 
 def test_different_numbers_of_rows_are_an_error_that_names_both() -> None:
-    with pytest.raises(ValueError, match="X has 30 rows and Y has 29; row i of both must be the same one"):
-        two_spaces(np.zeros((30, 5)), np.zeros((29, 2)))
+    with pytest.raises(ValueError, match="X has 30 rows and Y has 29"):
+        paired_spaces(np.zeros((30, 5)), np.zeros((29, 2)))
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_too_few_rows_are_an_error_that_says_how_many_it_takes(n: int) -> None:
-    with pytest.raises(ValueError, match=f"{n} rows are too few to compare distances: 3 are the least"):
+    with pytest.raises(ValueError, match=f"{n} rows.*at least 3"):
         dre.metrics.shepard_goodness(np.zeros((n, 5)), np.zeros((n, 2)))
 
 
@@ -157,11 +156,11 @@ LABELS = ["b", "a", "c", "a"]
     ids=lambda labels: f"{type(labels).__name__} {getattr(labels, 'dtype', '')}",
 )
 def test_labels_of_any_kind_are_numbered_in_their_order(labels: Any) -> None:
-    assert codes(labels, 4).tolist() == [1, 0, 2, 0]
+    assert encode_labels(labels, 4).tolist() == [1, 0, 2, 0]
 
 
 def test_truths_are_labels() -> None:
-    assert codes(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
+    assert encode_labels(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -184,25 +183,25 @@ def test_truths_are_labels() -> None:
     ids=lambda labels: f"{type(labels).__name__} {getattr(labels, 'dtype', '')}",
 )
 def test_missing_labels_are_an_error_that_says_what_to_do(labels: Any) -> None:
-    with pytest.raises(ValueError, match=r"labels has missing values.*; drop these rows or give them a label of their own"):
-        codes(labels, 3)
+    with pytest.raises(ValueError, match=r"labels has missing values.*drop"):
+        encode_labels(labels, 3)
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [0, 1, 2, 3], np.zeros((3, 2)), 5, np.zeros((1, 3))])
 def test_labels_of_another_shape_are_an_error_that_says_how_many_are_expected(labels: Any) -> None:
     shape = re.escape(str(np.shape(labels)))
-    with pytest.raises(ValueError, match=f"labels has the shape {shape}; expected one label for each of 3 rows"):
-        codes(labels, 3)
+    with pytest.raises(ValueError, match=f"labels has the shape {shape}.*3 rows"):
+        encode_labels(labels, 3)
 
 
 def test_levels_keep_their_names_and_order() -> None:
     table = {"cluster": ["x", "y", "x"], "class": [1, 1, 0]}
     for given in (table, pd.DataFrame(table, index=[5, 6, 7])):
-        found = levels(given, 3)
+        found = encode_levels(given, 3)
         assert {name: each.tolist() for name, each in found.items()} == {"cluster": [0, 1, 0], "class": [1, 1, 0]}
         assert list(found) == ["cluster", "class"]
         assert list(first_level(given)) == ["x", "y", "x"]
-    assert list(levels(["x", "y", "x"], 3)) == ["labels"]
+    assert list(encode_levels(["x", "y", "x"], 3)) == ["labels"]
     assert first_level(["x", "y"]) == ["x", "y"]
 
 
@@ -227,10 +226,10 @@ ASKED = {
 def test_every_metric_checks_k_and_names_the_range(name: str) -> None:
     X, Y, labels = np.zeros((20, 3)), np.zeros((20, 2)), np.arange(20) % 3
     for k in (0, -1, 10, 100):
-        with pytest.raises(ValueError, match=rf"k={k} neighbours of 20 rows; k must be at least 1 and below half the rows, 10"):
+        with pytest.raises(ValueError, match=rf"k={k} .*20 rows.*below.*10"):
             ASKED[name](X, Y, labels, k)
     for k in (2.5, 2.0, True, "7"):
-        with pytest.raises(TypeError, match=rf"k={k!r}: expected a whole number"):
+        with pytest.raises(TypeError, match=rf"k={k!r}: expected an integer"):
             ASKED[name](X, Y, labels, k)
     ASKED[name](X, Y, labels, 9)
 
@@ -238,7 +237,7 @@ def test_every_metric_checks_k_and_names_the_range(name: str) -> None:
 @pytest.mark.parametrize("name", ASKED)
 def test_no_k_is_not_taken_for_another_k_than_the_default(name: str) -> None:
     X, Y, labels = (np.random.default_rng(0).normal(size=(20, d)) for d in (3, 2, 1))
-    with pytest.raises(TypeError, match="k=None: expected a whole number"):
+    with pytest.raises(TypeError, match="k=None: expected an integer"):
         ASKED[name](X, Y, np.round(labels), None)
 
 
@@ -261,12 +260,12 @@ ON_A_DEVICE: dict[str, Callable[[str], Any]] = {
 
 @pytest.mark.parametrize("name", ON_A_DEVICE)
 def test_an_unknown_device_is_an_error_that_names_the_known_ones(name: str) -> None:
-    with pytest.raises(ValueError, match=r"device='gpu' is none that torch knows; use 'auto', 'cpu', 'cuda' or 'cuda:1'"):
+    with pytest.raises(ValueError, match=r"device='gpu' .*use 'auto', 'cpu', 'cuda' or 'cuda:1'"):
         ON_A_DEVICE[name]("gpu")
     ON_A_DEVICE[name]("cpu")
 
 
 def test_one_of_several_is_itself_and_any_other_an_error_that_lists_them() -> None:
-    assert one_of("method", "b", ("a", "b")) == "b"
+    assert check_choice("method", "b", ("a", "b")) == "b"
     with pytest.raises(ValueError, match="method='c'; known: a, b"):
-        one_of("method", "c", ("a", "b"))
+        check_choice("method", "c", ("a", "b"))

@@ -1,0 +1,214 @@
+"""Colors of rows: a palette for up to 150 classes, and a scale for continuous values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dre.metrics.inputs import is_missing, label_array
+
+Array = np.ndarray[Any, Any]
+Color = tuple[float, float, float]
+MAX_COLORS = 150  # beyond, colors repeat: more cannot be told apart
+MAX_FLOAT_CLASSES = 30  # floats with more distinct values are continuous
+# Chosen by hand, each far from all before it; gray is kept for rows without a label.
+FIRST = (
+    "#3a79cc",  # blue
+    "#f08b24",  # orange
+    "#3aa655",  # green
+    "#d43d42",  # red
+    "#9657c2",  # violet
+    "#8f5b33",  # brown
+    "#ea7ab8",  # pink
+    "#b3ab1f",  # olive
+    "#25b5c4",  # cyan
+    "#9c2f6c",  # plum
+    "#f0a58c",  # salmon
+    "#137a6d",  # pine
+)
+# Glasbey palettes maximize distances alone: of colorcet's first 150 colors, 34 (glasbey_light) nearly vanish on white and
+# 26 (glasbey_bw) on the dark style. These limits keep every color visible on both.
+LIGHTNESS = (0.5, 0.79)  # in OKLab
+CHROMA = (0.05, 0.21)  # below it looks gray, above it glares
+# From OKLab to cone responses, and from their cubes to linear sRGB: Ottosson, "A perceptual color space for image processing".
+TO_CONES = np.array(
+    [[1.0, 0.3963377774, 0.2158037573], [1.0, -0.1055613458, -0.0638541728], [1.0, -0.0894841775, -1.2914855480]]
+)
+TO_LINEAR = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical:
+    """Rows colored by class; ``names`` are sorted, ``codes`` (n,) are -1 for rows without a label."""
+
+    names: list[str]
+    codes: Array
+
+    @property
+    def is_labeled(self) -> Array:
+        """(n,) bool."""
+        return np.asarray(self.codes >= 0)
+
+    def rows(self) -> list[Array]:
+        """Return the row indices of each class."""
+        order = self.codes.argsort(kind="stable")
+        ends = np.searchsorted(self.codes[order], np.arange(len(self.names) + 1))
+        return [order[start:stop] for start, stop in pairwise(ends)]
+
+
+@dataclass(frozen=True, eq=False)
+class Continuous:
+    """Rows colored by value; ``values`` (n,) are NaN for rows without one, ``low`` and ``high`` end the color scale."""
+
+    values: Array
+    low: float
+    high: float
+
+    @property
+    def is_labeled(self) -> Array:
+        """(n,) bool."""
+        return np.isfinite(self.values)
+
+    @property
+    def extend(self) -> str:
+        """The side on which values exceed the scale, as a colorbar takes it."""
+        below, above = np.nanmin(self.values) < self.low, np.nanmax(self.values) > self.high
+        return {(True, True): "both", (True, False): "min", (False, True): "max"}.get((bool(below), bool(above)), "neither")
+
+    def relative(self, values: Array) -> Array:
+        """Scale values to [0, 1] between ``low`` and ``high``."""
+        share: Array = (values - self.low) / (self.high - self.low)
+        return share
+
+
+Coloring = Categorical | Continuous | None  # None: all rows alike
+
+
+def color_by(labels: Any, n: int) -> Coloring:
+    """Tell whether labels are classes or continuous: numbers with many distinct values are continuous.
+
+    Examples
+    --------
+    >>> color_by(["b", None, "a"], 3).codes.tolist()
+    [1, -1, 0]
+    >>> type(color_by(np.linspace(0, 1, 100), 100)).__name__
+    'Continuous'
+    """
+    if labels is None:
+        return None
+    values = label_array(labels, n)
+    missing = _missing(values)
+    if missing.all():
+        return None
+    known = values[~missing]
+    if known.dtype.kind == "O":
+        known = np.asarray(known.tolist())
+    known = known.astype(str) if known.dtype.kind not in "biufSU" else known
+    distinct = np.unique(known)
+    if known.dtype.kind in "iuf" and len(distinct) > (MAX_FLOAT_CLASSES if known.dtype.kind == "f" else MAX_COLORS):
+        return _continuous(known, missing)
+    codes = np.full(n, -1, dtype=np.int16 if len(distinct) < 2**15 else np.int64)
+    codes[~missing] = np.searchsorted(distinct, known)
+    return Categorical([f"{name:g}" if distinct.dtype.kind == "f" else str(name) for name in distinct], codes)
+
+
+def _missing(values: Array) -> Array:
+    """Return (n,) bool: None, NaN and the like, infinities, and empty strings."""
+    if values.dtype.kind == "O":
+        return np.array([is_missing(value) or value == "" for value in values], dtype=bool)
+    if values.dtype.kind == "U":
+        return np.asarray(values == "")
+    return np.asarray(~np.isfinite(values)) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+
+
+def _continuous(known: Array, missing: Array) -> Continuous:
+    """Clip the scale to the 1st and 99th percentiles, so that outliers do not take all of its range."""
+    values = np.full(len(missing), np.nan)
+    values[~missing] = known
+    smallest, low, high, largest = np.quantile(known, [0, 0.01, 0.99, 1]).tolist()
+    return Continuous(values, low, high) if high > low else Continuous(values, smallest, largest)
+
+
+def hex_colors(count: int) -> list[str]:
+    """Return one color per class; the first ones do not depend on ``count``.
+
+    Examples
+    --------
+    >>> hex_colors(2)
+    ['#3a79cc', '#f08b24']
+    >>> hex_colors(150)[:12] == hex_colors(12)
+    True
+    """
+    palette = _palette()
+    return [palette[i % MAX_COLORS] for i in range(count)]
+
+
+def class_colors(count: int) -> list[Color]:
+    """Return one color per class, as red, green and blue from 0 to 1."""
+    return [to_rgb(text) for text in hex_colors(count)]
+
+
+@cache
+def _palette() -> tuple[str, ...]:
+    """Extend the first dozen by the candidate that is farthest from all colors chosen so far."""
+    candidates = _candidates()
+    distances = np.full(len(candidates), np.inf)
+    for text in FIRST:
+        distances = np.minimum(distances, _distances(candidates, oklab(np.array(to_rgb(text)))))
+    palette = list(FIRST)
+    while len(palette) < MAX_COLORS:
+        farthest = candidates[distances.argmax()]
+        distances = np.minimum(distances, _distances(candidates, farthest))
+        palette.append("#" + "".join(f"{round(255 * part):02x}" for part in srgb(farthest)))
+    return tuple(palette)
+
+
+def _candidates(step: float = 0.012) -> Array:
+    """Return (m, 3) OKLab colors that a screen can show, within the limits of lightness and chroma."""
+    sides = np.arange(-0.32, 0.32, step)
+    grid = np.stack(np.meshgrid(np.arange(*LIGHTNESS, step), sides, sides, indexing="ij"), axis=-1).reshape(-1, 3)
+    linear = _linear(grid)
+    chroma = np.hypot(grid[:, 1], grid[:, 2])
+    shown = ((linear >= 0) & (linear <= 1)).all(1) & (chroma >= CHROMA[0]) & (chroma <= CHROMA[1])
+    candidates: Array = grid[shown]
+    return candidates
+
+
+def _distances(colors: Array, color: Array) -> Array:
+    distances: Array = np.sqrt(((colors - color) ** 2).sum(1))
+    return distances
+
+
+def to_rgb(text: str) -> Color:
+    """Convert a hex color such as "#3a79cc"; matplotlib is not needed."""
+    red, green, blue = (int(text[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue
+
+
+def oklab(colors: Array) -> Array:
+    """Convert sRGB (..., 3) from 0 to 1 to OKLab: lightness, green to red, blue to yellow."""
+    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
+    cones = np.cbrt(linear @ np.linalg.inv(TO_LINEAR).T)
+    lab: Array = cones @ np.linalg.inv(TO_CONES).T
+    return lab
+
+
+def srgb(lab: Array) -> Array:
+    """Convert OKLab (..., 3) to sRGB, clipped to what a screen can show."""
+    linear = _linear(lab).clip(0, 1)
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+def _linear(lab: Array) -> Array:
+    linear: Array = (lab @ TO_CONES.T) ** 3 @ TO_LINEAR.T
+    return linear

@@ -1,0 +1,172 @@
+"""Style of all plots: light and dark themes, figures and axes without clutter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dre.notation import unknown
+
+Array = np.ndarray[Any, Any]
+INSTALL = "plots need matplotlib: pip install 'deep-recursive-embedding[plot]'"
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colors of a theme.
+
+    Parameters
+    ----------
+    ink, paper, line : str
+        Colors of text, background and frames.
+    faint : str
+        Color of points without a label.
+    accent : str
+    distortion : tuple of str
+        Color scale from undistorted, which recedes, to distorted.
+    distorted : str
+        Word for the distorted end of the scale.
+    viridis : tuple of float
+        Part of the colormap viridis that stands out from the paper.
+    """
+
+    ink: str
+    paper: str
+    line: str
+    faint: str
+    accent: str
+    distortion: tuple[str, ...]
+    distorted: str
+    viridis: tuple[float, float]
+
+
+LIGHT = Style(
+    ink="#22252b",
+    paper="#ffffff",
+    line="#d5d8de",
+    faint="#a6acb8",
+    accent="#2f6fb3",
+    distortion=("#dfe2e8", "#f4d7a8", "#f08a4b", "#c1292e", "#6b0f1a"),
+    distorted="dark",
+    viridis=(0.0, 0.93),
+)
+DARK = Style(
+    ink="#e6e8ec",
+    paper="#14161b",
+    line="#3b404a",
+    faint="#646b78",
+    accent="#6cacec",
+    distortion=("#343944", "#5f4a3d", "#c2542d", "#f58f4a", "#ffe6b8"),
+    distorted="bright",
+    viridis=(0.24, 1.0),
+)
+STYLES = {"light": LIGHT, "dark": DARK}
+INK, PAPER, LINE, FAINT, ACCENT = LIGHT.ink, LIGHT.paper, LIGHT.line, LIGHT.faint, LIGHT.accent
+
+
+def get_style(style: str | Style) -> Style:
+    """Return the style called "light" or "dark"; a Style is returned as it is."""
+    if isinstance(style, Style):
+        return style
+    if style not in STYLES:
+        raise ValueError(unknown("style", str(style), list(STYLES)))
+    return STYLES[style]
+
+
+def pyplot() -> Any:
+    """Import matplotlib.pyplot, or raise an ImportError that says how to install it."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as problem:
+        raise ImportError(INSTALL) from problem
+    return plt
+
+
+def panels(
+    count: int, width: float = 5.0, height: float = 5.2, *, max_columns: int | None = None, style: Style = LIGHT
+) -> tuple[Any, list[Any]]:
+    """Create a figure with so many axes, each ``width`` by ``height`` inches, in one row or in several."""
+    columns = min(count, max_columns or count)
+    rows = -(-count // columns)
+    figure = pyplot().figure(figsize=(width * columns, height * rows), facecolor=style.paper, layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axis in axes[count:]:
+        axis.set_axis_off()
+    return figure, axes[:count]
+
+
+def get_axes(ax: Any, width: float = 5.0, height: float = 4.2, *, style: Style = LIGHT) -> Any:
+    """Return ``ax``, or the axes of a new figure if it is None."""
+    return panels(1, width, height, style=style)[1][0] if ax is None else ax
+
+
+def map_axes(axis: Any, title: str = "", style: Style = LIGHT, *, margin: float = 0.04) -> None:
+    """Set up axes for an embedding: no ticks, since coordinates have no meaning, and an equal aspect."""
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.set_aspect("equal", adjustable="datalim")
+    axis.set_facecolor(style.paper)
+    axis.spines[:].set_color(style.line)
+    axis.margins(margin)
+    axis.set_title(title, color=style.ink, fontsize=11)
+
+
+def plot_axes(axis: Any, title: str, x: str, y: str, style: Style = LIGHT) -> None:
+    """Set up axes for a diagram: two labeled axes, no frame."""
+    axis.set_title(title, color=style.ink, fontsize=11)
+    axis.set_xlabel(x, color=style.ink)
+    axis.set_ylabel(y, color=style.ink)
+    axis.set_facecolor(style.paper)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.spines[["left", "bottom"]].set_color(style.line)
+    axis.tick_params(which="both", labelcolor=style.ink, color=style.line)
+
+
+def apply_layout(axis: Any) -> None:
+    """Lay out the figure now, so that data coordinates can be converted to pixels."""
+    figure = axis.figure.figure
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    axis.apply_aspect()
+
+
+def add_image(
+    axis: Any,
+    image: Array,
+    extent: tuple[float, float, float, float],
+    *,
+    origin: Literal["upper", "lower"] = "upper",
+    zorder: float = 1,
+) -> None:
+    """Draw an image at (left, right, bottom, top) of the data; unlike imshow, it keeps the limits of the axes."""
+    from matplotlib.image import AxesImage
+
+    artist = AxesImage(axis, extent=extent, origin=origin, interpolation="antialiased", zorder=zorder)
+    artist.set_data(image)
+    artist.set_clip_path(axis.patch)
+    axis.add_image(artist)
+
+
+def add_colorbar(mappable: Any, axes: Any, label: str, *, extend: str, style: Style = LIGHT) -> None:
+    """Add a colorbar; ``extend`` is "min", "max", "both" or "neither", as in matplotlib."""
+    figure = axes.figure if hasattr(axes, "figure") else axes[0].figure
+    bar = figure.colorbar(mappable, ax=axes, shrink=0.6, pad=0.02, extend=extend)
+    bar.set_label(label, color=style.ink)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(colors=style.ink, length=0)
+
+
+def value_colormap(style: Style = LIGHT) -> Any:
+    """Return the part of viridis that stands out from the paper."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["viridis"](np.linspace(*style.viridis, 256)))
+
+
+def dot_size(n: int, inches: float = 5.2) -> float:
+    """Return the area in points² of each of n dots, such that an embedding of this width is neither empty nor filled."""
+    return float(np.clip(15_000 / max(1, n), 0.7, 24) * (inches / 5.2) ** 2)
