@@ -28,8 +28,8 @@ def tell(event, seen=[]):
     if sum(seen) == 30 and seen[-1]:
         print("now", flush=True)
 import dre.model.estimator
-shown = dre.model.estimator.DRE._shown
-dre.model.estimator.DRE._shown = lambda self: [*shown(self), tell]
+observers = dre.model.estimator.DRE._default_observers
+dre.model.estimator.DRE._default_observers = lambda self: [*observers(self), tell]
 """
 IN_A_LONG_STEP = IN_FIT.replace("flush=True)", "flush=True); time.sleep(60)")
 BEFORE_THE_FIRST_STEP = """
@@ -64,9 +64,9 @@ dre.model.archive.save_file = half
 """
 
 
-def pressed(folder: Path, to_model_rows: str, *arguments: str, times: int = 1) -> subprocess.CompletedProcess[str]:
+def pressed(folder: Path, patch: str, *arguments: str, times: int = 1) -> subprocess.CompletedProcess[str]:
     """The command, with Ctrl-C once it said "now"."""
-    program = f"{HEARS}import sys, time\n{to_model_rows}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
+    program = f"{HEARS}import sys, time\n{patch}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("DRE_DEBUG", None)
     process = subprocess.Popen(
@@ -112,12 +112,12 @@ def test_a_fit_ends_early_and_keeps_what_was_learned(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [None, b"as it was"])
-@pytest.mark.parametrize(("prepared", "times"), [(BEFORE_THE_FIRST_STEP, 1), (IN_A_LONG_STEP, 2)], ids=["too early", "twice"])
-def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, to_model_rows: str, times: int, before: bytes | None) -> None:
+@pytest.mark.parametrize(("patch", "times"), [(BEFORE_THE_FIRST_STEP, 1), (IN_A_LONG_STEP, 2)], ids=["too early", "twice"])
+def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, patch: str, times: int, before: bytes | None) -> None:
     if before is not None:
         (folder / "m.safetensors").write_bytes(before)
     there = files(folder)
-    done = pressed(folder, to_model_rows, "fit", "x.npy", "-o", "m.safetensors", "--force", *LONG, times=times)
+    done = pressed(folder, patch, "fit", "x.npy", "-o", "m.safetensors", "--force", *LONG, times=times)
     assert done.returncode == 130
     assert "stopped by Ctrl-C" in done.stderr
     assert files(folder) == there

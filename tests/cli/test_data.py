@@ -11,7 +11,7 @@ from dre.cli.columns import Chosen, features
 from dre.cli.data import labelled
 from dre.cli.wrong_use import WrongUseError
 from dre.data.rows import HostRows, is_rows, read_all
-from dre.data.subsample import taken
+from dre.data.subsample import to_array
 from dre.io.readers import Source
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
@@ -70,7 +70,7 @@ def test_a_model_finds_its_columns_by_their_names_and_the_others_are_told_of_the
     rows = np.column_stack([LABELS, X[:, ::-1], 0.5 * LABELS])
     found = features(Known(list("abcd")), Source(kind(rows), ["label", "d", "c", "b", "a", "half"]))
     assert found.columns == list("abcd")
-    np.testing.assert_array_equal(taken(found.rows), X)
+    np.testing.assert_array_equal(to_array(found.rows), X)
     assert found.metadata["label"].tolist() == LABELS.tolist()
     assert found.metadata["half"].tolist() == (0.5 * LABELS).tolist()
 

@@ -44,7 +44,7 @@ def here(dre: Run, model: Path) -> Run:
 
 
 @pytest.fixture
-def uniform_like(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures that were written."""
     kept: list[Any] = []
     real = Figure.savefig
@@ -76,16 +76,16 @@ def names(figure: Any) -> set[str]:
     return {text.get_text() for legend in figure.legends for text in legend.get_texts()}
 
 
-def test_colours_are_a_column_of_the_places_a_file_or_none(here: Run, uniform_like: list[Any]) -> None:
+def test_colours_are_a_column_of_the_places_a_file_or_none(here: Run, figures: list[Any]) -> None:
     assert here("plot", "places.csv", "--colour", "type", "--names", "legend", "-o", "a.png") == 0
-    assert names(uniform_like[-1]) == {"a", "b", "no label"}
+    assert names(figures[-1]) == {"a", "b", "no label"}
     assert here("plot", "places.csv", "--colour", "depth", "-o", "b.png") == 0
-    assert len(uniform_like[-1].axes) == 2, "a scale has a bar"
+    assert len(figures[-1].axes) == 2, "a scale has a bar"
     assert here("plot", "y.npy", "--colour", "labels.txt", "--names", "legend", "-o", "c.png") == 0
-    assert names(uniform_like[-1]) == {f"digit {i}" for i in range(10)}
+    assert names(figures[-1]) == {f"digit {i}" for i in range(10)}
     assert here("plot", "places.csv", "--colour", "none", "--names", "legend", "-o", "d.png") == 0
-    assert len(uniform_like[-1].axes) == 1
-    assert not names(uniform_like[-1])
+    assert len(figures[-1].axes) == 1
+    assert not names(figures[-1])
 
 
 def test_without_a_word_on_colours_it_is_the_first_column_that_tells_rows_apart(
@@ -97,42 +97,42 @@ def test_without_a_word_on_colours_it_is_the_first_column_that_tells_rows_apart(
     assert "coloured by type" in capsys.readouterr().out
 
 
-def test_a_column_that_was_no_feature_is_none_in_the_picture_either(here: Run, uniform_like: list[Any]) -> None:
+def test_a_column_that_was_no_feature_is_none_in_the_picture_either(here: Run, figures: list[Any]) -> None:
     assert here("plot", "m.safetensors", "x.csv", "--colour", "digit", "--names", "legend", "-o", "a.png") == 0
-    assert names(uniform_like[-1]) == {str(i) for i in range(10)}
+    assert names(figures[-1]) == {str(i) for i in range(10)}
 
 
-def test_a_column_that_is_a_feature_stays_one(here: Run, uniform_like: list[Any]) -> None:
+def test_a_column_that_is_a_feature_stays_one(here: Run, figures: list[Any]) -> None:
     Path("f.csv").write_text("\n".join(line.rpartition(",")[0] for line in Path("x.csv").read_text().splitlines()))
     assert here("plot", "m.safetensors", "f.csv", "--colour", "p20", "-o", "a.png") == 0
     assert here("plot", "m.safetensors", "x.npy", "--colour", "none", "-o", "b.png") == 0
-    a, b = (np.sort(np.concatenate([dots.get_offsets() for dots in each.axes[0].collections]), axis=0) for each in uniform_like)
+    a, b = (np.sort(np.concatenate([dots.get_offsets() for dots in each.axes[0].collections]), axis=0) for each in figures)
     assert np.allclose(a, b, atol=1e-4)
 
 
-def test_the_options_reach_the_picture(here: Run, uniform_like: list[Any]) -> None:
+def test_the_options_reach_the_picture(here: Run, figures: list[Any]) -> None:
     assert (
         here("plot", "y.npy", "images.npy", "--thumbnails", "--style", "dark", "--title", "t", "--size", 4, "-o", "a.png") == 0
     )
-    axis = uniform_like[-1].axes[0]
+    axis = figures[-1].axes[0]
     assert axis.images
     assert axis.get_title() == "t"
-    assert uniform_like[-1].get_figwidth() == 4
-    assert sum(uniform_like[-1].get_facecolor()[:3]) < 0.5
+    assert figures[-1].get_figwidth() == 4
+    assert sum(figures[-1].get_facecolor()[:3]) < 0.5
 
 
-def test_stages_are_panels_with_scores(here: Run, uniform_like: list[Any]) -> None:
+def test_stages_are_panels_with_scores(here: Run, figures: list[Any]) -> None:
     assert here("plot", "m.safetensors", "x.npy", "--kind", "stages", "--colour", "labels.txt") == 0
-    assert [axis.get_title() for axis in uniform_like[-1].axes] == ["stage 0 · x", "stage 1 · h1"]
-    assert all("1-NN" in axis.get_xlabel() and "trustworthiness" in axis.get_xlabel() for axis in uniform_like[-1].axes)
+    assert [axis.get_title() for axis in figures[-1].axes] == ["stage 0 · x", "stage 1 · h1"]
+    assert all("1-NN" in axis.get_xlabel() and "trustworthiness" in axis.get_xlabel() for axis in figures[-1].axes)
 
 
-def test_what_speaks_of_some_of_the_rows_says_so(here: Run, uniform_like: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_speaks_of_some_of_the_rows_says_so(here: Run, figures: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dre.plot.sample.MOST", 50)
     assert here("plot", "y.npy", "x.npy", "--kind", "lies", "-o", "a.png") == 0
-    assert uniform_like[-1].get_supxlabel() == "of 50 of 90 rows"
+    assert figures[-1].get_supxlabel() == "of 50 of 90 rows"
     assert here("plot", "y.npy", "x.npy", "--kind", "shepard", "-o", "b.png") == 0
-    assert "of 50 of 90 rows" in uniform_like[-1].axes[0].get_title()
+    assert "of 50 of 90 rows" in figures[-1].axes[0].get_title()
 
 
 WRONG = {
