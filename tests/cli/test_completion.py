@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dre.baselines import NAMES as METHODS
-from dre.cli.completion import DEVICES, PROTOCOLS, RECIPES
+from dre.cli.options import DEVICES, PROTOCOLS, RECIPES
 from dre.datasets import NAMES
 
 DRE = "import sys; sys.argv[0] = 'dre'; from dre.cli import main; main()"
@@ -63,7 +63,7 @@ def test_words_are_completed(tmp_path: Path, line: str, found: list[str]) -> Non
 
 
 def test_all_commands_are_completed(tmp_path: Path) -> None:
-    assert {"demo", "fit", "transform", "info", "evaluate", "compare", "bench"} <= set(completed("dre ", tmp_path))
+    assert {"demo", "fit", "transform", "info", "evaluate", "compare", "explore", "plot"} <= set(completed("dre ", tmp_path))
 
 
 def test_completing_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:

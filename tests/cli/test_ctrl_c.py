@@ -42,7 +42,7 @@ dre.data.scaling.Scaling.of = of
 """
 IN_TRANSFORM = """
 import dre.cli.transform, dre.model.estimator, time
-sys.modules["dre.cli.transform"].PIECE = 100
+sys.modules["dre.cli.transform"].CHUNK = 100
 transform = dre.model.estimator.DRE.transform
 def slowly(self, X, stage=None, seen=[]):
     seen.append(1)
@@ -104,11 +104,11 @@ def test_a_fit_ends_early_and_keeps_what_was_learned(folder: Path) -> None:
     done = pressed(folder, IN_FIT, "fit", "x.npy", "-o", "m.safetensors", "--embedding", "y.npy", *LONG)
     assert done.returncode == 0
     assert "dre: fit was interrupted in stage 0 of 1 (x), epoch " in done.stderr
-    assert "The model is in m.safetensors" in done.stdout
+    assert "Saved the model to m.safetensors" in done.stdout
     assert files(folder) == ["m.safetensors", "x.npy", "y.npy"]
     again = DRE.load(folder / "m.safetensors").transform(X)
-    places = np.load(folder / "y.npy")
-    assert np.allclose(again, places, atol=1e-4 * np.ptp(places))
+    coordinates = np.load(folder / "y.npy")
+    assert np.allclose(again, coordinates, atol=1e-4 * np.ptp(coordinates))
 
 
 @pytest.mark.parametrize("before", [None, b"as it was"])
@@ -119,7 +119,7 @@ def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, patch: str, times
     there = files(folder)
     done = pressed(folder, patch, "fit", "x.npy", "-o", "m.safetensors", "--force", *LONG, times=times)
     assert done.returncode == 130
-    assert "stopped by Ctrl-C" in done.stderr
+    assert "interrupted by Ctrl-C" in done.stderr
     assert files(folder) == there
     if before is not None:
         assert (folder / "m.safetensors").read_bytes() == before
@@ -133,9 +133,9 @@ def test_a_model_is_saved_whole_or_not_at_all(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["y.npy", "y.csv", "y.tsv.gz", "y.parquet"])
-def test_places_are_written_whole_or_not_at_all(folder: Path, out: str) -> None:
+def test_coordinates_are_written_whole_or_not_at_all(folder: Path, out: str) -> None:
     DRE(schedule="x: gaussian(5) -> kl * 1", random_state=0, device="cpu").fit(X).save(folder / "m.safetensors")
     done = pressed(folder, IN_TRANSFORM, "transform", "m.safetensors", "x.npy", "-o", out)
     assert done.returncode == 130
-    assert "stopped by Ctrl-C" in done.stderr
+    assert "interrupted by Ctrl-C" in done.stderr
     assert files(folder) == ["m.safetensors", "x.npy"]

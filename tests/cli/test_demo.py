@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from dre.cli import main
-from dre.cli.map import open_map
+from dre.cli.data import open_data
+from dre.cli.map import load_map
 
 Run = Callable[..., int]
 
@@ -33,15 +34,15 @@ def typed(told: str) -> list[list[str]]:
 
 
 @pytest.mark.usefixtures("short")
-def test_the_demo_leaves_a_model_places_and_a_picture_and_says_how_to_go_on(
+def test_the_demo_leaves_a_model_an_embedding_and_a_figure_and_says_how_to_go_on(
     dre: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dre("demo") == 0
     told = capsys.readouterr().out
     folder = Path("dre-demo")
     assert [command[0] for command in typed(told)] == ["fit", "transform", "evaluate", "plot"]
-    assert {path.name for path in folder.iterdir()} == {"digits.safetensors", "places.csv", "digits.png"}
-    assert len(open_map("dre-demo/places.csv", "digits:test").places) == 450
+    assert {path.name for path in folder.iterdir()} == {"digits.safetensors", "embedding.csv", "digits.png"}
+    assert len(load_map("dre-demo/embedding.csv", open_data("digits:test")).embedding) == 450
     assert (folder / "digits.png").read_bytes()[:4] == b"\x89PNG"
     for hint in ("dre explore dre-demo/digits.safetensors digits:all", "dre fit your.csv", "dre --help"):
         assert hint in told
