@@ -75,7 +75,7 @@ def test_a_model_finds_its_columns_by_their_names_and_the_others_are_told_of_the
 
 
 def test_a_column_that_is_missing_is_named():
-    with pytest.raises(UsageError, match="lacks 1 .*: c$"):
+    with pytest.raises(UsageError, match=r"lacks 1 .*: c$"):
         match_columns(Known(list("abcd")), Source(X, ["a", "b", "d", "e"]))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,6 +70,18 @@ def test_hover_shows_the_row_under_the_pointer_and_its_image(seen: Seen) -> None
         assert float(values["size"]) == pytest.approx(row / (N - 1), abs=1e-3)
     seen.page.mouse.move(3, 3)
     assert card.is_hidden()
+
+
+def test_a_tap_on_a_touch_screen_shows_the_row(browser: Any, page_file: Path) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    seen = Seen(context.new_page()).open(page_file)
+    seen.page.touchscreen.tap(*seen.screen(7))
+    seen.settled()
+    assert seen.page.locator("#card b").inner_text() == "item 7"
+    seen.page.touchscreen.tap(380, 5)
+    seen.settled()
+    assert seen.page.locator("#card").is_hidden()
+    context.close()
 
 
 def test_the_image_of_the_card_is_that_of_the_row(seen: Seen) -> None:

@@ -132,7 +132,7 @@ def test_images_of_every_layout_are_seen_as_such() -> None:
     flat = as_images(np.arange(120.0).reshape(4, 30), (5, 6))
     assert flat is not None
     assert flat.read(1, 2).shape == (1, 5, 6)
-    with pytest.raises(ValueError, match="30 values.*7 × 7"):
+    with pytest.raises(ValueError, match=r"30 values.*7 × 7"):
         as_images(np.zeros((4, 30)), (7, 7))
 
 

@@ -47,11 +47,7 @@ def plot(
     ] = None,
     kind: Annotated[
         PlotKind,
-        typer.Option(
-            help="map: the embedding. stages: the embedding after each stage. shepard: distances in the data against distances "
-            "in the map. distortion: trustworthiness and continuity of each point. history: the loss. Stages, shepard and "
-            "distortion need DATA."
-        ),
+        typer.Option(metavar="KIND", help="What to draw: map, stages, shepard, distortion or history."),
     ] = PlotKind.map,
     color: Annotated[
         str | None,
@@ -61,19 +57,30 @@ def plot(
             show_default="the first useful column",
         ),
     ] = None,
-    style: Annotated[PlotStyle, typer.Option(help="Light or dark background.")] = PlotStyle.light,
+    style: Annotated[PlotStyle, typer.Option(metavar="NAME", help="Background: light or dark.")] = PlotStyle.light,
     names: Annotated[
-        NamePlacement, typer.Option(help="Class names: as labels on the map, in a legend, or none.")
+        NamePlacement,
+        typer.Option(metavar="WHERE", help="Where class names go: auto, labels (on the map), legend or none."),
     ] = NamePlacement.auto,
     thumbnails: Annotated[bool, typer.Option(help="Draw the images of DATA at their coordinates.")] = False,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the figure.")] = "",
-    size: Annotated[float | None, typer.Option(metavar="INCHES", min=1, max=60, help="Width of a map or of a diagram.")] = None,
+    size: Annotated[float | None, typer.Option(metavar="INCHES", min=1, max=60, help="Width of each map or diagram.")] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
     """Draw a map, its stages, its distortion or its training history.
 
-    A map of more than 100,000 rows shows their density. Scores are computed on at most 10,000 rows; the figure says so.
+    - map: the embedding. Beyond 100,000 rows it shows their density
+
+    - stages: the embedding after each stage of a model, with scores
+
+    - shepard: distances in the map against distances in the data
+
+    - distortion: trustworthiness and continuity of each point
+
+    - history: the loss of a model during training
+
+    Stages, shepard and distortion need DATA. Scores are computed on at most 10,000 rows; the figure says so.
 
     **Examples:**
 

@@ -1,4 +1,6 @@
 // The side panel, the toolbar, the keyboard and the pointer; then the start of the page.
+const TAP_PIXELS = 8; // a touch that moves less is a tap, which stands in for hovering
+
 function showPanel() {
   $("title").textContent = about.title;
   $("count").textContent = `${n.toLocaleString("en")} points` + (stages.length > 1 ? `, ${stages.length} stages` : "");
@@ -84,7 +86,7 @@ function listenToKeyboard() {
 
 function listenToPointer() {
   const pressed = new Map(); // pointers that are down: one for a mouse, two for a pinch
-  let drawing = false, add = false;
+  let drawing = false, add = false, began = [0, 0];
   const locate = (event) => {
     const box = canvas.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -92,10 +94,11 @@ function listenToPointer() {
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     canvas.setPointerCapture(event.pointerId);
-    pressed.set(event.pointerId, locate(event));
+    began = locate(event);
+    pressed.set(event.pointerId, began);
     drawing = pressed.size === 1 && (isLassoOn() || event.shiftKey);
     add = event.ctrlKey || event.metaKey;
-    lasso = drawing ? [locate(event)] : null;
+    lasso = drawing ? [began] : null;
     if (!drawing) canvas.classList.add("moving");
     showCard(-1);
   });
@@ -125,12 +128,15 @@ function listenToPointer() {
       lasso = null;
       drawing = false;
       if (event.type === "pointerup" && polygon.length > 2) selectInside(polygon, add);
+    } else if (event.type === "pointerup" && event.pointerType === "touch") {
+      const [px, py] = locate(event);
+      if (Math.hypot(px - began[0], py - began[1]) < TAP_PIXELS && Number.isInteger(position)) showCard(nearestPoint(px, py, 2 * TAP_PIXELS));
     }
     redraw();
   };
   canvas.addEventListener("pointerup", release);
   canvas.addEventListener("pointercancel", release);
-  canvas.addEventListener("pointerleave", () => { if (!pressed.size) showCard(-1); });
+  canvas.addEventListener("pointerleave", (event) => { if (!pressed.size && event.pointerType !== "touch") showCard(-1); });
   canvas.addEventListener("dblclick", (event) => zoom(2, ...locate(event)));
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();
