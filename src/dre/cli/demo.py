@@ -15,6 +15,7 @@ PLOT = "pip install 'deep-recursive-embedding[plot]'"
 
 
 def demo(
+    context: typer.Context,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the model, the embedding and the figure.")
     ] = Path("dre-demo"),
@@ -37,7 +38,7 @@ def demo(
     try:
         for description, command in _steps(output):
             typer.echo(f"\n{description}\n\n$ dre {shlex.join(command)}")
-            _run([*command, *(["--force"] if force and "-o" in command else [])])
+            _run(context, [*command, *(["--force"] if force and "-o" in command else [])])
     finally:
         if not any(output.iterdir()):  # interrupted before the first file
             output.rmdir()
@@ -60,30 +61,22 @@ def _steps(folder: Path) -> list[tuple[str, list[str]]]:
     return steps
 
 
-def _run(command: list[str]) -> None:
-    from dre.cli import app
-
-    code = app()(command, standalone_mode=False)
+def _run(context: typer.Context, command: list[str]) -> None:
+    code = context.find_root().command.main(command, prog_name="dre", standalone_mode=False)
     if code:
         raise typer.Exit(code)
 
 
 def _next_steps(folder: Path) -> str:
     model = shlex.quote(str(folder / "digits.safetensors"))
-    draw = [] if find_spec("matplotlib") is not None else [f"{PLOT}    # needed for dre plot"]
-    return "\n".join(
-        [
-            f"All files are in {folder}. Next steps:",
-            "",
-            *(
-                f"    {line}"
-                for line in (
-                    *draw,
-                    f"dre explore {model} digits:all --open    # open the map in a browser",
-                    f"dre info {model}    # describe the model",
-                    "dre fit your.csv -o your.safetensors    # fit your own data",
-                    "dre --help",
-                )
-            ),
-        ]
-    )
+    steps = {
+        f"dre explore {model} digits:all --open": "open the map in a browser",
+        f"dre info {model}": "describe the model",
+        "dre fit your.csv -o your.safetensors": "fit your own data",
+        "dre --help": "see all commands",
+    }
+    if find_spec("matplotlib") is None:
+        steps = {PLOT: "needed for dre plot", **steps}
+    width = max(map(len, steps))
+    lines = [f"    {command:<{width}s}  # {purpose}" for command, purpose in steps.items()]
+    return "\n".join([f"All files are in {folder}. Next steps:", "", *lines])
