@@ -1,4 +1,4 @@
-"""Tab: commands, options, the names that options take, data sets beside files; and quickly."""
+"""Shell completion of commands, options, option values, data sets and files, without slow imports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRE = "import sys; sys.argv[0] = 'dre'; from dre.cli import main; main()"
 
 
 def completed(line: str, folder: Path, program: str = DRE, **others: str) -> list[str]:
-    """What the shell is told when Tab is pressed at the end of the line."""
+    """What the shell offers when Tab is pressed at the end of the line."""
     told = {"_DRE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1), **others}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env={**os.environ, **told}, cwd=folder, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Ctrl-C, pressed in a real process: what was learned is kept or nothing is, and no file is left half-written."""
+"""Ctrl-C in a real process: training keeps what it has or nothing, and no file is left incomplete."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dre import DRE
 X = load_digits().data.astype(np.float32)
 LONG = ["--schedule", "x: gaussian(5) -> kl * 100000", "--seed", "0", "--device", "cpu"]
 
-# What runs in the background, tests too, may have been told not to hear Ctrl-C; what it starts would not either.
+# A process started in the background may ignore SIGINT, and so would its children.
 HEARS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-# Says on stdout when it is in the middle of it, so that the test need not guess.
+# Prints when training is under way, so that the test knows when to interrupt.
 IN_FIT = """
 from dre.training.loop import Tick
 def tell(event, seen=[]):
@@ -65,7 +65,7 @@ dre.model.archive.save_file = half
 
 
 def pressed(folder: Path, patch: str, *arguments: str, times: int = 1) -> subprocess.CompletedProcess[str]:
-    """The command, with Ctrl-C once it said "now"."""
+    """Run the command and press Ctrl-C once it has printed "now"."""
     program = f"{HEARS}import sys, time\n{patch}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("DRE_DEBUG", None)

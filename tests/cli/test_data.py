@@ -1,4 +1,4 @@
-"""DATA as commands read it: a column that is a label is no feature, whatever kind of rows it stands in."""
+"""DATA as commands read it: labels and model columns are found in any kind of rows."""
 
 from __future__ import annotations
 

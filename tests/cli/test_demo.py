@@ -1,4 +1,4 @@
-"""The demo: the commands that it shows are those that it runs, and what it says is there is there."""
+"""The demo runs the commands that it prints, and leaves the files that it names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[..., int]
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a few steps: what is done is tested here, and not how good it is."""
+    """Train for a few epochs only: the quality of the map is not tested here."""
     steps = sys.modules["dre.cli.demo"]._steps
 
     def fewer(folder: Path) -> list[tuple[str, list[str]]]:

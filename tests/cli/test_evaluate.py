@@ -1,4 +1,4 @@
-"""Scores from the command line are those of `dre.metrics`, of coordinates and of models, of all rows and of some."""
+"""Scores from the command line equal those of `dre.metrics`, for coordinates and models, all rows and samples."""
 
 from __future__ import annotations
 

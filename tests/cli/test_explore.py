@@ -1,4 +1,4 @@
-"""``dre explore``: pages of models and of coordinates, and what is refused."""
+"""``dre explore``: pages of models and of coordinates, and usage errors."""
 
 from __future__ import annotations
 

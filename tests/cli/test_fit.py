@@ -1,4 +1,4 @@
-"""From a file to a model, and from there to the coordinates of other rows: every format in, every format out."""
+"""``dre fit`` and ``dre transform`` with every input format, every output format and every usage error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said before anything is run: the help of every command, with examples that could be typed."""
+"""The help of every command, with examples that can be typed."""
 
 from __future__ import annotations
 

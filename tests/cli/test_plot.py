@@ -1,4 +1,4 @@
-"""Every kind of figure from a model or from coordinates, colored as requested; usage errors are reported at once."""
+"""``dre plot``: every kind of figure in every format, colors, options and usage errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit shows on its way: a bar in a terminal, and nothing but plain lines in a log."""
+"""Output of a fit: a progress bar in a terminal, plain lines in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page as a reader has it: in a real browser."""
+"""The page in a real browser: drawing, hovering, search, lasso, stages, colors and its security policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a page, and how it is packed."""
+"""The content of a page and its encoding."""
 
 from __future__ import annotations
 
