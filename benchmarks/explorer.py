@@ -108,7 +108,7 @@ def draw(path: Path, folder: Path) -> None:
         page.screenshot(path=folder / "explorer.png")
         page.mouse.move(5, 790)
         page.locator("#theme").click()
-        page.locator("#colour").select_option(label="trust")
+        page.locator("#color").select_option(label="trust")
         page.wait_for_timeout(500)
         page.screenshot(path=folder / "explorer-lies.png")
 

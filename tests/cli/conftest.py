@@ -1,4 +1,4 @@
-"""The command as it is called, in a folder of its own."""
+"""Runs the command as a user calls it, in a folder of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tab: commands, options, the names that options take, data sets beside files; and quickly."""
+"""Shell completion of commands, options, option values, data sets and files, without slow imports."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from dre.baselines import NAMES as METHODS
-from dre.cli.completion import DEVICES, PROTOCOLS, RECIPES
+from dre.cli.options import DEVICES, PROTOCOLS, RECIPES
 from dre.datasets import NAMES
 
 DRE = "import sys; sys.argv[0] = 'dre'; from dre.cli import main; main()"
 
 
 def completed(line: str, folder: Path, program: str = DRE, **others: str) -> list[str]:
-    """What the shell is told when Tab is pressed at the end of the line."""
+    """What the shell offers when Tab is pressed at the end of the line."""
     told = {"_DRE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1), **others}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env={**os.environ, **told}, cwd=folder, capture_output=True, text=True, check=False)
@@ -63,7 +63,7 @@ def test_words_are_completed(tmp_path: Path, line: str, found: list[str]) -> Non
 
 
 def test_all_commands_are_completed(tmp_path: Path) -> None:
-    assert {"demo", "fit", "transform", "info", "evaluate", "compare", "bench"} <= set(completed("dre ", tmp_path))
+    assert {"demo", "fit", "transform", "info", "evaluate", "compare", "explore", "plot"} <= set(completed("dre ", tmp_path))
 
 
 def test_completing_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C, pressed in a real process: what was learned is kept or nothing is, and no file is left half-written."""
+"""Ctrl-C in a real process: training keeps what it has or nothing, and no file is left incomplete."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dre import DRE
 X = load_digits().data.astype(np.float32)
 LONG = ["--schedule", "x: gaussian(5) -> kl * 100000", "--seed", "0", "--device", "cpu"]
 
-# What runs in the background, tests too, may have been told not to hear Ctrl-C; what it starts would not either.
+# A process started in the background may ignore SIGINT, and so would its children.
 HEARS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-# Says on stdout when it is in the middle of it, so that the test need not guess.
+# Prints when training is under way, so that the test knows when to interrupt.
 IN_FIT = """
 from dre.training.loop import Tick
 def tell(event, seen=[]):
@@ -28,8 +28,8 @@ def tell(event, seen=[]):
     if sum(seen) == 30 and seen[-1]:
         print("now", flush=True)
 import dre.model.estimator
-shown = dre.model.estimator.DRE._shown
-dre.model.estimator.DRE._shown = lambda self: [*shown(self), tell]
+observers = dre.model.estimator.DRE._default_observers
+dre.model.estimator.DRE._default_observers = lambda self: [*observers(self), tell]
 """
 IN_A_LONG_STEP = IN_FIT.replace("flush=True)", "flush=True); time.sleep(60)")
 BEFORE_THE_FIRST_STEP = """
@@ -42,7 +42,7 @@ dre.data.scaling.Scaling.fit = of
 """
 IN_TRANSFORM = """
 import dre.cli.transform, dre.model.estimator, time
-sys.modules["dre.cli.transform"].PIECE = 100
+sys.modules["dre.cli.transform"].CHUNK = 100
 transform = dre.model.estimator.DRE.transform
 def slowly(self, X, stage=None, seen=[]):
     seen.append(1)
@@ -64,9 +64,9 @@ dre.model.archive.save_file = half
 """
 
 
-def pressed(folder: Path, to_model_rows: str, *arguments: str, times: int = 1) -> subprocess.CompletedProcess[str]:
-    """The command, with Ctrl-C once it said "now"."""
-    program = f"{HEARS}import sys, time\n{to_model_rows}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
+def pressed(folder: Path, patch: str, *arguments: str, times: int = 1) -> subprocess.CompletedProcess[str]:
+    """Run the command and press Ctrl-C once it has printed "now"."""
+    program = f"{HEARS}import sys, time\n{patch}\nsys.argv[0] = 'dre'\nfrom dre.cli import main\nmain()"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("DRE_DEBUG", None)
     process = subprocess.Popen(
@@ -104,22 +104,22 @@ def test_a_fit_ends_early_and_keeps_what_was_learned(folder: Path) -> None:
     done = pressed(folder, IN_FIT, "fit", "x.npy", "-o", "m.safetensors", "--embedding", "y.npy", *LONG)
     assert done.returncode == 0
     assert "dre: fit was interrupted in stage 0 of 1 (x), epoch " in done.stderr
-    assert "The model is in m.safetensors" in done.stdout
+    assert "Saved the model to m.safetensors" in done.stdout
     assert files(folder) == ["m.safetensors", "x.npy", "y.npy"]
     again = DRE.load(folder / "m.safetensors").transform(X)
-    places = np.load(folder / "y.npy")
-    assert np.allclose(again, places, atol=1e-4 * np.ptp(places))
+    coordinates = np.load(folder / "y.npy")
+    assert np.allclose(again, coordinates, atol=1e-4 * np.ptp(coordinates))
 
 
 @pytest.mark.parametrize("before", [None, b"as it was"])
-@pytest.mark.parametrize(("prepared", "times"), [(BEFORE_THE_FIRST_STEP, 1), (IN_A_LONG_STEP, 2)], ids=["too early", "twice"])
-def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, to_model_rows: str, times: int, before: bytes | None) -> None:
+@pytest.mark.parametrize(("patch", "times"), [(BEFORE_THE_FIRST_STEP, 1), (IN_A_LONG_STEP, 2)], ids=["too early", "twice"])
+def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, patch: str, times: int, before: bytes | None) -> None:
     if before is not None:
         (folder / "m.safetensors").write_bytes(before)
     there = files(folder)
-    done = pressed(folder, to_model_rows, "fit", "x.npy", "-o", "m.safetensors", "--force", *LONG, times=times)
+    done = pressed(folder, patch, "fit", "x.npy", "-o", "m.safetensors", "--force", *LONG, times=times)
     assert done.returncode == 130
-    assert "stopped by Ctrl-C" in done.stderr
+    assert "interrupted by Ctrl-C" in done.stderr
     assert files(folder) == there
     if before is not None:
         assert (folder / "m.safetensors").read_bytes() == before
@@ -133,9 +133,9 @@ def test_a_model_is_saved_whole_or_not_at_all(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["y.npy", "y.csv", "y.tsv.gz", "y.parquet"])
-def test_places_are_written_whole_or_not_at_all(folder: Path, out: str) -> None:
+def test_coordinates_are_written_whole_or_not_at_all(folder: Path, out: str) -> None:
     DRE(schedule="x: gaussian(5) -> kl * 1", random_state=0, device="cpu").fit(X).save(folder / "m.safetensors")
     done = pressed(folder, IN_TRANSFORM, "transform", "m.safetensors", "x.npy", "-o", out)
     assert done.returncode == 130
-    assert "stopped by Ctrl-C" in done.stderr
+    assert "interrupted by Ctrl-C" in done.stderr
     assert files(folder) == ["m.safetensors", "x.npy"]

@@ -1,4 +1,4 @@
-"""DATA as commands read it: a column that is a label is no feature, whatever kind of rows it stands in."""
+"""DATA as commands read it: labels and model columns are found in any kind of rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import pytest
 import scipy.sparse
 import torch
 
-from dre.cli.columns import Chosen, features
-from dre.cli.data import labelled
-from dre.cli.wrong_use import WrongUseError
+from dre.cli.data import ColumnSubset, match_columns, split_labels
+from dre.cli.options import UsageError
 from dre.data.rows import HostRows, is_rows, read_all
-from dre.data.subsample import taken
+from dre.data.subsample import to_array
 from dre.io.readers import Source
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
@@ -24,7 +23,7 @@ def test_a_column_of_labels_is_taken_out_of_rows_of_any_kind(monkeypatch, kind, 
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 5 * 7)  # several pieces
     rows = np.insert(X, column, LABELS, axis=1)
     names = [f"c{i}" for i in range(4)]
-    found, labels = labelled(Source(kind(rows), [*names[:column], "kind", *names[column:]]), "kind")
+    found, labels = split_labels(Source(kind(rows), [*names[:column], "kind", *names[column:]]), "kind")
     assert found.columns == names
     assert labels.tolist() == LABELS.tolist()
     assert labels.dtype.kind == "i"
@@ -33,24 +32,24 @@ def test_a_column_of_labels_is_taken_out_of_rows_of_any_kind(monkeypatch, kind, 
 
 
 def test_rows_that_are_read_piece_by_piece_stay_so():
-    rows = Chosen(HostRows(np.insert(X, 1, LABELS, axis=1)), [0, *range(2, X.shape[1] + 1)])
+    rows = ColumnSubset(HostRows(np.insert(X, 1, LABELS, axis=1)), [0, *range(2, X.shape[1] + 1)])
     assert rows.shape == X.shape
     np.testing.assert_array_equal(rows.read(3, 9), X[3:9])
     np.testing.assert_array_equal(rows.take(torch.tensor([7, 2])), X[[7, 2]])
 
 
 def test_fractions_stay_fractions():
-    _, labels = labelled(Source(X, list("abcd")), "b")
+    _, labels = split_labels(Source(X, list("abcd")), "b")
     np.testing.assert_array_equal(labels, X[:, 1])
 
 
 def test_a_label_that_is_empty_is_named_with_its_row():
-    with pytest.raises(WrongUseError, match="that of row 2 is empty"):
-        labelled(Source(X[:3], metadata={"kind": np.array(["a", "b", ""])}), "kind")
+    with pytest.raises(UsageError, match="row 2 is empty"):
+        split_labels(Source(X[:3], metadata={"kind": np.array(["a", "b", ""])}), "kind")
 
 
 def test_what_stands_beside_the_rows_comes_before_a_column_and_a_file():
-    found, labels = labelled(Source(X, list("abcd"), metadata={"a": LABELS}), "a")
+    found, labels = split_labels(Source(X, list("abcd"), metadata={"a": LABELS}), "a")
     assert found.rows is X
     assert labels is LABELS
 
@@ -68,21 +67,21 @@ class Known:
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, HostRows])
 def test_a_model_finds_its_columns_by_their_names_and_the_others_are_told_of_the_rows(kind):
     rows = np.column_stack([LABELS, X[:, ::-1], 0.5 * LABELS])
-    found = features(Known(list("abcd")), Source(kind(rows), ["label", "d", "c", "b", "a", "half"]))
+    found = match_columns(Known(list("abcd")), Source(kind(rows), ["label", "d", "c", "b", "a", "half"]))
     assert found.columns == list("abcd")
-    np.testing.assert_array_equal(taken(found.rows), X)
+    np.testing.assert_array_equal(to_array(found.rows), X)
     assert found.metadata["label"].tolist() == LABELS.tolist()
     assert found.metadata["half"].tolist() == (0.5 * LABELS).tolist()
 
 
 def test_a_column_that_is_missing_is_named():
-    with pytest.raises(WrongUseError, match="without c"):
-        features(Known(list("abcd")), Source(X, ["a", "b", "d", "e"]))
+    with pytest.raises(UsageError, match=r"lacks 1 .*: c$"):
+        match_columns(Known(list("abcd")), Source(X, ["a", "b", "d", "e"]))
 
 
-def test_without_names_a_colour_is_left_out_where_that_leaves_as_many_as_the_model_takes():
+def test_without_names_a_color_is_left_out_where_that_leaves_as_many_as_the_model_takes():
     wide = Source(np.column_stack([X, LABELS]), [*"abcd", "label"])
-    assert features(Known(), wide, "label").columns == list("abcd")
-    with pytest.raises(WrongUseError, match="rows of 5 values"):
-        features(Known(), wide)
-    assert features(Known(), Source(X, list("abcd")), "a").columns == list("abcd")
+    assert match_columns(Known(), wide, "label").columns == list("abcd")
+    with pytest.raises(UsageError, match="rows of 5 values"):
+        match_columns(Known(), wide)
+    assert match_columns(Known(), Source(X, list("abcd")), "a").columns == list("abcd")

@@ -1,4 +1,4 @@
-"""The demo: the commands that it shows are those that it runs, and what it says is there is there."""
+"""The demo runs the commands that it prints, and leaves the files that it names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from dre.cli import main
-from dre.cli.map import open_map
+from dre.cli.data import open_data
+from dre.cli.map import load_map
 
 Run = Callable[..., int]
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a few steps: what is done is tested here, and not how good it is."""
+    """Train for a few epochs only: the quality of the map is not tested here."""
     steps = sys.modules["dre.cli.demo"]._steps
 
     def fewer(folder: Path) -> list[tuple[str, list[str]]]:
@@ -33,15 +34,15 @@ def typed(told: str) -> list[list[str]]:
 
 
 @pytest.mark.usefixtures("short")
-def test_the_demo_leaves_a_model_places_and_a_picture_and_says_how_to_go_on(
+def test_the_demo_leaves_a_model_an_embedding_and_a_figure_and_says_how_to_go_on(
     dre: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dre("demo") == 0
     told = capsys.readouterr().out
     folder = Path("dre-demo")
     assert [command[0] for command in typed(told)] == ["fit", "transform", "evaluate", "plot"]
-    assert {path.name for path in folder.iterdir()} == {"digits.safetensors", "places.csv", "digits.png"}
-    assert len(open_map("dre-demo/places.csv", "digits:test").places) == 450
+    assert {path.name for path in folder.iterdir()} == {"digits.safetensors", "embedding.csv", "digits.png"}
+    assert len(load_map("dre-demo/embedding.csv", open_data("digits:test")).embedding) == 450
     assert (folder / "digits.png").read_bytes()[:4] == b"\x89PNG"
     for hint in ("dre explore dre-demo/digits.safetensors digits:all", "dre fit your.csv", "dre --help"):
         assert hint in told

@@ -1,4 +1,4 @@
-"""Scores from the command line are those of `dre.metrics`, of places and of models, of all rows and of some."""
+"""Scores from the command line equal those of `dre.metrics`, for coordinates and models, all rows and samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dre import DRE
-from dre.cli.scores import WORDS, table
+from dre.cli.evaluate import DESCRIPTIONS, score_table
 from dre.data.subsample import evenly_spaced_ids
 from dre.io.readers import open_source
 from dre.metrics import evaluate
@@ -20,15 +20,15 @@ from dre.metrics.evaluation import ALL_METRICS
 
 X = load_digits().data[:300].astype(np.float32)
 LABELS = load_digits().target[:300]
-PLACES = np.ascontiguousarray(X[:, 20:22] + np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32))
+COORDINATES = np.ascontiguousarray(X[:, 20:22] + np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32))
 Run = Callable[..., int]
 
 
 @pytest.fixture
 def data(dre: Run) -> None:
-    """The same rows as an array and as a table, with labels, and places of them."""
+    """The same rows as an array and as a table, with labels, and coordinates of them."""
     np.save("x.npy", X)
-    np.save("y.npy", PLACES)
+    np.save("y.npy", COORDINATES)
     Path("labels.txt").write_text("\n".join(map(str, LABELS)))
     head = ",".join(["", *(f"p{i}" for i in range(64)), "digit", "kind"])
     lines = [",".join([f"row {i}", *map(str, X[i].tolist()), str(LABELS[i]), f"d{LABELS[i]}"]) for i in range(300)]
@@ -41,7 +41,7 @@ def shown(told: str) -> dict[str, list[float]]:
         name: [float(value) for value in re.findall(r"-?\d\.\d{4}", line)]
         for line in told.splitlines()
         for name in [line.partition(" ")[0]]
-        if name in WORDS
+        if name in DESCRIPTIONS
     }
 
 
@@ -55,7 +55,7 @@ def test_scores_are_those_of_the_metrics(
     rows = np.column_stack([X, LABELS]) if (said, labels) == ("x.csv", "kind") else X
     options = [] if labels is None else ["--labels", labels]
     assert dre("evaluate", said, "y.npy", *options, "--protocol", protocol, "-k", 5) == 0
-    expected = evaluate(rows, PLACES, None if labels is None else LABELS, k=5, protocol=protocol)
+    expected = evaluate(rows, COORDINATES, None if labels is None else LABELS, k=5, protocol=protocol)
     found = shown(capsys.readouterr().out)
     assert found.keys() == expected.keys()
     for name, (value,) in found.items():
@@ -78,8 +78,8 @@ def test_of_a_model_every_stage_is_scored(dre: Run, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.usefixtures("data")
-@pytest.mark.parametrize("is_model", [False, True], ids=["places", "model"])
-def test_some_rows_are_from_end_to_end_with_their_places_and_labels(
+@pytest.mark.parametrize("is_model", [False, True], ids=["coordinates", "model"])
+def test_some_rows_are_from_end_to_end_with_their_coordinates_and_labels(
     dre: Run, capsys: pytest.CaptureFixture[str], is_model: bool
 ) -> None:
     ids = evenly_spaced_ids(300, 100)
@@ -87,18 +87,18 @@ def test_some_rows_are_from_end_to_end_with_their_places_and_labels(
     assert np.ptp(np.diff(ids)) <= 1
     model = DRE(schedule="x: gaussian(5) -> kl * 3", random_state=0, device="cpu").fit(X)
     model.save("m.safetensors")
-    places = model.transform(X) if is_model else PLACES
+    coordinates = model.transform(X) if is_model else COORDINATES
     said = "m.safetensors" if is_model else "y.npy"
     assert dre("evaluate", "x.npy", said, "--labels", "labels.txt", "--sample", "100", "-o", "s.json") == 0
-    assert "100 rows (of 300, from end to end)" in capsys.readouterr().out
-    expected = evaluate(X[ids], places[ids], LABELS[ids])
+    assert "100 rows (of 300, evenly spaced)" in capsys.readouterr().out
+    expected = evaluate(X[ids], coordinates[ids], LABELS[ids])
     assert json.loads(Path("s.json").read_text())["maps"][-1]["scores"] == pytest.approx(dict(expected), abs=1e-4)
 
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("out", ["p.csv", "p.tsv.gz", "p.parquet", "p.npy"])
 def test_every_point_has_its_own_values(dre: Run, out: str) -> None:
-    expected = evaluate(X, PLACES).per_point
+    expected = evaluate(X, COORDINATES).per_point
     assert dre("evaluate", "x.npy", "y.npy", "--sample", "all", "--per-point", out) == 0
     found = open_source(out)
     rows = found.rows if isinstance(found.rows, np.ndarray) else found.rows.read(0, 300).numpy()
@@ -120,9 +120,9 @@ def test_points_of_a_sample_say_which_rows_they_are(dre: Run, said: str, names: 
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["x.npy", "nowhere.npy"], "not there"),
-        (["x.npy", "x.npy"], "not places in two dimensions"),
-        (["short.npy", "y.npy"], "pass the rows that were mapped"),
+        (["x.npy", "nowhere.npy"], "nowhere.npy"),
+        (["x.npy", "x.npy"], "dre transform"),
+        (["short.npy", "y.npy"], "pass the embedded rows"),
         (["x.npy", "y.npy", "--protocol", "textbook"], "standard, paper"),
         (["x.npy", "y.npy", "--sample", "some"], "or all"),
         (["x.npy", "y.npy", "--sample", "0"], "or all"),
@@ -132,7 +132,7 @@ def test_points_of_a_sample_say_which_rows_they_are(dre: Run, said: str, names: 
         (["x.npy", "y.npy", "-o", "scores.txt"], "such as scores.json"),
         (["x.npy", "y.npy", "-o", "there.json"], "--force"),
         (["x.npy", "y.npy", "--per-point", "there.csv"], "--force"),
-        (["x.npy", "y.npy", "--per-point", "x.npy", "--force"], "would be overwritten"),
+        (["x.npy", "y.npy", "--per-point", "x.npy", "--force"], "would be written over"),
         (["x.npy", "y.npy", "--per-point", "p.h5ad"], "such as p."),
         (["x.npy", "y.npy", "--sample", "50", "--per-point", "p.npy"], "--sample all"),
         (["x.npy", "none.safetensors"], "dre fit"),
@@ -161,21 +161,21 @@ def test_scores_that_are_there_are_written_over_when_forced(dre: Run) -> None:
 
 
 def test_every_measure_of_one_number_has_its_words() -> None:
-    assert set(WORDS) == {measure.name for measure in ALL_METRICS} - {"neighborhood_hit_by_level"}
+    assert set(DESCRIPTIONS) == {measure.name for measure in ALL_METRICS} - {"neighborhood_hit_by_level"}
 
 
 @pytest.mark.parametrize("maps", [1, 2, 5])
 def test_the_table_keeps_to_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch, maps: int) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    told = table({f"stage {i}": dict.fromkeys(WORDS, 0.5) for i in range(maps)})
+    told = score_table({f"stage {i}": dict.fromkeys(DESCRIPTIONS, 0.5) for i in range(maps)})
     assert max(map(len, told.splitlines())) <= 80
-    for _, words in WORDS.values():
+    for _, words in DESCRIPTIONS.values():
         assert words in told
     assert ("\n    " in told) == (maps == 5)
 
 
 def test_what_has_no_value_is_a_dash() -> None:
-    assert "–" in table({"value": {"silhouette": float("nan")}})
+    assert "–" in score_table({"value": {"silhouette": float("nan")}})
 
 
 def test_of_a_model_the_rows_are_what_it_was_fitted_to(dre: Run) -> None:

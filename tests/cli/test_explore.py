@@ -1,4 +1,4 @@
-"""``dre explore``: pages of models and of places, and what is refused."""
+"""``dre explore``: pages of models and of coordinates, and usage errors."""
 
 from __future__ import annotations
 
@@ -44,58 +44,58 @@ def about(path: str) -> dict:
 
 
 def test_a_model_and_its_data_give_every_stage_with_its_scores(dre: Run, model: Path, table: str) -> None:
-    assert dre("explore", model, table, "-o", "map.html", "--images", "8x8", "--device", "cpu") == 0
+    assert dre("explore", model, table, "-o", "map.html", "--image-shape", "8x8", "--device", "cpu") == 0
     told = about("map.html")
     assert [stage["title"].split(":")[0] for stage in told["stages"]] == ["stage 0", "stage 1"]
     assert [name for name, _ in told["stages"][0]["scores"]] == ["trustworthiness", "continuity", "1-NN, digit"]
     assert [column["name"] for column in told["columns"]] == ["digit", "trust"]
-    assert told["colour"] == "digit"
+    assert told["color"] == "digit"
     assert told["thumbnails"]["height"] == 8
     assert told["n"] == 90
 
 
-def test_places_alone_are_enough(dre: Run) -> None:
-    Path("places.csv").write_text("dre1,dre2,type\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(30)))
-    assert dre("explore", "places.csv") == 0
-    told = about("places.html")
+def test_coordinates_alone_are_enough(dre: Run) -> None:
+    Path("coordinates.csv").write_text("dre1,dre2,type\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(30)))
+    assert dre("explore", "coordinates.csv") == 0
+    told = about("coordinates.html")
     assert [column["name"] for column in told["columns"]] == ["type"]
     assert [name for name, _ in told["stages"][0]["scores"]] == ["1-NN, type"]
 
 
-def test_places_with_their_data_have_trust(dre: Run, model: Path, table: str) -> None:
-    assert dre("transform", model, table, "-o", "places.npy") == 0
-    assert dre("explore", "places.npy", table, "-o", "p.html", "--colour", "trust") == 0
-    assert about("p.html")["colour"] == "trust"
-    assert dre("explore", "places.npy", table, "-o", "q.html", "--no-trust") == 0
+def test_coordinates_with_their_data_have_trust(dre: Run, model: Path, table: str) -> None:
+    assert dre("transform", model, table, "-o", "coordinates.npy") == 0
+    assert dre("explore", "coordinates.npy", table, "-o", "p.html", "--color", "trust") == 0
+    assert about("p.html")["color"] == "trust"
+    assert dre("explore", "coordinates.npy", table, "-o", "q.html", "--no-trust") == 0
     assert [column["name"] for column in about("q.html")["columns"]] == ["digit"]
 
 
 def test_nothing_is_written_over_unless_forced(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    np.save("places.npy", np.zeros((30, 2)))
-    Path("places.html").write_text("mine")
-    assert dre("explore", "places.npy") == 2
+    np.save("coordinates.npy", np.zeros((30, 2)))
+    Path("coordinates.html").write_text("mine")
+    assert dre("explore", "coordinates.npy") == 2
     assert "--force" in capsys.readouterr().err
-    assert Path("places.html").read_text() == "mine"
-    assert dre("explore", "places.npy", "--force") == 0
-    assert Path("places.html").read_text() != "mine"
+    assert Path("coordinates.html").read_text() == "mine"
+    assert dre("explore", "coordinates.npy", "--force") == 0
+    assert Path("coordinates.html").read_text() != "mine"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["places.npy", "-o", "map.png"], ".html"),
-        (["places.npy", "--images", "8by8"], "HEIGHTxWIDTH"),
-        (["places.npy", "--colour", "age"], "neither a column"),
-        (["wide.npy"], "not places in two dimensions"),
-        (["places.npy", "wide.npy", "--images", "2x3"], "no images of 2 × 3"),
-        (["places.npy", "--atlas", "-o", "map.html"], "leave out -o"),
-        (["places.npy", "digits"], "30 places and DATA 1,347 rows"),
+        (["coordinates.npy", "-o", "map.png"], ".html"),
+        (["coordinates.npy", "--image-shape", "8by8"], "HEIGHTxWIDTH"),
+        (["coordinates.npy", "--color", "age"], "neither a column"),
+        (["wide.npy"], "dre transform"),
+        (["coordinates.npy", "wide.npy", "--image-shape", "2x3"], "2 × 3"),
+        (["coordinates.npy", "--atlas", "-o", "map.html"], "drop -o"),
+        (["coordinates.npy", "digits"], "30 points but DATA has 1,347 rows"),
     ],
 )
 def test_wrong_use_is_told_with_its_remedy(
     dre: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
 ) -> None:
-    np.save("places.npy", np.zeros((30, 2)))
+    np.save("coordinates.npy", np.zeros((30, 2)))
     np.save("wide.npy", np.zeros((30, 9)))
     assert dre("explore", *arguments) == 2
     told = capsys.readouterr().err
@@ -106,19 +106,19 @@ def test_wrong_use_is_told_with_its_remedy(
 
 def test_a_model_needs_its_data(dre: Run, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert dre("explore", model) == 2
-    assert "name them too" in capsys.readouterr().err
+    assert "add DATA" in capsys.readouterr().err
 
 
 def test_an_atlas_that_is_not_installed_is_told_of(
     dre: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    np.save("places.npy", np.zeros((30, 2)))
-    assert dre("explore", "places.npy", "--atlas") == 1
+    np.save("coordinates.npy", np.zeros((30, 2)))
+    assert dre("explore", "coordinates.npy", "--atlas") == 1
     assert "pip install embedding-atlas" in capsys.readouterr().err
 
 
-def test_an_atlas_is_handed_places_and_columns(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_atlas_is_handed_coordinates_and_columns(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a command of its name that says what it was given: the real one is too heavy to install here."""
     parquet = pytest.importorskip("pyarrow.parquet")
     assert parquet
@@ -128,12 +128,12 @@ def test_an_atlas_is_handed_places_and_columns(dre: Run, monkeypatch: pytest.Mon
     script.write_text(f"#!{sys.executable}\n{read}open('told', 'w').write(repr((t.column_names, t.num_rows, sys.argv[2:])))\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{Path('bin').resolve()}{os.pathsep}{os.environ['PATH']}")
-    Path("places.csv").write_text("dre1,dre2,type\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(30)))
-    assert dre("explore", "places.csv", "--atlas") == 0
+    Path("coordinates.csv").write_text("dre1,dre2,type\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(30)))
+    assert dre("explore", "coordinates.csv", "--atlas") == 0
     assert Path("told").read_text() == repr((["dre1", "dre2", "type"], 30, ["--x", "dre1", "--y", "dre2"]))
 
 
-def test_the_features_of_a_narrow_table_can_colour_the_points(dre: Run) -> None:
+def test_the_features_of_a_narrow_table_can_color_the_points(dre: Run) -> None:
     table = np.column_stack([X[:, 20:24], LABELS])
     np.savetxt("t.csv", table, delimiter=",", header="a,b,c,d,digit", comments="", fmt="%g")
     short = ["--schedule", "x: gaussian(5) -> kl * 1", "--seed", "0", "--device", "cpu"]
@@ -141,19 +141,19 @@ def test_the_features_of_a_narrow_table_can_colour_the_points(dre: Run) -> None:
     assert dre("explore", "m.safetensors", "t.csv") == 0
     told = about("m.html")
     assert [column["name"] for column in told["columns"]] == ["digit", "a", "b", "c", "d", "trust"]
-    assert told["colour"] == "digit"
-    assert dre("explore", "m.safetensors", "t.csv", "--colour", "b", "--force") == 0
-    assert about("m.html")["colour"] == "b"
+    assert told["color"] == "digit"
+    assert dre("explore", "m.safetensors", "t.csv", "--color", "b", "--force") == 0
+    assert about("m.html")["color"] == "b"
 
 
-def test_labels_from_a_file_colour_the_points(dre: Run) -> None:
+def test_labels_from_a_file_color_the_points(dre: Run) -> None:
     np.save("y.npy", np.random.default_rng(0).normal(size=(30, 2)))
     Path("kinds.txt").write_text("a\nb\n" * 15)
-    assert dre("explore", "y.npy", "--colour", "kinds.txt") == 0
-    assert about("y.html")["colour"] == "kinds.txt"
+    assert dre("explore", "y.npy", "--color", "kinds.txt") == 0
+    assert about("y.html")["color"] == "kinds.txt"
 
 
-def test_numbers_beside_places_that_are_classes_are_shown_as_such(dre: Run) -> None:
+def test_numbers_beside_coordinates_that_are_classes_are_shown_as_such(dre: Run) -> None:
     Path("p.csv").write_text("dre1,dre2,digit\n" + "".join(f"{i},{i * i},{i % 3}\n" for i in range(30)))
     assert dre("explore", "p.csv") == 0
     told = about("p.html")

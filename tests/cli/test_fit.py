@@ -1,4 +1,4 @@
-"""From a file to a model, and from there to the places of other rows: every format in, every format out."""
+"""``dre fit`` and ``dre transform`` with every input format, every output format and every usage error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from dre import DRE
 from dre.cli import main
-from dre.cli.wrong_use import WrongUseError
+from dre.cli.options import UsageError
 from dre.io.readers import open_source
 
 X = load_digits().data[:90].astype(np.float32)
@@ -67,16 +67,16 @@ def test_the_command_learns_what_the_estimator_learns(dre: Run) -> None:
 
 @pytest.mark.parametrize("piece", [7, 90])
 @pytest.mark.parametrize("out", ["y.csv", "y.tsv.gz", "y.parquet", "y.npy"])
-def test_places_are_written_piece_by_piece_in_every_format(
+def test_coordinates_are_written_piece_by_piece_in_every_format(
     dre: Run, monkeypatch: pytest.MonkeyPatch, out: str, piece: int
 ) -> None:
     data = made("npy")
     assert dre("fit", data, "-o", "m.safetensors", *SHORT) == 0
-    monkeypatch.setattr("dre.cli.transform.PIECE", piece)
+    monkeypatch.setattr("dre.cli.transform.CHUNK", piece)
     assert dre("transform", "m.safetensors", data, "-o", out, "--stage", 0) == 0
     rows = open_source(out).rows
-    places = rows if isinstance(rows, np.ndarray) else rows.read(0, 90).numpy()
-    assert np.allclose(places, DRE.load("m.safetensors").transform(X, stage=0), atol=1e-4)
+    coordinates = rows if isinstance(rows, np.ndarray) else rows.read(0, 90).numpy()
+    assert np.allclose(coordinates, DRE.load("m.safetensors").transform(X, stage=0), atol=1e-4)
 
 
 @pytest.mark.parametrize("labels", ["digit", "label", "labels.txt"])
@@ -185,7 +185,7 @@ def test_a_failure_that_nobody_foresaw_is_told_in_two_lines(
 def test_debug_shows_where_an_error_came_from(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRE_DEBUG", "")
     monkeypatch.setattr(sys, "argv", ["dre", "--debug", "info", "nothing.safetensors"])
-    with pytest.raises(WrongUseError, match="not there"):
+    with pytest.raises(UsageError, match=r"nothing\.safetensors"):
         main()
 
 

@@ -1,4 +1,4 @@
-"""What is said before anything is run: the help of every command, with examples that could be typed."""
+"""The help of every command, with examples that can be typed."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def examples(command: str) -> list[str]:
 
 def test_the_first_page_has_every_command_in_a_line_how_to_start_and_the_exit_codes(page: Callable[..., str]) -> None:
     told = page()
-    for panel in ("From data to a map", "Look at it", "Judge it"):
+    for panel in ("Fit and transform", "Visualize", "Evaluate"):
         assert panel in told
     for command in COMMANDS:
         assert re.search(rf"^│ {command} +\S", told, re.M)
     for start in ("dre demo", "dre fit cells.csv -o cells.safetensors", "dre transform"):
         assert f"• {start}" in told
-    assert "0 done; 1 the run failed; 2 wrong use" in told
+    assert "0 success; 1 the run failed; 2 usage error" in told
     assert max(map(len, told.splitlines())) <= 80
 
 

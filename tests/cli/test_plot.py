@@ -1,8 +1,7 @@
-"""Every kind of picture from a model or from places, coloured as asked, whole or not there; wrong use is said at once."""
+"""``dre plot``: every kind of figure in every format, colors, options and usage errors."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,13 +29,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(dre: Run, model: Path) -> Run:
-    """The command, in a folder with a model, its rows in several forms, and places with columns beside them."""
+    """The command, in a folder with a model, its rows in several forms, and coordinates with columns beside them."""
     Path("m.safetensors").write_bytes(model.read_bytes())
     np.save("x.npy", X.reshape(90, 64))
     np.save("images.npy", X)
     np.save("y.npy", np.random.default_rng(0).normal(size=(90, 2)).astype(np.float32))
     lines = [f"{i},{i % 7},{i / 7:.3f},{'' if i % 5 == 0 else 'ab'[i % 2]},row{i}" for i in range(90)]
-    Path("places.csv").write_text("\n".join(["dre1,dre2,depth,type,name", *lines]))
+    Path("coordinates.csv").write_text("\n".join(["dre1,dre2,depth,type,name", *lines]))
     head = ",".join([*(f"p{i}" for i in range(64)), "digit"])
     rows = [",".join([*map(str, row), str(y)]) for row, y in zip(X.reshape(90, 64).tolist(), LABELS, strict=True)]
     Path("x.csv").write_text("\n".join([head, *rows]))
@@ -45,7 +44,7 @@ def here(dre: Run, model: Path) -> Run:
 
 
 @pytest.fixture
-def uniform_like(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures that were written."""
     kept: list[Any] = []
     real = Figure.savefig
@@ -59,7 +58,7 @@ def uniform_like(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("suffix", list(BEGINS))
-@pytest.mark.parametrize("kind", ["map", "stages", "shepard", "lies", "history"])
+@pytest.mark.parametrize("kind", ["map", "stages", "shepard", "distortion", "history"])
 def test_every_kind_in_every_format(here: Run, kind: str, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert here("plot", "m.safetensors", "x.npy", "--kind", kind, "-o", f"a{suffix}") == 0
     assert Path(f"a{suffix}").read_bytes().startswith(BEGINS[suffix])
@@ -67,9 +66,9 @@ def test_every_kind_in_every_format(here: Run, kind: str, suffix: str, capsys: p
 
 
 def test_the_picture_is_called_as_the_map_and_by_its_kind(here: Run) -> None:
-    assert here("plot", "places.csv") == 0
+    assert here("plot", "coordinates.csv") == 0
     assert here("plot", "m.safetensors", "--kind", "history") == 0
-    assert Path("places.png").exists()
+    assert Path("coordinates.png").exists()
     assert Path("m-history.png").exists()
 
 
@@ -77,82 +76,80 @@ def names(figure: Any) -> set[str]:
     return {text.get_text() for legend in figure.legends for text in legend.get_texts()}
 
 
-def test_colours_are_a_column_of_the_places_a_file_or_none(here: Run, uniform_like: list[Any]) -> None:
-    assert here("plot", "places.csv", "--colour", "type", "--names", "legend", "-o", "a.png") == 0
-    assert names(uniform_like[-1]) == {"a", "b", "no label"}
-    assert here("plot", "places.csv", "--colour", "depth", "-o", "b.png") == 0
-    assert len(uniform_like[-1].axes) == 2, "a scale has a bar"
-    assert here("plot", "y.npy", "--colour", "labels.txt", "--names", "legend", "-o", "c.png") == 0
-    assert names(uniform_like[-1]) == {f"digit {i}" for i in range(10)}
-    assert here("plot", "places.csv", "--colour", "none", "--names", "legend", "-o", "d.png") == 0
-    assert len(uniform_like[-1].axes) == 1
-    assert not names(uniform_like[-1])
+def test_colors_are_a_column_of_the_map_a_file_or_none(here: Run, figures: list[Any]) -> None:
+    assert here("plot", "coordinates.csv", "--color", "type", "--names", "legend", "-o", "a.png") == 0
+    assert names(figures[-1]) == {"a", "b", "no label"}
+    assert here("plot", "coordinates.csv", "--color", "depth", "-o", "b.png") == 0
+    assert len(figures[-1].axes) == 2, "a scale has a bar"
+    assert here("plot", "y.npy", "--color", "labels.txt", "--names", "legend", "-o", "c.png") == 0
+    assert names(figures[-1]) == {f"digit {i}" for i in range(10)}
+    assert here("plot", "coordinates.csv", "--color", "none", "--names", "legend", "-o", "d.png") == 0
+    assert len(figures[-1].axes) == 1
+    assert not names(figures[-1])
 
 
-def test_without_a_word_on_colours_it_is_the_first_column_that_tells_rows_apart(
-    here: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_color_it_is_the_first_column_that_tells_rows_apart(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f"{i},{i % 7},row{i},same,{'ab'[i % 2]}" for i in range(90)]
     Path("z.csv").write_text("\n".join(["dre1,dre2,id,all,type", *lines]))
     assert here("plot", "z.csv", "-o", "a.png") == 0
-    assert "coloured by type" in capsys.readouterr().out
+    assert "colored by type" in capsys.readouterr().out
 
 
-def test_a_column_that_was_no_feature_is_none_in_the_picture_either(here: Run, uniform_like: list[Any]) -> None:
-    assert here("plot", "m.safetensors", "x.csv", "--colour", "digit", "--names", "legend", "-o", "a.png") == 0
-    assert names(uniform_like[-1]) == {str(i) for i in range(10)}
+def test_a_column_that_was_no_feature_is_none_in_the_picture_either(here: Run, figures: list[Any]) -> None:
+    assert here("plot", "m.safetensors", "x.csv", "--color", "digit", "--names", "legend", "-o", "a.png") == 0
+    assert names(figures[-1]) == {str(i) for i in range(10)}
 
 
-def test_a_column_that_is_a_feature_stays_one(here: Run, uniform_like: list[Any]) -> None:
+def test_a_column_that_is_a_feature_stays_one(here: Run, figures: list[Any]) -> None:
     Path("f.csv").write_text("\n".join(line.rpartition(",")[0] for line in Path("x.csv").read_text().splitlines()))
-    assert here("plot", "m.safetensors", "f.csv", "--colour", "p20", "-o", "a.png") == 0
-    assert here("plot", "m.safetensors", "x.npy", "--colour", "none", "-o", "b.png") == 0
-    a, b = (np.sort(np.concatenate([dots.get_offsets() for dots in each.axes[0].collections]), axis=0) for each in uniform_like)
+    assert here("plot", "m.safetensors", "f.csv", "--color", "p20", "-o", "a.png") == 0
+    assert here("plot", "m.safetensors", "x.npy", "--color", "none", "-o", "b.png") == 0
+    a, b = (np.sort(np.concatenate([dots.get_offsets() for dots in each.axes[0].collections]), axis=0) for each in figures)
     assert np.allclose(a, b, atol=1e-4)
 
 
-def test_the_options_reach_the_picture(here: Run, uniform_like: list[Any]) -> None:
+def test_the_options_reach_the_picture(here: Run, figures: list[Any]) -> None:
     assert (
         here("plot", "y.npy", "images.npy", "--thumbnails", "--style", "dark", "--title", "t", "--size", 4, "-o", "a.png") == 0
     )
-    axis = uniform_like[-1].axes[0]
+    axis = figures[-1].axes[0]
     assert axis.images
     assert axis.get_title() == "t"
-    assert uniform_like[-1].get_figwidth() == 4
-    assert sum(uniform_like[-1].get_facecolor()[:3]) < 0.5
+    assert figures[-1].get_figwidth() == 4
+    assert sum(figures[-1].get_facecolor()[:3]) < 0.5
 
 
-def test_stages_are_panels_with_scores(here: Run, uniform_like: list[Any]) -> None:
-    assert here("plot", "m.safetensors", "x.npy", "--kind", "stages", "--colour", "labels.txt") == 0
-    assert [axis.get_title() for axis in uniform_like[-1].axes] == ["stage 0 · x", "stage 1 · h1"]
-    assert all("1-NN" in axis.get_xlabel() and "trustworthiness" in axis.get_xlabel() for axis in uniform_like[-1].axes)
+def test_stages_are_panels_with_scores(here: Run, figures: list[Any]) -> None:
+    assert here("plot", "m.safetensors", "x.npy", "--kind", "stages", "--color", "labels.txt") == 0
+    assert [axis.get_title() for axis in figures[-1].axes] == ["stage 0 · x", "stage 1 · h1"]
+    assert all("1-NN" in axis.get_xlabel() and "trustworthiness" in axis.get_xlabel() for axis in figures[-1].axes)
 
 
-def test_what_speaks_of_some_of_the_rows_says_so(here: Run, uniform_like: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("dre.plot.stages"), "MAX_SCORED", 50)
-    assert here("plot", "y.npy", "x.npy", "--kind", "lies", "-o", "a.png") == 0
-    assert uniform_like[-1].get_supxlabel() == "of 50 of 90 rows"
+def test_what_speaks_of_some_of_the_rows_says_so(here: Run, figures: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.plot.sample.MOST", 50)
+    assert here("plot", "y.npy", "x.npy", "--kind", "distortion", "-o", "a.png") == 0
+    assert figures[-1].get_supxlabel() == "of 50 of 90 rows"
     assert here("plot", "y.npy", "x.npy", "--kind", "shepard", "-o", "b.png") == 0
-    assert "of 50 of 90 rows" in uniform_like[-1].axes[0].get_title()
+    assert "of 50 of 90 rows" in figures[-1].axes[0].get_title()
 
 
 WRONG = {
     "a kind that there is none of": (["m.safetensors", "x.npy", "--kind", "foo"], "--kind"),
-    "a style that there is none of": (["y.npy", "--style", "grey"], "--style"),
+    "a style that there is none of": (["y.npy", "--style", "gray"], "--style"),
     "names of another kind": (["y.npy", "--names", "some"], "--names"),
     "no map": ([], "MAP"),
     "a map that is not there": (["no.npy"], "no.npy"),
     "a model without rows": (["m.safetensors"], "m.safetensors rows.csv"),
-    "stages of places": (["y.npy", "--kind", "stages"], "dre fit"),
-    "history of places": (["y.npy", "--kind", "history"], "dre fit"),
-    "lies without rows": (["y.npy", "--kind", "lies"], "behind MAP"),
-    "other rows": (["y.npy", "short.npy", "--kind", "lies"], "rows that were mapped"),
-    "a colour from nowhere": (["places.csv", "--colour", "species"], "columns: depth, type, name"),
-    "labels of other rows": (["y.npy", "--colour", "short.txt"], "one label for each row"),
+    "stages of coordinates": (["y.npy", "--kind", "stages"], "dre fit"),
+    "history of coordinates": (["y.npy", "--kind", "history"], "dre fit"),
+    "distortion without rows": (["y.npy", "--kind", "distortion"], "DATA after MAP"),
+    "other rows": (["y.npy", "short.npy", "--kind", "distortion"], "pass the embedded rows"),
+    "a color from nowhere": (["coordinates.csv", "--color", "species"], "columns: depth, type, name"),
+    "labels of other rows": (["y.npy", "--color", "short.txt"], "one label for each row"),
     "thumbnails of vectors": (["y.npy", "x.npy", "--thumbnails"], "needs images"),
-    "thumbnails of nothing": (["y.npy", "--thumbnails"], "behind MAP"),
+    "thumbnails of nothing": (["y.npy", "--thumbnails"], "DATA after MAP"),
     "another format": (["y.npy", "-o", "a.bmp"], ".png, .svg, .pdf"),
-    "a folder that is not there": (["y.npy", "-o", "no/a.png"], "create it"),
+    "a folder that is not there": (["y.npy", "-o", "no/a.png"], "make it"),
     "a picture that is there": (["y.npy", "-o", "there.png"], "--force"),
     "a size that is none": (["y.npy", "--size", "0"], "--size"),
 }

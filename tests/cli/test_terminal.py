@@ -1,4 +1,4 @@
-"""What a fit shows on its way: a bar in a terminal, and nothing but plain lines in a log."""
+"""Output of a fit: a progress bar in a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_a_terminal_of_80_columns_shows_stage_loss_speed_and_time_left_in_a_line
         assert len(line) <= 80
     assert {line[:7] for line in bars} == {"stage 0", "stage 1"}
     assert "\n" not in before.strip("\r\n")  # it is drawn in place, and gone when the summary comes
-    assert "The model is in m.safetensors." in summary
+    assert "Saved the model to m.safetensors." in summary
 
 
 def test_a_log_has_plain_lines_alone(folder: Path) -> None:
     done = subprocess.run([*PROGRAM, *FIT, LONG], cwd=folder, capture_output=True, check=True)
     assert done.stderr == b""
     assert not set(done.stdout) & set(b"\r\x1b\x08")
-    assert done.stdout.decode().splitlines()[0] == "1,797 × 64 values to 2 components by mlp(256)"
+    assert done.stdout.decode().splitlines()[0] == "1,797 × 64 values embedded in 2 dimensions by mlp(256)"

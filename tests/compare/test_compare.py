@@ -320,7 +320,7 @@ def test_a_picture_that_fails_leaves_no_part_of_it(command, tmp_path, monkeypatc
         raise OSError("no space left")
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", fails)
-    monkeypatch.setattr("dre.cli.compare._check_picture", lambda path: None)
+    monkeypatch.setattr("dre.cli.compare._check_format", lambda path: None)
     assert command("x.npy", "--methods", "pca", "-o", "c.png")[0] == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy", "y.txt"]
 

@@ -1,4 +1,4 @@
-"""Points that are known, and a page of them as it is seen in a browser."""
+"""Known points for a page, and the page as a browser shows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N = 300
 
 
 def known() -> dict[str, Any]:
-    """Three classes, one of them with a hostile name, in three corners; in the first stage they lie elsewhere."""
+    """Three classes, one of them with a hostile name, in three corners; in the first stage the corners differ."""
     rng = np.random.default_rng(0)
     codes = np.arange(N) % 3
     corners = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 7.0]])
@@ -33,7 +33,7 @@ def known() -> dict[str, Any]:
 
 
 class Seen:
-    """A page in the browser, with all that it said and asked for."""
+    """A page in the browser, with its console messages and requests."""
 
     def __init__(self, page: Any) -> None:
         self.page, self.said, self.asked = page, [], []
@@ -51,5 +51,5 @@ class Seen:
         return x, y
 
     def settled(self) -> None:
-        """All that was to be drawn is."""
+        """Wait until pending frames are drawn."""
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -1,9 +1,11 @@
-"""The page as a reader has it: in a real browser."""
+"""The page in a real browser: drawing, hovering, search, lasso, stages, colors and its security policy."""
 
 from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,9 +37,9 @@ def test_its_policy_lets_nothing_in(seen: Seen) -> None:
     assert refused == [True, "connect-src", "script-src-elem"]
 
 
-def test_points_are_drawn_in_the_colours_of_their_classes(seen: Seen) -> None:
+def test_points_are_drawn_in_the_colors_of_their_classes(seen: Seen) -> None:
     seen.settled()
-    colours = [
+    colors = [
         seen.page.evaluate(
             """([x, y]) => {
                 const canvas = document.getElementById("points"), ratio = canvas.width / canvas.clientWidth;
@@ -51,10 +53,10 @@ def test_points_are_drawn_in_the_colours_of_their_classes(seen: Seen) -> None:
         """[...document.querySelectorAll("#legend button")].map((each) =>
             [each.querySelector(".name").textContent, getComputedStyle(each.querySelector(".dot")).backgroundColor])"""
     )
-    by_name = {name: [int(part) for part in colour[4:-1].split(",")] for name, colour in legend}
-    for colour, name in zip(colours, ("plain", HOSTILE, "other"), strict=True):
-        assert np.abs(np.subtract(colour[:3], by_name[name])).max() < 60  # others may lie half over it
-        assert min(by_name, key=lambda each: np.abs(np.subtract(colour[:3], by_name[each])).sum()) == name
+    by_name = {name: [int(part) for part in color[4:-1].split(",")] for name, color in legend}
+    for color, name in zip(colors, ("plain", HOSTILE, "other"), strict=True):
+        assert np.abs(np.subtract(color[:3], by_name[name])).max() < 60  # others may lie half over it
+        assert min(by_name, key=lambda each: np.abs(np.subtract(color[:3], by_name[each])).sum()) == name
 
 
 def test_hover_shows_the_row_under_the_pointer_and_its_image(seen: Seen) -> None:
@@ -70,14 +72,26 @@ def test_hover_shows_the_row_under_the_pointer_and_its_image(seen: Seen) -> None
     assert card.is_hidden()
 
 
+def test_a_tap_on_a_touch_screen_shows_the_row(browser: Any, page_file: Path) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    seen = Seen(context.new_page()).open(page_file)
+    seen.page.touchscreen.tap(*seen.screen(7))
+    seen.settled()
+    assert seen.page.locator("#card b").inner_text() == "item 7"
+    seen.page.touchscreen.tap(380, 5)
+    seen.settled()
+    assert seen.page.locator("#card").is_hidden()
+    context.close()
+
+
 def test_the_image_of_the_card_is_that_of_the_row(seen: Seen) -> None:
-    for row, grey in ((0, 40), (1, 140), (2, 240)):
+    for row, gray in ((0, 40), (1, 140), (2, 240)):
         seen.page.mouse.move(*seen.screen(row))
         box = seen.page.locator("#card .image").bounding_box()
         seen.page.wait_for_timeout(50)
         shot = seen.page.screenshot(clip={**{side: box[side] + 10 for side in ("x", "y")}, "width": 40, "height": 40})
         image = pytest.importorskip("PIL.Image").open(io.BytesIO(shot)).convert("L")
-        assert np.asarray(image).mean() == pytest.approx(grey, abs=12)
+        assert np.asarray(image).mean() == pytest.approx(gray, abs=12)
 
 
 def test_a_hostile_label_stays_text(seen: Seen) -> None:
@@ -145,8 +159,8 @@ def test_the_lasso_selects_lists_and_exports(seen: Seen) -> None:
     rows = np.flatnonzero(CODES == 1)
     drag(seen, around(seen, rows), key="Shift")
     assert seen.page.evaluate("explorer.selected()") == rows.tolist()
-    assert seen.page.locator("#chosen-count").inner_text().startswith("100 of 300 points")
-    assert seen.page.locator("#chosen-rows li").first.inner_text() == f"item 1 · {HOSTILE}"
+    assert seen.page.locator("#selection-count").inner_text().startswith("100 of 300 points")
+    assert seen.page.locator("#selected-rows li").first.inner_text() == f"item 1 · {HOSTILE}"
     with seen.page.expect_download() as downloading:
         seen.page.locator("#export").click()
     with open(downloading.value.path(), encoding="utf-8", newline="") as file:
@@ -156,8 +170,8 @@ def test_the_lasso_selects_lists_and_exports(seen: Seen) -> None:
     assert [line["name"] for line in table] == [known()["names"][row] for row in rows]
     assert [float(line["size"]) for line in table] == pytest.approx(known()["metadata"]["size"][rows], rel=1e-14)
     assert [int(line["number"]) for line in table] == known()["metadata"]["number"][rows].tolist()
-    places = np.array([[float(line["x"]), float(line["y"])] for line in table])
-    assert places == pytest.approx(known()["stages"][-1][1][rows], abs=1e-3)  # a 65535th of the map
+    coordinates = np.array([[float(line["x"]), float(line["y"])] for line in table])
+    assert coordinates == pytest.approx(known()["stages"][-1][1][rows], abs=1e-3)  # a 65535th of the map
     seen.page.keyboard.press("Escape")
     assert seen.page.evaluate("explorer.selected()") == []
 
@@ -185,15 +199,15 @@ def test_drag_moves_and_the_wheel_zooms_where_the_pointer_is(seen: Seen) -> None
     assert np.linalg.norm(np.subtract(seen.screen(1), seen.screen(0))) > np.linalg.norm(np.subtract(other, (x, y)))
 
 
-def lit(seen: Seen) -> str:
-    return str(seen.page.locator("#hits").inner_text())
+def search_status(seen: Seen) -> str:
+    return str(seen.page.locator("#search-status").inner_text())
 
 
 def test_search_finds_names_classes_and_rows(seen: Seen) -> None:
     box = seen.page.locator("#search")
     for text, told in (("other", "100 found"), ("item 29", "10 found"), ("ROW 7", "1 found"), ("nowhere", "nothing found")):
         box.fill(text)
-        assert lit(seen).startswith(told), text
+        assert search_status(seen).startswith(told), text
     box.fill("row 7")
     box.press("Enter")
     seen.page.wait_for_selector("#card:not([hidden])")
@@ -203,12 +217,12 @@ def test_search_finds_names_classes_and_rows(seen: Seen) -> None:
     )
 
 
-def test_any_column_colours_the_points(seen: Seen) -> None:
-    options = seen.page.locator("#colour option").all_inner_texts()
-    assert options == ["kind", "size", "number", "trust", "one colour"]
+def test_any_column_colors_the_points(seen: Seen) -> None:
+    options = seen.page.locator("#color option").all_inner_texts()
+    assert options == ["kind", "size", "number", "trust", "single color"]
     before = seen.page.evaluate("points.toDataURL()")
     for option in options[1:]:
-        seen.page.locator("#colour").select_option(label=option)
+        seen.page.locator("#color").select_option(label=option)
         seen.settled()
         after = seen.page.evaluate("points.toDataURL()")
         assert after != before

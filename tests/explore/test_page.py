@@ -1,4 +1,4 @@
-"""What goes into a page, and how it is packed."""
+"""The content of a page and its encoding."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dre.plot.palette import MOST
 from known_page import HOSTILE, known
 
-from dre.explore import Explorer, Stage, explorer, write_page
-from dre.explore.aligned import aligned
+from dre.explore import Explorer, StageView, explorer, write_page
+from dre.explore.build import point_trust
 from dre.explore.columns import column
-from dre.explore.page import page
-from dre.explore.thumbnails import images_of, thumbnails
-from dre.explore.trust import trust_of_points
+from dre.explore.page import align_stages, page
+from dre.explore.thumbnails import as_images, thumbnails
 from dre.metrics import trustworthiness
-from dre.plot.colors import MAX_COLORS
 
 
-def carried(text: str, name: str) -> bytes:
+def payload(text: str, name: str) -> bytes:
     found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', text)
     assert found is not None
     return gzip.decompress(base64.b64decode(found[1]))
 
 
-def test_places_are_carried_to_a_65535th_of_the_map() -> None:
-    places = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
-    steps = np.frombuffer(carried(page(Explorer("t", [Stage("s", places)])), "places-0"), "<u2").reshape(2, -1).T
-    side = float(np.ptp(places, axis=0).max())
-    centred = places - (places.max(0) + places.min(0)) / 2
+def test_coordinates_are_encoded_to_a_65535th_of_the_map() -> None:
+    embedding = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    steps = np.frombuffer(payload(page(Explorer("t", [StageView("s", embedding)])), "coordinates-0"), "<u2").reshape(2, -1).T
+    side = float(np.ptp(embedding, axis=0).max())
+    centred = embedding - (embedding.max(0) + embedding.min(0)) / 2
     assert (steps / 65535 - 0.5) * side == pytest.approx(centred, abs=side / 65535)
 
 
@@ -43,9 +42,9 @@ def test_stages_are_turned_and_sized_as_a_whole_and_nothing_else() -> None:
     turn = np.array([[0.0, 1.0], [1.0, 0.0]])  # a mirror too
     noise = rng.normal(size=(50, 2)) * 0.1
     first = 3.0 * (last + noise) @ turn + 7
-    back, kept = aligned([first, last])
+    back, kept = align_stages([first, last])
     assert kept == pytest.approx(last)
-    apart = lambda places: np.linalg.norm(places[:, None] - places[None], axis=2)  # noqa: E731
+    apart = lambda embedding: np.linalg.norm(embedding[:, None] - embedding[None], axis=2)  # noqa: E731
     ratio = apart(back)[np.triu_indices(50, 1)] / apart(first)[np.triu_indices(50, 1)]
     assert ratio == pytest.approx(ratio[0])
     assert back == pytest.approx(last, abs=0.5)
@@ -57,12 +56,12 @@ def test_nothing_of_a_label_is_html_and_the_policy_names_the_script() -> None:
     assert "<img" not in text
     assert text.count("<script>") == 1
     script = text[text.index("<script>") + 8 : text.rindex("</script>")]
-    told = re.search(r"script-src 'sha256-([^']+)'", text)
-    assert told is not None
-    assert told[1] == base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r"script-src 'sha256-([^']+)'", text)
+    assert policy is not None
+    assert policy[1] == base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     about = json.loads(re.search(r'id="about">(.*)</script>', text)[1])  # type: ignore[index]
     assert about["title"] == HOSTILE
-    assert HOSTILE in json.loads(carried(text, "classes-0"))
+    assert HOSTILE in json.loads(payload(text, "classes-0"))
 
 
 @pytest.mark.parametrize(
@@ -94,31 +93,31 @@ def test_numbers_are_carried_as_they_are(kind: type) -> None:
 
 def test_stages_that_have_nothing_in_common_are_as_large_as_the_last() -> None:
     rng = np.random.default_rng(0)
-    sizes = [each.std() for each in aligned([rng.normal(size=(500, 2)) * factor for factor in (9.0, 0.1, 2.0)])]
+    sizes = [each.std() for each in align_stages([rng.normal(size=(500, 2)) * factor for factor in (9.0, 0.1, 2.0)])]
     assert sizes == pytest.approx([sizes[-1]] * 3)
 
 
-def test_of_many_classes_the_largest_have_colours() -> None:
+def test_of_many_classes_the_largest_have_colors() -> None:
     values = np.array([f"c{i}" for i in range(400)] + ["large"] * 5 + ["larger"] * 9)
     made = column("c", values)
     assert made.names is not None
     assert made.names[:2] == ["larger", "large"]
-    assert made.colours is not None
-    assert len(set(made.colours)) == MAX_COLORS
+    assert made.colors is not None
+    assert len(set(made.colors)) == MOST
     assert np.array(made.names)[made.values].tolist() == values.tolist()
 
 
 def test_trust_of_many_points_is_near_to_that_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(3000, 6)).astype(np.float32)
-    places = rows[:, :2].copy()
-    places[:300] = rng.permutation(places[:300])  # these lie
+    embedding = rows[:, :2].copy()
+    embedding[:300] = rng.permutation(embedding[:300])  # these have false neighbors
     rows += 5000  # far from the origin, where float32 has few digits left for distances
-    exact = trustworthiness(rows, places, per_point=True)
-    assert trust_of_points(rows, places) == pytest.approx(exact, abs=1e-6)
-    monkeypatch.setattr("dre.explore.trust.WHOLE", 100)
-    monkeypatch.setattr("dre.explore.trust.OTHERS", 1000)
-    coarse = trust_of_points(rows, places)
+    exact = trustworthiness(rows, embedding, per_point=True)
+    assert point_trust(rows, embedding) == pytest.approx(exact, abs=1e-6)
+    monkeypatch.setattr("dre.explore.build.EXACT_TRUST", 100)
+    monkeypatch.setattr("dre.explore.build.TRUST_SAMPLE", 1000)
+    coarse = point_trust(rows, embedding)
     assert coarse.shape == (3000,)
     assert np.corrcoef(coarse, exact)[0, 1] > 0.5
     assert coarse[:300].mean() < coarse[300:].mean() - 0.1
@@ -126,19 +125,19 @@ def test_trust_of_many_points_is_near_to_that_among_all(monkeypatch: pytest.Monk
 
 def test_images_of_every_layout_are_seen_as_such() -> None:
     for shape in ((4, 5, 6), (4, 5, 6, 3), (4, 3, 5, 6), (4, 1, 5, 6)):
-        found = images_of(np.zeros(shape, np.uint8))
+        found = as_images(np.zeros(shape, np.uint8))
         assert found is not None
-        assert found.stretch(0, 2).shape[:3] == (2, 5, 6)
-    assert images_of(np.zeros((4, 30))) is None
-    flat = images_of(np.arange(120.0).reshape(4, 30), (5, 6))
+        assert found.read(0, 2).shape[:3] == (2, 5, 6)
+    assert as_images(np.zeros((4, 30))) is None
+    flat = as_images(np.arange(120.0).reshape(4, 30), (5, 6))
     assert flat is not None
-    assert flat.stretch(1, 2).shape == (1, 5, 6)
-    with pytest.raises(ValueError, match="no images of 7 × 7"):
-        images_of(np.zeros((4, 30)), (7, 7))
+    assert flat.read(1, 2).shape == (1, 5, 6)
+    with pytest.raises(ValueError, match=r"30 values.*7 × 7"):
+        as_images(np.zeros((4, 30)), (7, 7))
 
 
 def test_large_images_are_made_small_and_share_sheets() -> None:
-    images = images_of(np.full((1100, 96, 48, 3), 128, np.uint8))
+    images = as_images(np.full((1100, 96, 48, 3), 128, np.uint8))
     assert images is not None
     made = thumbnails(images)
     assert (made.width, made.height, len(made.sheets)) == (24, 48, 2)
@@ -151,13 +150,13 @@ def test_large_images_are_made_small_and_share_sheets() -> None:
 )
 def test_what_can_not_be_shown_is_refused(stage: np.ndarray, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        Explorer("t", [Stage("s", stage)])
+        Explorer("t", [StageView("s", stage)])
 
 
 def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dre.explore.page.page", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        write_page(tmp_path / "p.html", Explorer("t", [Stage("s", np.zeros((5, 2)))]))
+        write_page(tmp_path / "p.html", Explorer("t", [StageView("s", np.zeros((5, 2)))]))
     assert list(tmp_path.iterdir()) == []
 
 

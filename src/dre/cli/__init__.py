@@ -1,4 +1,4 @@
-"""The command line: ``dre``, one file per command."""
+"""The ``dre`` command line: one module per command."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import typer
 
-WRONG_USE, STOPPED = 2, 130  # 130 is what shells give for Ctrl-C
-TOLD = (ValueError, TypeError, OSError, ImportError)  # kinds of errors whose text was written to be read by users
+USAGE_ERROR, INTERRUPTED = 2, 130  # 130 is the shells' exit code for Ctrl-C
+WITH_REMEDY = (ValueError, TypeError, OSError, ImportError)  # errors whose message is written for users
 
-HELP = """Maps of high-dimensional data, drawn by a network that learns the map: Deep Recursive Embedding.
+HELP = """Deep Recursive Embedding: two-dimensional maps of high-dimensional data, computed by a neural network.
 
-DATA is a file (.npy, .npz, .csv, .tsv, .parquet, .h5, .h5ad, .zarr), a folder of images, or the name of a data set. A map is
-a model, which places new rows too, or a file of places.
+The network is a model that embeds new rows as well. DATA is a file (.npy, .npz, .csv, .tsv, .parquet, .h5, .h5ad, .zarr), a
+folder of images, or the name of a data set. MAP is a model, or a file of coordinates.
 """
 EPILOG = """**Start here:**
 
@@ -25,33 +25,33 @@ EPILOG = """**Start here:**
 
 - `dre fit cells.csv -o cells.safetensors`
 
-- `dre transform cells.safetensors new.csv -o places.csv`
+- `dre transform cells.safetensors new.csv -o embedding.csv`
 
-Every command has examples: `dre fit --help`. Nothing is written over without --force, and Ctrl-C leaves no half-written file.
+`dre fit --help` and the help of every other command show examples. Existing files are only overwritten with --force. Ctrl-C
+never leaves an incomplete file.
 
-**Exit codes:** 0 done; 1 the run failed; 2 wrong use, with nothing computed; 130 stopped by Ctrl-C.
+**Exit codes:** 0 success; 1 the run failed; 2 usage error, nothing was computed; 130 interrupted by Ctrl-C.
 """
 
 
 def app() -> typer.Typer:
-    """All commands, in the order in which one needs them."""
-    from dre.cli.bench import bench
+    """All commands, in the order of a typical workflow."""
     from dre.cli.compare import compare
     from dre.cli.demo import demo
     from dre.cli.evaluate import evaluate
     from dre.cli.explore import explore
     from dre.cli.fit import fit
     from dre.cli.info import info
+    from dre.cli.options import global_options
     from dre.cli.plot import plot
-    from dre.cli.start import start
     from dre.cli.transform import transform
 
     panels: dict[str, list[Callable[..., None]]] = {
-        "From data to a map": [demo, fit, transform, info],
-        "Look at it": [explore, plot],
-        "Judge it": [evaluate, compare, bench],
+        "Fit and transform": [demo, fit, transform, info],
+        "Visualize": [explore, plot],
+        "Evaluate": [evaluate, compare],
     }
-    made = typer.Typer(
+    application = typer.Typer(
         help=HELP,
         epilog=EPILOG,
         no_args_is_help=True,
@@ -60,53 +60,53 @@ def app() -> typer.Typer:
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(start)
+    application.callback()(global_options)
     for panel, commands in panels.items():
         for command in commands:
-            made.command(rich_help_panel=panel)(_stoppable(command))
-    return made
+            application.command(rich_help_panel=panel)(_interruptible(command))
+    return application
 
 
 def main() -> None:
-    """What the command ``dre`` calls. An error that has a remedy is two lines; --debug shows where it came from."""
-    from dre.cli.start import DEBUG
-    from dre.cli.wrong_use import WrongUseError
+    """Entry point of ``dre``. Prints an error with its remedy instead of a traceback, which --debug shows."""
+    from dre.cli.options import DEBUG, UsageError
 
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _say  # type: ignore[assignment]
-            warnings.filterwarnings("ignore", "X does not have valid feature names")  # commands compare names themselves
+            warnings.showwarning = _print_warning  # type: ignore[assignment]
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # commands match names themselves
             app()()
     except Exception as problem:
         if os.environ.get(DEBUG):
             raise
-        print(f"dre: {_told(problem)}", file=sys.stderr)
-        sys.exit(WRONG_USE if isinstance(problem, WrongUseError) else 1)
+        print(f"dre: {_message(problem)}", file=sys.stderr)
+        sys.exit(USAGE_ERROR if isinstance(problem, UsageError) else 1)
 
 
-def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C ends a command with a line. What it was writing is gone by then: files are whole or not there."""
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn Ctrl-C into one line and an exit code. Files need no cleanup: they are written atomically."""
 
     @functools.wraps(command)
-    def run(*given: Any, **named: Any) -> None:
+    def run(*arguments: Any, **options: Any) -> None:
         try:
-            command(*given, **named)
+            command(*arguments, **options)
         except KeyboardInterrupt:
-            typer.echo("\ndre: stopped by Ctrl-C; no file is left half-written", err=True)
-            raise typer.Exit(STOPPED) from None
+            typer.echo("\ndre: interrupted by Ctrl-C; no incomplete file is left", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
     return run
 
 
-def _say(message: Warning | str, *where: Any) -> None:
+def _print_warning(message: Warning | str, *where: Any) -> None:
     print(f"dre: {message}", file=sys.stderr)
 
 
-def _told(problem: Exception) -> str:
-    from dre.cli.start import DEBUG
+def _message(problem: Exception) -> str:
+    """The message of an error with a remedy; else the error's type and first line, and how to see the traceback."""
+    from dre.cli.options import DEBUG
 
-    if isinstance(problem, TOLD) and str(problem):
+    if isinstance(problem, WITH_REMEDY) and str(problem):
         return str(problem)
-    text = next((line for line in str(problem).splitlines() if line.strip()), "")
+    first_line = next((line for line in str(problem).splitlines() if line.strip()), "")
     kind = type(problem).__name__
-    return f"{kind}: {text}\nTo see where, call dre --debug, or set {DEBUG}=1." if text else f"{kind}; dre --debug shows where"
+    return f"{kind}{f': {first_line}' if first_line else ''}\nRun dre --debug, or set {DEBUG}=1, to see the traceback."

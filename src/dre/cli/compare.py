@@ -1,4 +1,4 @@
-"""``dre compare``: methods side by side on a file of one's own."""
+"""``dre compare``: several methods side by side on the same data."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from dre.baselines import NAMES
-from dre.cli.completion import several_of
-from dre.cli.data import Data, Device, Force, Labels
-from dre.cli.wrong_use import WrongUseError, refusing
+from dre.cli.options import Data, Device, Force, Labels, UsageError, as_usage_error, complete_several
 
 
 def compare(
@@ -20,8 +18,8 @@ def compare(
         str,
         typer.Option(
             metavar="NAMES",
-            autocompletion=several_of(NAMES),
-            help=f"Between commas, of {', '.join(NAMES)}.",
+            autocompletion=complete_several(NAMES),
+            help=f"Comma-separated, from {', '.join(NAMES)}.",
             show_default="pca,umap,open-tsne,dre",
         ),
     ] = "",
@@ -31,19 +29,19 @@ def compare(
             "-o",
             "--output",
             metavar="FILE",
-            help="The picture: .png, .pdf, .svg or another; the scores go beside it as .json.",
+            help="Figure to write: .png, .pdf, .svg or another format. The scores go to a .json file of the same name.",
         ),
     ] = Path("comparison.png"),
-    test_size: Annotated[float, typer.Option(metavar="SHARE", help="Of the rows, that is held out and scored.")] = 0.25,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the split and of all methods.")] = 0,
+    test_size: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and score.")] = 0.25,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the split and of all methods.")] = 0,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Fit several methods to your data, and see them side by side.
+    """Fit several methods to your data and compare them.
 
-    All learn from the same rows, and are scored on the same held-out ones. Prints a table of scores and seconds, and draws the
-    maps; that of dre also as it was before its recursion. A method that fails, or is not installed, is named, and the others
-    go on.
+    All methods are fitted to the same rows and scored on the same held-out rows. Prints a table of scores and times, and
+    draws the maps; that of dre also before its first recursion. A method that fails or is not installed is reported and
+    skipped.
 
     **Examples:**
 
@@ -58,7 +56,7 @@ def compare(
     - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5`
     """
     from dre.atomic import atomic_write
-    from dre.cli.data import file_of, labelled, opened
+    from dre.cli.data import open_data, path_of, split_labels
     from dre.compare.compare import check_methods, check_split, usual_methods
     from dre.compare.compare import compare as run
     from dre.compare.notices import notices
@@ -67,21 +65,21 @@ def compare(
     from dre.plot.style import pyplot
     from dre.runtime import resolve_device
 
-    pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed
-    with refusing():
+    pyplot().switch_backend("Agg")  # needs no display
+    with as_usage_error():
         names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or usual_methods())
-        _check_picture(output)
-        beside = output.with_suffix(".json")
-        read = [file_of(data), None if labels is None else file_of(labels)]
-        for path in (output, beside):
+        _check_format(output)
+        scores_file = output.with_suffix(".json")
+        read = [path_of(data), None if labels is None else path_of(labels)]
+        for path in (output, scores_file):
             check_writable(path, [path.suffix.lower()], force=force, read=read)
         resolve_device(device)
-    source, known = labelled(opened(data), labels)
-    with refusing():
+    source, known = split_labels(open_data(data), labels)
+    with as_usage_error():
         check_split(test_size, source.rows.shape[0])
     for notice in notices(source.rows, source.columns):
         typer.echo(f"dre: {notice}", err=True)
-    found = run(
+    comparison = run(
         source.rows,
         known,
         methods=names,
@@ -90,27 +88,27 @@ def compare(
         device=device,
         say=lambda text: typer.echo(text, err=True),
     )
-    typer.echo(str(found))
-    counts = {"rows": found.dataset.train.rows.shape[0], "test_rows": found.dataset.test.rows.shape[0]}
-    told = {"seed": seed, "test_size": test_size, **counts, "results": found.rows(), "failed": found.failed}
+    typer.echo(str(comparison))
+    counts = {"rows": comparison.dataset.train.rows.shape[0], "test_rows": comparison.dataset.test.rows.shape[0]}
+    results = {"seed": seed, "test_size": test_size, **counts, "results": comparison.rows(), "failed": comparison.failed}
     with atomic_write(output) as part:
-        found.picture().savefig(part, dpi=120)
-    write(beside, {**provenance(), **told})
-    typer.echo(f"\nThe maps are in {output}, the scores in {beside}.")
+        comparison.picture().savefig(part, dpi=120)
+    write(scores_file, {**provenance(), **results})
+    typer.echo(f"\nWrote the maps to {output} and the scores to {scores_file}.")
 
 
-def _check_picture(path: Path) -> None:
-    """Whether such a picture can be written: one of a letter is, to nowhere."""
+def _check_format(path: Path) -> None:
+    """Fail before the fits if matplotlib cannot write this format: draw a letter into memory."""
     import io
 
     from matplotlib.figure import Figure
 
     if not path.suffix:
-        raise WrongUseError(f"--output {path}: expected a picture, such as {path.name or 'comparison'}.png")
+        raise UsageError(f"--output {path}: expected a figure, such as {path.name or 'comparison'}.png")
     try:
         trial = Figure()
         trial.text(0, 0, "a")
         trial.savefig(io.BytesIO(), format=path.suffix[1:].lower())
     except Exception as problem:
         reason = str(problem).partition("(")[0].strip()
-        raise WrongUseError(f"--output {path} can't be drawn: {reason}; use .png, .pdf or .svg") from problem
+        raise UsageError(f"--output {path} cannot be written: {reason}; use .png, .pdf or .svg") from problem

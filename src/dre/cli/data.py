@@ -1,80 +1,158 @@
-"""What commands share of DATA: how it is said, opened and told of, and where its labels come from."""
+"""DATA: its rows, its labels, and columns selected by name. Rows that are read in chunks stay lazy."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import scipy.sparse
+import torch
 import typer
+from torch import Tensor
 
-from dre.cli.completion import DEVICES, one_of, rows
-from dre.cli.wrong_use import WrongUseError, refusing
+from dre.cli.options import UsageError, as_usage_error
+from dre.data.rows import Rows, chunk_length, is_rows
+from dre.io.readers import SourceError, open_source
+from dre.io.readers.labels import read_labels
+from dre.io.readers.source import Source, summarize_names
 
 if TYPE_CHECKING:
-    from dre.io.readers import Source
+    from dre.model.estimator import DRE
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        autocompletion=rows,
-        show_default=False,
-        help="Rows: .npy, .npz, .csv, .tsv (also .gz), .parquet, .h5, .h5ad, .zarr, a folder of images, or the name of a data "
-        "set; a part of a file behind a colon, cells.h5ad:obsm/X_pca.",
-    ),
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN|FILE", help="One label per row: a column of DATA, which is no feature then, or a file."),
-]
-Device = Annotated[
-    str, typer.Option(metavar="NAME", autocompletion=one_of(DEVICES), help="Where to compute: auto, cpu, cuda, cuda:1.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]
+Array = np.ndarray[Any, Any]
+MAX_EXTRA_COLUMNS = 50  # columns that are not features but are kept as metadata, at most
 
 
-def opened(data: str) -> Source:
-    """DATA, with what a user should know of it said on the way."""
-    from dre.io.readers import SourceError, open_source
-
-    with refusing(SourceError):
+def open_data(data: str) -> Source:
+    """Open DATA and print the reader's messages."""
+    with as_usage_error(SourceError):
         source = open_source(data)
     for line in source.messages:
         typer.echo(f"dre: {line}", err=True)
     return source
 
 
-def file_of(data: str) -> Path | None:
-    """The file that DATA names, without the part behind a colon; None for the name of a data set."""
-    for said in (data, data.rpartition(":")[0]):
-        if said and Path(said).expanduser().exists():
-            return Path(said).expanduser()
+def path_of(data: str) -> Path | None:
+    """The file that DATA names, without the part after the colon; None for the name of a data set."""
+    for name in (data, data.rpartition(":")[0]):
+        if name and Path(name).expanduser().exists():
+            return Path(name).expanduser()
     return None
 
 
-def labelled(source: Source, labels: str | None) -> tuple[Source, Any]:
-    """The rows, and one label for each: a column of DATA, which is then no feature, or a file with as many."""
+def split_labels(source: Source, labels: str | None) -> tuple[Source, Any]:
+    """Separate the features from the labels, which come from the metadata, from a column or from a file."""
     if labels is None:
         return source, None
     if labels in source.metadata:
-        return source, _all_there(labels, source.metadata[labels])
+        return source, _check_complete(labels, source.metadata[labels])
     if source.columns is not None and labels in source.columns:
-        from dre.cli.columns import apart
-
-        return apart(source, labels)
+        return pop_column(source, labels)
     if Path(labels).expanduser().exists():
-        from dre.io.readers.labels import read_labels
-
-        with refusing():
+        with as_usage_error():
             return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
-    from dre.io.readers.source import summarize_names
-
-    columns = summarize_names([*source.metadata, *(source.columns or [])])
-    raise WrongUseError(f"--labels {labels}: neither a column of DATA nor a file that is there; columns: {columns}")
+    raise no_such_column("--labels", labels, [*source.metadata, *(source.columns or [])])
 
 
-def _all_there(name: str, labels: Any) -> Any:
+def _check_complete(name: str, labels: Any) -> Any:
     empty = labels == ""
     if empty.any():
-        raise WrongUseError(f"--labels {name}: that of row {int(empty.argmax())} is empty; give it a name, or drop that row")
+        raise UsageError(f"--labels {name}: the label of row {int(empty.argmax())} is empty; fill it in or drop the row")
     return labels
+
+
+def no_such_column(option: str, name: str, columns: list[str]) -> UsageError:
+    return UsageError(f"{option} {name}: neither a column nor an existing file; columns: {summarize_names(columns)}")
+
+
+def set_feature_names(model: DRE, source: Source) -> None:
+    """Store the column names in the model, so that `match_columns` finds them in other tables."""
+    if source.columns is not None:
+        model.feature_names_in_ = np.array(source.columns, dtype=object)
+
+
+def match_columns(model: DRE, source: Source, color: str | None = None, *, keep_others: bool = True) -> Source:
+    """Select the columns that the model was fitted to, by name; the other columns become metadata.
+
+    A model without column names reads all columns, except the one for ``color`` if that leaves the expected number.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and source.columns and color in source.columns and len(source.columns) == model.n_features_in_ + 1:
+        names = [name for name in source.columns if name != color]
+    if names is None or source.columns is None or list(names) == source.columns:
+        _check_width(model, source)
+        return source
+    index = {name: i for i, name in enumerate(source.columns)}
+    missing = [name for name in names if name not in index]
+    if missing:
+        raise UsageError(f"DATA lacks {len(missing):,} of the columns that the model was fitted to: {summarize_names(missing)}")
+    if len(index) < len(source.columns):
+        raise UsageError("DATA has duplicate column names, so the model's columns are ambiguous: rename the duplicates")
+    known = set(names)
+    others = sorted((name for name in source.columns if name not in known), key=lambda name: name != color)
+    extra = column_values(source.rows, source.columns, others[:MAX_EXTRA_COLUMNS]) if keep_others else {}
+    rows = select_columns(source.rows, [index[name] for name in names])
+    return replace(source, rows=rows, columns=list(names), metadata={**extra, **source.metadata})
+
+
+def _check_width(model: DRE, source: Source) -> None:
+    if source.rows.shape[1] != model.n_features_in_:
+        width = int(np.prod(source.rows.shape[1:]))
+        raise UsageError(f"DATA has rows of {width:,} values; the model was fitted to rows of another size: pass such rows")
+
+
+def pop_column(source: Source, name: str) -> tuple[Source, Array]:
+    """The source without one column, and the values of that column (n,)."""
+    assert source.columns is not None
+    position = source.columns.index(name)
+    kept = [i for i in range(len(source.columns)) if i != position]
+    rest = replace(source, rows=select_columns(source.rows, kept), columns=[source.columns[i] for i in kept])
+    return rest, column_values(source.rows, source.columns, [name])[name]
+
+
+def column_values(rows: Any, columns: list[str], names: list[str]) -> dict[str, Array]:
+    """The values of the named columns, read in a single pass."""
+    if not names:
+        return {}
+    values = _read_columns(rows, [columns.index(name) for name in names])
+    return {name: as_classes(each) for name, each in zip(names, values.T, strict=True)}
+
+
+def _read_columns(rows: Any, columns: list[int]) -> Array:
+    if not is_rows(rows):
+        selected = rows[:, columns]
+        return np.asarray(selected.toarray() if scipy.sparse.issparse(selected) else selected)
+    n, step = rows.shape[0], chunk_length(rows.shape[1:])
+    chunks = [rows.read(start, min(n, start + step))[:, columns].cpu().numpy() for start in range(0, n, step)]
+    return np.concatenate(chunks)
+
+
+def as_classes(values: Array) -> Array:
+    """Floats that are all integers become integers, which are drawn as classes and not on a scale."""
+    return values.astype(np.int64) if bool((values == np.floor(values)).all()) else values
+
+
+def select_columns(rows: Any, columns: list[int]) -> Any:
+    if is_rows(rows):
+        return ColumnSubset(rows, columns)
+    selected = rows[:, columns]
+    return selected if scipy.sparse.issparse(rows) else np.ascontiguousarray(selected)
+
+
+class ColumnSubset:
+    """`Rows` restricted to some columns; reads from the underlying rows on demand."""
+
+    def __init__(self, rows: Rows, columns: list[int]) -> None:
+        self.shape = (rows.shape[0], len(columns))
+        self._rows, self._columns = rows, torch.tensor(columns)
+
+    def read(self, start: int, stop: int) -> Tensor:
+        return self._select(self._rows.read(start, stop))
+
+    def take(self, ids: Tensor) -> Tensor:
+        return self._select(self._rows.take(ids))
+
+    def _select(self, x: Tensor) -> Tensor:
+        return x.index_select(1, self._columns.to(x.device))

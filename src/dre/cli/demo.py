@@ -1,4 +1,4 @@
-"""``dre demo``: the main commands on the digits that ship with scikit-learn, each shown as it would be typed."""
+"""``dre demo``: run the main commands on the digits data set of scikit-learn, and show each as typed."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Annotated
 
 import typer
 
-from dre.cli.data import Force
-from dre.cli.wrong_use import WrongUseError
+from dre.cli.options import Force, UsageError
 
 PLOT = "pip install 'deep-recursive-embedding[plot]'"
 
 
 def demo(
+    context: typer.Context,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the model, the places and the picture go.")
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for the model, the embedding and the figure.")
     ] = Path("dre-demo"),
     force: Force = False,
 ) -> None:
-    """See what it does, on handwritten digits, in half a minute.
+    """Run the main commands on handwritten digits, in about half a minute.
 
-    Learns a map of 1,347 of them, and places 450 more on it. Needs no data and no network. Every command is shown as you would
-    type it, with what it prints.
+    Fits a model to 1,347 digits and embeds 450 others. Needs no data and no network. Each command is printed as you would type
+    it, followed by its output.
 
     **Examples:**
 
@@ -33,58 +33,50 @@ def demo(
     - `dre demo -o somewhere --force`
     """
     if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not force)):
-        raise WrongUseError(f"{output} is there already: pass --force to write over what is in it, or another --output")
+        raise UsageError(f"{output} already exists: pass --force to overwrite its files, or another --output")
     output.mkdir(parents=True, exist_ok=True)
     try:
-        for say, command in _steps(output):
-            typer.echo(f"\n{say}\n\n$ dre {shlex.join(command)}")
-            _run([*command, *(["--force"] if force and "-o" in command else [])])
+        for description, command in _steps(output):
+            typer.echo(f"\n{description}\n\n$ dre {shlex.join(command)}")
+            _run(context, [*command, *(["--force"] if force and "-o" in command else [])])
     finally:
-        if not any(output.iterdir()):  # stopped before there was anything
+        if not any(output.iterdir()):  # interrupted before the first file
             output.rmdir()
-    typer.echo(f"\n{_next(output)}")
+    typer.echo(f"\n{_next_steps(output)}")
 
 
 def _steps(folder: Path) -> list[tuple[str, list[str]]]:
-    """What is done, and the words that do it."""
-    model, places, picture = (str(folder / name) for name in ("digits.safetensors", "places.csv", "digits.png"))
+    """A description of each step, and its command."""
+    model, embedding, figure = (str(folder / name) for name in ("digits.safetensors", "embedding.csv", "digits.png"))
     steps = [
         (
-            "Learn a map of handwritten digits, 8 × 8 pixels each. Labels are for the scores: it learns without them.",
+            "Fit a model to handwritten digits of 8 × 8 pixels. The labels are only used for the scores.",
             ["fit", "digits", "-o", model, "--recipe", "fast", "--seed", "0", "--labels", "digit"],
         ),
-        ("Place digits that it has not seen, by a forward pass.", ["transform", model, "digits:test", "-o", places]),
-        ("How good is the map of those, after each stage?", ["evaluate", "digits:test", model, "--labels", "digit"]),
+        ("Embed the digits of the test set.", ["transform", model, "digits:test", "-o", embedding]),
+        ("Score the map of the test set after each stage.", ["evaluate", "digits:test", model, "--labels", "digit"]),
     ]
     if find_spec("matplotlib") is not None:
-        steps.append(("Draw it.", ["plot", model, "digits:all", "-o", picture, "--colour", "digit"]))
+        steps.append(("Draw the map of all digits.", ["plot", model, "digits:all", "-o", figure, "--color", "digit"]))
     return steps
 
 
-def _run(command: list[str]) -> None:
-    from dre.cli import app
-
-    code = app()(command, standalone_mode=False)
+def _run(context: typer.Context, command: list[str]) -> None:
+    code = context.find_root().command.main(command, prog_name="dre", standalone_mode=False)
     if code:
         raise typer.Exit(code)
 
 
-def _next(folder: Path) -> str:
+def _next_steps(folder: Path) -> str:
     model = shlex.quote(str(folder / "digits.safetensors"))
-    draw = [] if find_spec("matplotlib") is not None else [f"{PLOT}    # for pictures: dre plot"]
-    return "\n".join(
-        [
-            f"All of it is in {folder}. Go on with",
-            "",
-            *(
-                f"    {line}"
-                for line in (
-                    *draw,
-                    f"dre explore {model} digits:all --open    # the map as a page",
-                    f"dre info {model}    # what the model is",
-                    "dre fit your.csv -o your.safetensors    # your own data",
-                    "dre --help",
-                )
-            ),
-        ]
-    )
+    steps = {
+        f"dre explore {model} digits:all --open": "open the map in a browser",
+        f"dre info {model}": "describe the model",
+        "dre fit your.csv -o your.safetensors": "fit your own data",
+        "dre --help": "see all commands",
+    }
+    if find_spec("matplotlib") is None:
+        steps = {PLOT: "needed for dre plot", **steps}
+    width = max(map(len, steps))
+    lines = [f"    {command:<{width}s}  # {purpose}" for command, purpose in steps.items()]
+    return "\n".join([f"All files are in {folder}. Next steps:", "", *lines])

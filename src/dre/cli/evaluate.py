@@ -1,25 +1,36 @@
-"""``dre evaluate``: how far a map can be trusted."""
+"""``dre evaluate``: scores of a map against the embedded rows."""
 
 from __future__ import annotations
 
+import math
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.completion import PROTOCOLS, one_of
-from dre.cli.data import Data, Device, Force, Labels
-from dre.cli.map import Map
-from dre.cli.wrong_use import WrongUseError, refusing
+from dre.cli.options import PROTOCOLS, Data, Device, Force, Labels, Map, UsageError, as_usage_error, complete_one
 
 if TYPE_CHECKING:
     from dre.io.readers import Source
     from dre.metrics import Evaluation
 
-SCORED = 10_000  # rows unless told otherwise: all pairs of them are looked at, which takes some seconds
+DEFAULT_SAMPLE = 10_000  # rows: the scores compare all pairs, which takes some seconds for so many
 ALL = "all"
 FOR_CELLS, WITHOUT_NAMES = ".h5ad", ".npy"
+DESCRIPTIONS = {  # by the name of the metric: its best value, and what that value means
+    "nearest_neighbor": (1, "nearest point has the same label"),
+    "neighborhood_hit": (1, "neighbors share their label"),
+    "trustworthiness": (1, "no false neighbors in the map"),
+    "continuity": (1, "no neighbors lost in the map"),
+    "shepard_goodness": (1, "order of distances is kept"),
+    "normalized_stress": (0, "sizes of distances are kept"),
+    "silhouette": (1, "classes are dense and separated"),
+    "centroid_correlation": (1, "class distances are kept"),
+}
+VALUE_WIDTH, BEST_WIDTH = 9, 6
 
 
 def evaluate(
@@ -30,16 +41,18 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME",
-            autocompletion=one_of(PROTOCOLS),
-            help="standard counts as the textbook does, paper as the tables of the paper do.",
+            autocompletion=complete_one(PROTOCOLS),
+            help="Definition of the scores: standard is the usual one, paper is that of the paper's tables.",
         ),
     ] = "standard",
     sample: Annotated[
         str,
-        typer.Option(metavar="N|all", autocompletion=one_of([ALL]), help="Rows to score, taken from end to end."),
-    ] = str(SCORED),
-    neighbors: Annotated[
-        int, typer.Option("-k", "--neighbors", metavar="K", min=1, help="How many neighbours are looked at.")
+        typer.Option(
+            metavar="N|all", autocompletion=complete_one([ALL]), help="Number of rows to score, evenly spaced in DATA."
+        ),
+    ] = str(DEFAULT_SAMPLE),
+    n_neighbors: Annotated[
+        int, typer.Option("-k", "--n-neighbors", metavar="K", min=1, help="Number of neighbors of each point.")
     ] = 7,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Also write the scores: a .json file.")
@@ -48,20 +61,21 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also write the trustworthiness and continuity of every row, low where the map lies: .csv, .parquet, .npy.",
+            help="Also write the trustworthiness and continuity of each row, low where the map is distorted: .csv, .parquet, "
+            ".npy.",
         ),
     ] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Say how far a map can be trusted, measure by measure.
+    """Score a map: trustworthiness, continuity, distances, and classes if there are labels.
 
-    The map may be of any method: places of the rows of DATA, in their order, in a file. Of a model the rows are mapped first,
-    and every stage is scored: what each recursion gave.
+    MAP may come from any method: a file with the coordinates of the rows of DATA, in the same order. A model embeds DATA
+    first and is scored after each of its stages.
 
     **Examples:**
 
-    - `dre evaluate cells.csv places.csv`
+    - `dre evaluate cells.csv embedding.csv`
 
     - `dre evaluate cells.h5ad:obsm/X_pca cells.safetensors --labels cell_type`
 
@@ -69,56 +83,50 @@ def evaluate(
 
     - `dre evaluate mnist:test mnist.safetensors --labels digit -o scores.json`
 
-    - `dre evaluate cells.csv places.csv --sample all --per-point lies.csv`
+    - `dre evaluate cells.csv embedding.csv --sample all --per-point points.csv`
     """
-    from dre.cli.data import labelled, opened
-    from dre.cli.map import is_model, map_of
-    from dre.cli.scores import table
+    from dre.cli.data import open_data, split_labels
+    from dre.cli.map import is_model, load_map
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import evaluate as score
 
     if is_model(data):
-        raise WrongUseError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
-    _check(protocol, output, per_point, force=force, read=[data, embedding])
-    most = _rows(sample)
-    source, known = labelled(opened(data), labels)
+        raise UsageError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
+    _check_files(protocol, output, per_point, force=force, read=[data, embedding])
+    most = _parse_sample(sample)
+    source, known = split_labels(open_data(data), labels)
     n = source.rows.shape[0]
     ids = evenly_spaced_ids(n, n if most is None else most)
-    _check_sample(ids, n, neighbors, per_point)
-    some = replace(
-        source,
-        rows=to_array(source.rows, ids),
-        names=ids if source.names is None else source.names[ids],
-        metadata={},
-    )
-    # a model maps those rows alone; places are of all rows, and must be as many
-    found = map_of(embedding, some if is_model(embedding) else source, device=device, every_stage=True)
-    maps = found.stages if is_model(embedding) else [found.places[ids]]
-    told = None if known is None else known[ids]
-    scored = found.rows if is_model(embedding) else some.rows  # a model reads its own columns alone
-    results = [score(scored, places, told, k=neighbors, protocol=protocol, device=device) for places in maps]
-    of = f" (of {n:,}, from end to end)" if len(ids) < n else ""
+    _check_sample(ids, n, n_neighbors, per_point)
+    names = ids if source.names is None else source.names[ids]
+    some = replace(source, rows=to_array(source.rows, ids), names=names, metadata={})
+    # A model embeds the sample only; a file of coordinates must have one point for each row of DATA.
+    loaded = load_map(embedding, some if is_model(embedding) else source, device=device, every_stage=True)
+    maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
+    rows = loaded.rows if is_model(embedding) else some.rows  # a model is scored on its own features only
+    classes = None if known is None else known[ids]
+    results = [score(rows, each, classes, k=n_neighbors, protocol=protocol, device=device) for each in maps]
+    of = f" (of {n:,}, evenly spaced)" if len(ids) < n else ""
     typer.echo(results[-1].title.replace(" rows", f" rows{of}", 1))
     if len(maps) > 1:
-        typer.echo("\n".join(found.titles))
-    heads = [title.partition(":")[0] for title in found.titles] if is_model(embedding) else ["value"]
-    typer.echo("\n" + table(dict(zip(heads, results, strict=True))))
+        typer.echo("\n".join(loaded.titles))
+    heads = [title.partition(":")[0] for title in loaded.titles] if is_model(embedding) else ["value"]
+    typer.echo("\n" + score_table(dict(zip(heads, results, strict=True))))
     if output is not None:
-        _write_scores(output, results, found.titles, rows=len(ids), of=n)
+        _write_scores(output, results, loaded.titles, rows=len(ids), of=n)
+        typer.echo(f"\nWrote the scores to {output}.")
     if per_point is not None:
         _write_points(per_point, results[-1], some, force)
-    for path, what in ((output, "scores"), (per_point, "values of every point")):
-        if path is not None:
-            typer.echo(f"\nThe {what} are in {path}.")
+        typer.echo(f"\nWrote the scores of each point to {per_point}.")
 
 
-def _check(protocol: str, output: Path | None, per_point: Path | None, *, force: bool, read: list[str]) -> None:
-    from dre.cli.data import file_of
+def _check_files(protocol: str, output: Path | None, per_point: Path | None, *, force: bool, read: list[str]) -> None:
+    from dre.cli.data import path_of
     from dre.io.writers import FORMATS, check_writable
     from dre.metrics.inputs import check_choice
 
-    files = [file_of(said) for said in read]
-    with refusing():
+    files = [path_of(name) for name in read]
+    with as_usage_error():
         check_choice("--protocol", protocol, PROTOCOLS)
         if output is not None:
             check_writable(output, [".json"], force=force, read=files)
@@ -126,25 +134,44 @@ def _check(protocol: str, output: Path | None, per_point: Path | None, *, force:
             check_writable(per_point, [suffix for suffix in FORMATS if suffix != FOR_CELLS], force=force, read=files)
 
 
-def _rows(sample: str) -> int | None:
-    if sample == ALL:
+def _parse_sample(text: str) -> int | None:
+    if text == ALL:
         return None
-    number = sample.replace(",", "").replace("_", "")
-    if not number.isdigit() or int(number) == 0:
-        raise WrongUseError(f"--sample {sample}: expected a number of rows, or {ALL}")
-    return int(number)
+    digits = text.replace(",", "").replace("_", "")
+    if not digits.isdigit() or int(digits) == 0:
+        raise UsageError(f"--sample {text}: expected a number of rows, or {ALL}")
+    return int(digits)
 
 
 def _check_sample(ids: Any, n: int, k: int, per_point: Path | None) -> None:
     from dre.metrics.inputs import check_k
 
-    with refusing():
+    with as_usage_error():
         check_k(k, len(ids))
     if per_point is not None and len(ids) < n and per_point.suffix.lower() == WITHOUT_NAMES:
-        raise WrongUseError(
-            f"--per-point {per_point}: {len(ids):,} of {n:,} rows are scored, and a {WITHOUT_NAMES} can't say which; "
-            f"write .csv or .parquet, or pass --sample {ALL}"
+        raise UsageError(
+            f"--per-point {per_point}: only {len(ids):,} of {n:,} rows are scored, and {WITHOUT_NAMES} has no column to name "
+            f"them; write .csv or .parquet, or pass --sample {ALL}"
         )
+
+
+def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """One line per metric, one column per map, by its title; descriptions move to lines of their own if there is no room."""
+    names = [name for name in next(iter(scores.values())) if name in DESCRIPTIONS]
+    name_width = max(map(len, names))
+    head = " " * name_width + "".join(f"{title:>{VALUE_WIDTH}s}" for title in scores) + f"{'best':>{BEST_WIDTH}s}"
+    lines = []
+    for name in names:
+        best, description = DESCRIPTIONS[name]
+        values = "".join(f"{_format(each[name]):>{VALUE_WIDTH}s}" for each in scores.values())
+        lines.append((f"{name:<{name_width}s}{values}{best:>{BEST_WIDTH}d}", description))
+    width = max(len(line) + 2 + len(description) for line, description in lines)
+    separator = "  " if width <= shutil.get_terminal_size().columns else "\n    "
+    return "\n".join([head, *(f"{line}{separator}{description}" for line, description in lines)])
+
+
+def _format(value: float) -> str:
+    return f"{value:.4f}" if math.isfinite(value) else "–"
 
 
 def _write_scores(path: Path, results: list[Evaluation], titles: list[str], *, rows: int, of: int) -> None:

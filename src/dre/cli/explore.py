@@ -1,4 +1,4 @@
-"""``dre explore``: a map as one page that opens in a browser."""
+"""``dre explore``: write a map as an interactive HTML page."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.data import Device, Force
-from dre.cli.map import DataOfMap, Map
-from dre.cli.wrong_use import WrongUseError, refusing
+from dre.cli.options import DataOfMap, Device, Force, Map, UsageError, as_usage_error
 
 if TYPE_CHECKING:
-    from dre.cli.map import OpenedMap
+    from dre.cli.map import LoadedMap
 
-NARROW = 20  # features up to which each can colour the points
+MAX_FEATURES = 20  # tables with more features do not offer them as colors
 
 
 def explore(
@@ -22,27 +20,35 @@ def explore(
     data: DataOfMap = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="The page, .html.", show_default="MAP with .html"),
+        typer.Option("-o", "--output", metavar="FILE", help="HTML file to write.", show_default="MAP with .html"),
     ] = None,
-    colour: Annotated[
+    color: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN|FILE", help="What colours points at first: a column, trust, or a file of values."),
+        typer.Option(
+            metavar="COLUMN|FILE",
+            help="Initial color of the points: a column, trust, or a file with one value per row.",
+            show_default="a column of classes",
+        ),
     ] = None,
     trust: Annotated[
-        bool, typer.Option(help="A column that shows where the map lies: how far each point's neighbours can be trusted.")
+        bool, typer.Option(help="Add a column with the trustworthiness of each point, low where the map is distorted.")
     ] = True,
-    thumbnails: Annotated[bool, typer.Option(help="The images of the rows, where they are images.")] = True,
-    images: Annotated[str | None, typer.Option(metavar="HxW", help="Rows are images of this size: 28x28, or 32x32x3.")] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="What stands above it.")] = None,
+    thumbnails: Annotated[bool, typer.Option(help="Show the rows as images, if they are images.")] = True,
+    image_shape: Annotated[
+        str | None, typer.Option(metavar="HxW", help="Treat each row as a flattened image: 28x28, or 32x32x3.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.", show_default="name of MAP")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    atlas: Annotated[bool, typer.Option("--atlas", help="Open the map in Embedding Atlas: for millions of points.")] = False,
+    atlas: Annotated[
+        bool, typer.Option("--atlas", help="Show the map in Embedding Atlas instead, for millions of points.")
+    ] = False,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """One page of HTML to look into a map: it needs no network, and can be passed on.
+    """Write a map as an interactive HTML page.
 
-    Move, zoom, point at a row to see it, colour by any column, search, draw a loop around points and export them. Of a model, a
-    slider goes through its stages: how the recursion moved the points, and what it gave.
+    The page is a single file that works offline. Pan, zoom, hover over a point to see its row, color by any column, search,
+    select points with a lasso and export them. For a model, a slider moves through the stages of the training.
 
     **Examples:**
 
@@ -50,83 +56,83 @@ def explore(
 
     - `dre explore fashion.safetensors fashion-mnist:all -o fashion.html --open`
 
-    - `dre explore places.csv cells.csv --colour type`
+    - `dre explore embedding.csv cells.csv --color type`
 
-    - `dre explore digits.safetensors digits --images 8x8`
+    - `dre explore digits.safetensors digits --image-shape 8x8`
 
-    - `dre explore places.parquet --atlas`
+    - `dre explore embedding.parquet --atlas`
     """
-    from dre.cli.colour import check_colour, colour_of
-    from dre.cli.data import file_of, opened
-    from dre.cli.map import is_model, map_of
+    from dre.cli.data import open_data, path_of
+    from dre.cli.map import check_color, color_values, is_model, load_map
     from dre.explore import explorer, write_page
-    from dre.explore.built import TRUST, check_rows
+    from dre.explore.build import TRUST, check_rows
     from dre.io.writers import check_writable
 
     if atlas:
-        _atlas(map_, data, output, device)
+        _open_atlas(map_, data, output, device)
         return
-    target = output if output is not None else (file_of(map_) or Path(map_)).with_suffix(".html")
-    own = None if colour == TRUST else colour
-    with refusing():
-        check_writable(target, [".html"], force=force, read=[file_of(map_), None if data is None else file_of(data)])
-        pictured = thumbnails and (_size(images) or True)
-    source = None if data is None else opened(data)
+    target = output if output is not None else (path_of(map_) or Path(map_)).with_suffix(".html")
+    column = None if color == TRUST else color
+    with as_usage_error():
+        check_writable(target, [".html"], force=force, read=[path_of(map_), None if data is None else path_of(data)])
+        images = thumbnails and (_parse_shape(image_shape) or True)
+    source = None if data is None else open_data(data)
     if source is not None:
-        with refusing(ValueError, ImportError):
-            check_rows(source.rows.shape[0], source.rows, pictured)
-        if is_model(map_) and own is not None:
-            check_colour(own, source)
-    found = map_of(map_, source, device=device, every_stage=True, colour=own)
-    told = columns_of(found)
-    if own is not None:
-        own, values = colour_of(own, found)
-        told[own] = values
-    shown = explorer(
-        list(zip(found.titles, found.stages, strict=True)),
+        with as_usage_error(ValueError, ImportError):
+            check_rows(source.rows.shape[0], source.rows, images)
+        if is_model(map_) and column is not None:
+            check_color(column, source)
+    loaded = load_map(map_, source, device=device, every_stage=True, color=column)
+    metadata = _metadata(loaded)
+    if column is not None:
+        column, values = color_values(column, loaded)
+        metadata[column] = values
+    page = explorer(
+        list(zip(loaded.titles, loaded.stages, strict=True)),
         title=title or Path(map_).stem,
-        rows=found.rows,
-        metadata=told,
-        names=found.names,
-        colour=own or colour,
+        rows=loaded.rows,
+        metadata=metadata,
+        names=loaded.names,
+        color=column or color,
         trust=trust,
-        images=pictured,
+        images=images,
     )
-    write_page(target, shown)
+    write_page(target, page)
     size = target.stat().st_size
-    typer.echo(f"{target}, {f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}: open it in a browser.")
+    typer.echo(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}): open it in a browser.")
     if show:
         typer.launch(str(target))
 
 
-def columns_of(found: OpenedMap) -> dict[str, Any]:
-    """What is told of the rows, and of a narrow table its features too."""
-    from dre.cli.columns import columns
+def _metadata(loaded: LoadedMap) -> dict[str, Any]:
+    """The metadata of the rows; for a narrow table its features as well."""
+    from dre.cli.data import column_values
 
-    names = found.columns or []
-    return {**found.metadata, **columns(found, names if len(names) <= NARROW else [])}
+    columns = loaded.columns or []
+    return {**loaded.metadata, **column_values(loaded.rows, columns, columns if len(columns) <= MAX_FEATURES else [])}
 
 
-def _size(said: str | None) -> tuple[int, ...] | None:
-    if said is None:
+def _parse_shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
         return None
-    parts = said.lower().replace("×", "x").split("x")
+    parts = text.lower().replace("×", "x").split("x")
     if len(parts) not in (2, 3) or not all(part.isdigit() and int(part) > 0 for part in parts):
-        raise ValueError(f"--images {said}: expected HEIGHTxWIDTH, such as 28x28, or HEIGHTxWIDTHx3")
+        raise ValueError(f"--image-shape {text}: expected HEIGHTxWIDTH, such as 28x28, or HEIGHTxWIDTHx3")
     return tuple(map(int, parts))
 
 
-def _atlas(map_: str, data: str | None, output: Path | None, device: str) -> None:
+def _open_atlas(map_: str, data: str | None, output: Path | None, device: str) -> None:
     import tempfile
 
-    from dre.cli.map import open_map
+    from dre.cli.data import open_data
+    from dre.cli.map import load_map
     from dre.explore.atlas import atlas_command, show, write_table
 
     if output is not None:
-        raise WrongUseError("--atlas shows the map and writes no page: leave out -o")
+        raise UsageError(f"--atlas opens the map and writes no page: drop -o {output}")
     command = atlas_command()
-    found = open_map(map_, data, device=device)
+    loaded = load_map(map_, None if data is None else open_data(data), device=device)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "map.parquet")
-        write_table(table, found.places, found.metadata, found.names)
+        write_table(table, loaded.embedding, loaded.metadata, loaded.names)
         show(command, table)

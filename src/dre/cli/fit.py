@@ -1,51 +1,56 @@
-"""``dre fit``: learn a map from a file, and keep the model."""
+"""``dre fit``: fit a model to a file, save it and print a summary."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.completion import RECIPES, one_of
-from dre.cli.data import Data, Device, Force, Labels
-from dre.cli.wrong_use import refusing
+from dre.cli.options import RECIPES, Data, Device, Force, Labels, as_usage_error, complete_one
 
-LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # what columns of labels are often called
+if TYPE_CHECKING:
+    from dre.model.estimator import DRE
+
+LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # usual names of a column of labels
 
 
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The model, a .safetensors file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Model file to write, .safetensors.")],
     recipe: Annotated[
-        str, typer.Option(metavar="NAME", autocompletion=one_of(RECIPES), help=f"{', '.join(RECIPES)}.")
+        str, typer.Option(metavar="NAME", autocompletion=complete_one(RECIPES), help=f"One of {', '.join(RECIPES)}.")
     ] = "auto",
     schedule: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="The stages themselves: 'x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15'."),
+        typer.Option(
+            metavar="TEXT",
+            help="Stages of the training, instead of the recipe's: 'x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15'.",
+        ),
     ] = None,
-    perplexity: Annotated[float | None, typer.Option(metavar="P", help="Of every Gaussian affinity.")] = None,
+    perplexity: Annotated[float | None, typer.Option(metavar="P", help="Perplexity of every Gaussian affinity.")] = None,
     recursions: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="How often neighbourhoods are computed again from the network's hidden layers."),
+        typer.Option(metavar="N", min=0, help="How often the affinities are recomputed from the hidden layers of the network."),
     ] = None,
-    components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the map.")] = 2,
+    components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the embedding.")] = 2,
     labels: Labels = None,
     embedding: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write the places of the rows: .npy, .csv, .parquet, or .h5ad for cells."),
+        typer.Option(metavar="FILE", help="Also write the embedding of DATA: .npy, .csv, .parquet, or .h5ad if DATA is one."),
     ] = None,
     device: Device = "auto",
     seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The same seed gives the same map on the same CPU.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Random seed. The same seed gives the same result on the same CPU."),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Learn a map of your data, and keep the network that draws it.
+    """Fit a model to your data and save it.
 
-    Ends with a summary: what was learned, how long each stage took, and how far the map can be trusted; with labels, which the
-    network does not learn from, also how often neighbours share them. Ctrl-C ends the fit early and keeps what was learned;
-    a second one stops at once and keeps nothing.
+    Prints the loss and the duration of each stage, then the trustworthiness and the continuity of the embedding. With labels,
+    which are not used in training, also its 1-NN accuracy. Ctrl-C ends the training early and saves the model as it is; a
+    second Ctrl-C stops at once and saves nothing.
 
     **Examples:**
 
@@ -53,26 +58,24 @@ def fit(
 
     - `dre fit cells.h5ad:obsm/X_pca -o cells.safetensors --labels cell_type`
 
-    - `dre fit photos/ -o photos.safetensors --embedding places.csv`
+    - `dre fit photos/ -o photos.safetensors --embedding embedding.csv`
 
     - `dre fit mnist -o mnist.safetensors --recipe fast --seed 0`
 
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
-    from dre.cli.columns import remember
-    from dre.cli.data import file_of, labelled, opened
-    from dre.cli.map import MODEL, lost
-    from dre.cli.summary import summary
+    from dre.cli.data import open_data, path_of, set_feature_names, split_labels
+    from dre.cli.map import MODEL, overwritten
     from dre.io.writers import OutputSpec, check_writable, open_sink
     from dre.model.estimator import DRE
 
-    with refusing():
-        check_writable(output, [MODEL], force=force, read=[file_of(data)])
+    with as_usage_error():
+        check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
-            check_writable(embedding, force=force, read=[output, *lost(embedding, data)])
-    source, known = labelled(opened(data), labels)
-    for name in _like_labels(source.columns or []):
-        typer.echo(f"dre: the column {name!r} is a feature; if it holds labels, pass --labels {name}", err=True)
+            check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
+    source, known = split_labels(open_data(data), labels)
+    for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
+        typer.echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
     model = DRE(
         recipe,
         n_components=components,
@@ -82,26 +85,21 @@ def fit(
         device=device,
         random_state=seed,
     )
-    with refusing():
+    with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
     model.fit(source.rows)
-    remember(model, source)
+    set_feature_names(model, source)
     model.save(output)
     if embedding is not None:
-        about = OutputSpec(len(model.embedding_), components, names=source.names, source=file_of(data))
+        about = OutputSpec(len(model.embedding_), components, names=source.names, source=path_of(data))
         with open_sink(embedding, about, force=force) as sink:
             sink.write(model.embedding_)
-    typer.echo(summary(model, source.rows, known))
-    typer.echo(f"\nThe model is in {output}" + (f", the places of the rows in {embedding}." if embedding is not None else "."))
-
-
-def _like_labels(columns: list[str]) -> list[str]:
-    """Those that are called as labels are: learned from, they would give themselves away."""
-    return [name for name in columns if name.strip().lower() in LABELS]
+    typer.echo(_summary(model, source.rows, known))
+    typer.echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
 
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
-    """What no recipe can be made of is said now, and not after the rows were read."""
+    """Build the recipe before the rows are read, so that a wrong option is reported at once."""
     from dre.data.image_layout import model_shape
     from dre.plan.overrides import Overrides, apply_overrides
     from dre.plan.recipe import DataSpec
@@ -111,3 +109,26 @@ def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     stages = None if model.schedule is None else Schedule.parse(model.schedule)
     facts = DataSpec(shape[0], model_shape(shape[1:]), resolve_device(model.device).type)
     apply_overrides(model.recipe, facts, Overrides(schedule=stages, perplexity=model.perplexity, recursions=model.recursions))
+
+
+def _summary(model: DRE, rows: Any, labels: Any = None) -> str:
+    from dre.cli.info import stage_lines
+
+    shape = " × ".join(f"{size:,}" for size in rows.shape)
+    embedded = f"{shape} values embedded in {model.embedding_.shape[1]} dimensions by {model.recipe_.encoder}"
+    return "\n".join([embedded, "", *stage_lines(model.history_, model.schedule_), "", *_quality(model, rows, labels)])
+
+
+def _quality(model: DRE, rows: Any, labels: Any) -> list[str]:
+    import numpy as np
+
+    from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
+    from dre.metrics.evaluation import quick_scores
+
+    ids = evenly_spaced_ids(rows.shape[0], SCORED)
+    if len(ids) < FEWEST:
+        return [f"No scores: {len(ids)} rows are too few, at least {FEWEST} are needed."]
+    classes = None if labels is None else ("labels", np.asarray(labels)[ids])
+    values = quick_scores(to_array(rows, ids), model.embedding_[ids], classes)
+    lines = [f"{name} {value:.3f}" for name, value in values.items()]
+    return [*lines, f"Computed on {len(ids):,} training rows; expect less on new data."]

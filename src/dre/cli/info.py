@@ -1,33 +1,46 @@
-"""``dre info``: what a model file holds."""
+"""``dre info``: describe a model file."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from dre.plan.schedule import Schedule
 
 
 def info(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", show_default=False, help="A model that `dre fit` or `DRE.save` wrote.")
+        Path, typer.Argument(metavar="MODEL", show_default=False, help="A model written by `dre fit` or `DRE.save`.")
     ],
 ) -> None:
-    """Say what a model embeds, and how it learned to.
+    """Describe a model: its input, its network, and how it was trained.
 
     **Examples:**
 
     - `dre info cells.safetensors`
     """
     from dre.cli.map import reading_model
-    from dre.cli.summary import stages
     from dre.model.archive import load_map
 
     with reading_model(model):
         fitted, about = load_map(model)
     shape = " × ".join(map(str, fitted.shape))
-    numbers = sum(p.numel() for p in fitted.encoder.parameters())
+    parameters = sum(p.numel() for p in fitted.encoder.parameters())
     typer.echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")
-    typer.echo(f"{numbers:,} trained numbers, {len(fitted.stages)} stages, a map of {fitted.n_components} dimensions\n")
+    typer.echo(f"{parameters:,} parameters, {len(fitted.stages)} stages, {fitted.n_components} dimensions\n")
     typer.echo(f"{fitted.recipe}\n")
-    typer.echo("\n".join(stages(fitted.history, fitted.recipe.schedule)))
+    typer.echo("\n".join(stage_lines(fitted.history, fitted.recipe.schedule)))
+
+
+def stage_lines(history: list[dict[str, Any]], schedule: Schedule) -> list[str]:
+    """One line per completed stage: its text, its last loss and its duration."""
+    lines = []
+    for number, records in groupby(history, lambda record: int(record["stage"])):
+        epochs = list(records)
+        seconds = sum(record["seconds"] for record in epochs)
+        lines.append(f"stage {number}  {schedule[number]}  loss {epochs[-1]['loss']:.4g}  {seconds:.1f} s")
+    return lines

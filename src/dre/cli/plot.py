@@ -1,4 +1,4 @@
-"""``dre plot``: a map as a picture, its stages, where it lies, and how it was learned."""
+"""``dre plot``: figures of a map, its stages, its distortion and its training."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.data import Device, Force
-from dre.cli.map import DataOfMap, Map
-from dre.cli.wrong_use import WrongUseError, refusing
+from dre.cli.options import DataOfMap, Device, Force, Map, UsageError, as_usage_error
 
 if TYPE_CHECKING:
-    from dre.cli.map import OpenedMap
+    from dre.cli.map import LoadedMap
     from dre.io.readers import Source
 
-NO_COLOUR = "none"
+NO_COLOR = "none"
 
 
-class Kind(StrEnum):
+class PlotKind(StrEnum):
     map = "map"
     stages = "stages"
     shepard = "shepard"
-    lies = "lies"
+    distortion = "distortion"
     history = "history"
 
 
-class Ground(StrEnum):
+class PlotStyle(StrEnum):
     light = "light"
     dark = "dark"
 
 
-class Names(StrEnum):
+class NamePlacement(StrEnum):
     auto = "auto"
     labels = "labels"
     legend = "legend"
@@ -45,70 +43,82 @@ def plot(
     data: DataOfMap = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="The picture: .png, .svg or .pdf.", show_default="MAP with .png"),
+        typer.Option("-o", "--output", metavar="FILE", help="Figure to write: .png, .svg, .pdf.", show_default="MAP with .png"),
     ] = None,
     kind: Annotated[
-        Kind,
-        typer.Option(help="The map; after each stage; distances; where it lies; the loss. All but map and history need DATA."),
-    ] = Kind.map,
-    colour: Annotated[
+        PlotKind,
+        typer.Option(metavar="KIND", help="What to draw: map, stages, shepard, distortion or history."),
+    ] = PlotKind.map,
+    color: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN|FILE", help="A column, or a file with a value per row; none for grey.", show_default="a column"
+            metavar="COLUMN|FILE",
+            help="Color of the points: a column, a file with one value per row, or none for gray.",
+            show_default="the first useful column",
         ),
     ] = None,
-    style: Annotated[Ground, typer.Option(help="The ground.")] = Ground.light,
-    names: Annotated[Names, typer.Option(help="Of classes: in the map, or beside it.")] = Names.auto,
-    thumbnails: Annotated[bool, typer.Option(help="Draw the images of DATA where they lie in the map.")] = False,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="What stands above.")] = "",
-    size: Annotated[
-        float | None, typer.Option(metavar="INCHES", min=1, max=60, help="The width of a map, or of a diagram.")
-    ] = None,
+    style: Annotated[PlotStyle, typer.Option(metavar="NAME", help="Background: light or dark.")] = PlotStyle.light,
+    names: Annotated[
+        NamePlacement,
+        typer.Option(metavar="WHERE", help="Where class names go: auto, labels (on the map), legend or none."),
+    ] = NamePlacement.auto,
+    thumbnails: Annotated[bool, typer.Option(help="Draw the images of DATA at their coordinates.")] = False,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the figure.")] = "",
+    size: Annotated[float | None, typer.Option(metavar="INCHES", min=1, max=60, help="Width of each map or diagram.")] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Draw a map, of a hundred rows or of ten million.
+    """Draw a map, its stages, its distortion or its training history.
 
-    Beyond 100,000 rows a map shows how many there are in each place. Scores of a picture are those of up to 10,000 rows, which
-    it says.
+    - map: the embedding. Beyond 100,000 rows it shows their density
+
+    - stages: the embedding after each stage of a model, with scores
+
+    - shepard: distances in the map against distances in the data
+
+    - distortion: trustworthiness and continuity of each point
+
+    - history: the loss of a model during training
+
+    Stages, shepard and distortion need DATA. Scores are computed on at most 10,000 rows; the figure says so.
 
     **Examples:**
 
-    - `dre plot places.csv`
+    - `dre plot embedding.csv`
 
-    - `dre plot cells.safetensors cells.h5ad:obsm/X_pca --colour cell_type -o cells.pdf`
+    - `dre plot cells.safetensors cells.h5ad:obsm/X_pca --color cell_type -o cells.pdf`
 
     - `dre plot mnist.safetensors mnist:test --thumbnails --style dark`
 
     - `dre plot mnist.safetensors mnist:test --kind stages`
 
-    - `dre plot places.npy cells.npy --kind lies`
+    - `dre plot embedding.npy cells.npy --kind distortion`
 
     - `dre plot cells.safetensors --kind history -o loss.svg`
     """
-    from dre.cli.data import file_of, opened
+    from dre.cli.data import open_data, path_of
     from dre.cli.map import is_model, load_model
     from dre.io.writers import check_writable
     from dre.plot.save import SUFFIXES, save
     from dre.plot.style import pyplot
 
-    target = output if output is not None else _beside(map_, kind)
-    with refusing():
-        check_writable(target, SUFFIXES, force=force, read=[file_of(map_), None if data is None else file_of(data)])
+    target = output if output is not None else _default_output(map_, kind)
+    with as_usage_error():
+        check_writable(target, SUFFIXES, force=force, read=[path_of(map_), None if data is None else path_of(data)])
         _check_kind(kind, is_model(map_), data is not None, thumbnails)
-    pyplot().switch_backend("Agg")  # nothing is shown, so that no display is needed
+    pyplot().switch_backend("Agg")  # needs no display
     look = _Look(style.value, names.value, title, size, device)
-    if kind is Kind.history:
-        figure, told = _history(load_model(map_, device), look), "the loss"
+    if kind is PlotKind.history:
+        figure, content = _history(load_model(map_, device), look), "the loss"
     else:
-        figure, told = _of_rows(map_, None if data is None else opened(data), kind, colour, thumbnails, look)
+        figure, content = _plot_rows(map_, None if data is None else open_data(data), kind, color, thumbnails, look)
     save(figure, target, force=force)
-    typer.echo(f"{target}: {told}.")
+    typer.echo(f"Wrote {target}: {content}.")
 
 
 @dataclass(frozen=True)
 class _Look:
-    """How it shall look, and where it is computed."""
+    """Options of all figures."""
 
     style: str
     names: str
@@ -117,84 +127,83 @@ class _Look:
     device: str
 
 
-def _beside(map_: str, kind: Kind) -> Path:
-    from dre.cli.data import file_of
+def _default_output(map_: str, kind: PlotKind) -> Path:
+    from dre.cli.data import path_of
 
-    path = file_of(map_) or Path(map_)
-    return path.with_name(f"{path.stem}.png" if kind is Kind.map else f"{path.stem}-{kind}.png")
+    path = path_of(map_) or Path(map_)
+    return path.with_name(f"{path.stem}.png" if kind is PlotKind.map else f"{path.stem}-{kind}.png")
 
 
-def _check_kind(kind: Kind, model: bool, data: bool, thumbnails: bool) -> None:
-    if kind in (Kind.stages, Kind.history) and not model:
-        raise WrongUseError(f"--kind {kind}: only a model has stages and a history; pass one that `dre fit` wrote")
-    if kind in (Kind.shepard, Kind.lies) and not data:
-        raise WrongUseError(f"--kind {kind} compares the map with the rows that were mapped: name them too, behind MAP")
-    if thumbnails and kind is not Kind.map:
-        raise WrongUseError("--thumbnails are for --kind map")
+def _check_kind(kind: PlotKind, model: bool, data: bool, thumbnails: bool) -> None:
+    if kind in (PlotKind.stages, PlotKind.history) and not model:
+        raise UsageError(f"--kind {kind}: only a model has stages and a history; pass one written by `dre fit`")
+    if kind in (PlotKind.shepard, PlotKind.distortion) and not data:
+        raise UsageError(f"--kind {kind} compares the map with the embedded rows: add DATA after MAP")
+    if thumbnails and kind is not PlotKind.map:
+        raise UsageError(f"--thumbnails works with --kind map, not with --kind {kind}")
     if thumbnails and not data:
-        raise WrongUseError("--thumbnails draws the images that were mapped: name them too, behind MAP")
+        raise UsageError("--thumbnails draws the embedded images: add DATA after MAP")
 
 
-def _of_rows(
-    map_: str, source: Source | None, kind: Kind, colour: str | None, thumbnails: bool, look: _Look
+def _plot_rows(
+    map_: str, source: Source | None, kind: PlotKind, color: str | None, thumbnails: bool, look: _Look
 ) -> tuple[Any, str]:
-    """The figure, and what it shows."""
-    from dre.cli.colour import check_colour
-    from dre.cli.map import is_model, map_of
+    """The figure, and a phrase that describes its content."""
+    from dre.cli.map import check_color, is_model, load_map
 
     if thumbnails and source is not None and len(source.rows.shape) < 3:
-        raise WrongUseError(f"--thumbnails needs images, and DATA has rows of {source.rows.shape[1]:,} values")
-    wanted = None if colour == NO_COLOUR else colour
-    if is_model(map_) and source is not None and wanted is not None:
-        check_colour(wanted, source)
-    found = map_of(map_, source, device=look.device, every_stage=kind is Kind.stages, colour=wanted)
-    n = len(found.places)
-    by, labels = _labels(colour, found)
-    told = f"{n:,} rows" + (f", coloured by {by}" if by and kind in (Kind.map, Kind.stages) else "")
-    return _drawn(kind, found, labels, thumbnails, look), told
+        raise UsageError(f"--thumbnails needs images, but DATA has rows of {source.rows.shape[1]:,} values")
+    column = None if color == NO_COLOR else color
+    if is_model(map_) and source is not None and column is not None:
+        check_color(column, source)
+    loaded = load_map(map_, source, device=look.device, every_stage=kind is PlotKind.stages, color=column)
+    by, labels = _labels(color, loaded)
+    colored = f", colored by {by}" if by and kind in (PlotKind.map, PlotKind.stages) else ""
+    return _draw(kind, loaded, labels, thumbnails, look), f"{len(loaded.embedding):,} rows{colored}"
 
 
-def _drawn(kind: Kind, found: OpenedMap, labels: Any, thumbnails: bool, look: _Look) -> Any:
+def _draw(kind: PlotKind, loaded: LoadedMap, labels: Any, thumbnails: bool, look: _Look) -> Any:
     from dre.plot import scatter, stages
 
-    if kind is Kind.map:
-        images = found.rows if thumbnails else None
-        how: dict[str, Any] = {"title": look.title, "style": look.style, "names": look.names, "size": look.size or 7.0}
-        return scatter(found.places, labels, images=images, **how).figure
-    if kind is Kind.stages:
-        titles = [" · ".join(part.strip() for part in title.split(":")[:2]) for title in found.titles]
-        how = {"title": look.title, "style": look.style, "names": look.names, "size": look.size or 4.0}
-        return stages(found.stages, labels, X=found.rows, titles=titles, **how)
-    return _shepard(found, look) if kind is Kind.shepard else _lies(found, look)
+    if kind is PlotKind.shepard:
+        return _shepard(loaded, look)
+    if kind is PlotKind.distortion:
+        return _distortion(loaded, look)
+    options: dict[str, Any] = {"title": look.title, "style": look.style, "names": look.names}
+    if kind is PlotKind.map:
+        images = loaded.rows if thumbnails else None
+        return scatter(loaded.embedding, labels, images=images, size=look.size or 7.0, **options).figure
+    titles = [" · ".join(part.strip() for part in title.split(":")[:2]) for title in loaded.titles]
+    return stages(loaded.stages, labels, X=loaded.rows, titles=titles, size=look.size or 4.0, **options)
 
 
-def _shepard(found: OpenedMap, look: _Look) -> Any:
+def _shepard(loaded: LoadedMap, look: _Look) -> Any:
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import shepard_diagram
     from dre.plot import shepard
     from dre.plot.stages import MAX_SCORED, sample_note
 
-    ids = evenly_spaced_ids(len(found.places), MAX_SCORED)
-    diagram = shepard_diagram(to_array(found.rows, ids), found.places[ids], device=look.device)
-    title = "\n".join(line for line in (look.title or "Shepard diagram", sample_note(len(ids), len(found.places))) if line)
-    return _sized(shepard(diagram, title=title, style=look.style).figure, look.size)
+    ids = evenly_spaced_ids(len(loaded.embedding), MAX_SCORED)
+    diagram = shepard_diagram(to_array(loaded.rows, ids), loaded.embedding[ids], device=look.device)
+    title = "\n".join(line for line in (look.title or "Shepard diagram", sample_note(len(ids), len(loaded.embedding))) if line)
+    return _resize(shepard(diagram, title=title, style=look.style).figure, look.size)
 
 
-def _lies(found: OpenedMap, look: _Look) -> Any:
+def _distortion(loaded: LoadedMap, look: _Look) -> Any:
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import continuity, trustworthiness
     from dre.plot import distortion
     from dre.plot.stages import MAX_SCORED, sample_note
     from dre.plot.style import get_style
 
-    ids = evenly_spaced_ids(len(found.places), MAX_SCORED)
-    rows, places = to_array(found.rows, ids), found.places[ids]
-    measures = {"trustworthiness": trustworthiness, "continuity": continuity}
-    per_point = {name: measure(rows, places, per_point=True, device=look.device) for name, measure in measures.items()}
-    figure = distortion(places, per_point, note=sample_note(len(ids), len(found.places)), style=look.style)
+    ids = evenly_spaced_ids(len(loaded.embedding), MAX_SCORED)
+    rows, embedding = to_array(loaded.rows, ids), loaded.embedding[ids]
+    metrics = {"trustworthiness": trustworthiness, "continuity": continuity}
+    per_point = {name: metric(rows, embedding, per_point=True, device=look.device) for name, metric in metrics.items()}
+    figure = distortion(embedding, per_point, note=sample_note(len(ids), len(loaded.embedding)), style=look.style)
     if look.title:
         figure.suptitle(look.title, color=get_style(look.style).ink)
-    return _sized(figure, None if look.size is None else 2 * look.size)
+    return _resize(figure, None if look.size is None else 2 * look.size)
 
 
 def _history(model: Any, look: _Look) -> Any:
@@ -203,30 +212,30 @@ def _history(model: Any, look: _Look) -> Any:
     return history(model.history_, model.schedule_, title=look.title, style=look.style, size=look.size)
 
 
-def _sized(figure: Any, width: float | None) -> Any:
-    """The same picture, so many inches wide."""
+def _resize(figure: Any, width: float | None) -> Any:
+    """Scale the figure to this width in inches."""
     if width is not None:
         figure.set_size_inches(figure.get_size_inches() * width / figure.get_figwidth())
     return figure
 
 
-def _labels(colour: str | None, found: OpenedMap) -> tuple[str, Any]:
-    """What colours the map, and its name: what was said, or without that the first column that tells rows apart."""
-    if colour == NO_COLOUR and NO_COLOUR not in found.metadata:
+def _labels(color: str | None, loaded: LoadedMap) -> tuple[str, Any]:
+    """The title and the values that color the map: those of --color, or the first informative column."""
+    from dre.cli.map import color_values
+
+    if color == NO_COLOR and NO_COLOR not in loaded.metadata:
         return "", None
-    if colour is None:
-        return next(((name, values) for name, values in found.metadata.items() if _tells_apart(values)), ("", None))
-    from dre.cli.colour import colour_of
-
-    return colour_of(colour, found)
+    if color is None:
+        return next(((name, values) for name, values in loaded.metadata.items() if _is_informative(values)), ("", None))
+    return color_values(color, loaded)
 
 
-def _tells_apart(values: Any) -> bool:
-    """Not the same for all, and no name or number of each row."""
+def _is_informative(values: Any) -> bool:
+    """Whether a column groups the rows: neither constant, nor an id or a name that is unique for each row."""
     from dre.plot.colors import MAX_COLORS, Categorical, Continuous, color_by
 
-    found = color_by(values, len(values))
-    if isinstance(found, Continuous):
-        whole = (found.values == found.values.round()).all()
-        return not (whole and len(set(found.values.tolist())) == len(found.values))
-    return isinstance(found, Categorical) and 2 <= len(found.names) <= MAX_COLORS and len(found.names) < len(values)
+    colors = color_by(values, len(values))
+    if isinstance(colors, Continuous):
+        is_integer = (colors.values == colors.values.round()).all()
+        return not (is_integer and len(set(colors.values.tolist())) == len(colors.values))
+    return isinstance(colors, Categorical) and 2 <= len(colors.names) <= MAX_COLORS and len(colors.names) < len(values)

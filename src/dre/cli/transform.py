@@ -1,4 +1,4 @@
-"""``dre transform``: new rows through a fitted map."""
+"""``dre transform``: embed new rows with a fitted model."""
 
 from __future__ import annotations
 
@@ -7,70 +7,67 @@ from typing import Annotated, Any
 
 import typer
 
-from dre.cli.data import Data, Device, Force
-from dre.cli.wrong_use import refusing
+from dre.cli.options import Data, Device, Force, as_usage_error
 
-PIECE = 2**16  # rows at a time
+CHUNK = 2**16  # rows per forward pass
 
 
 def transform(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A model that `dre fit` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A model written by `dre fit`.")],
     data: Data,
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="The places: .npy, .csv, .parquet; for cells of an .h5ad a copy of it."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File for the embedding: .npy, .csv, .parquet, or .h5ad, a copy of DATA with the embedding added.",
         ),
     ],
     stage: Annotated[
-        int | None, typer.Option(metavar="N", help="The map as it was after this stage, counted from 0; the last without.")
+        int | None,
+        typer.Option(
+            metavar="N", help="Use the network as it was after this stage, counted from 0.", show_default="the last stage"
+        ),
     ] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Place new rows on a fitted map, by a forward pass.
+    """Embed new rows with a fitted model.
 
-    They are read, embedded and written piece by piece: memory does not grow with their number. Columns of a table are found by
-    the names that they had in the fit; others are left out.
+    Rows are read, embedded and written in chunks, so memory use does not depend on their number. Columns of a table are
+    matched by name to those of the fit; other columns are ignored.
 
     **Examples:**
 
-    - `dre transform cells.safetensors new.csv -o places.csv`
+    - `dre transform cells.safetensors new.csv -o embedding.csv`
 
-    - `dre transform cells.safetensors new.h5ad:obsm/X_pca -o mapped.h5ad`
+    - `dre transform cells.safetensors new.h5ad:obsm/X_pca -o embedded.h5ad`
 
     - `dre transform mnist.safetensors mnist:test -o before.npy --stage 0`
     """
-    from dre.cli.columns import features
-    from dre.cli.data import file_of, opened
-    from dre.cli.map import load_model, lost
+    from dre.cli.data import match_columns, open_data, path_of
+    from dre.cli.map import load_model, overwritten
     from dre.io.writers import OutputSpec, check_writable, open_sink
+    from dre.observe.progress import progress_bar
 
-    with refusing():
-        check_writable(output, force=force, read=[model, *lost(output, data)])
+    with as_usage_error():
+        check_writable(output, force=force, read=[model, *overwritten(output, data)])
     fitted = load_model(model, device)
-    source = features(fitted, opened(data), tell=False)
+    source = match_columns(fitted, open_data(data), keep_others=False)
     n = source.rows.shape[0]
-    about = OutputSpec(n, fitted.n_components, names=source.names, source=file_of(data))
-    with refusing():
-        fitted.transform(_stretch(source.rows, 0, 1), stage=stage)  # rows of another shape, a stage that is not there
-    with open_sink(output, about, force=force) as sink, _bar(n) as bar:
-        for start in range(0, n, PIECE):
-            places = fitted.transform(_stretch(source.rows, start, min(n, start + PIECE)), stage=stage)
-            sink.write(places)
-            bar.update(len(places))
-    typer.echo(f"The places of {n:,} rows are in {output}.")
+    about = OutputSpec(n, fitted.n_components, names=source.names, source=path_of(data))
+    with as_usage_error():
+        fitted.transform(_slice(source.rows, 0, 1), stage=stage)  # fails early on a wrong shape or stage
+    with open_sink(output, about, force=force) as sink, progress_bar("transform", n) as advance:
+        for start in range(0, n, CHUNK):
+            embedding = fitted.transform(_slice(source.rows, start, min(n, start + CHUNK)), stage=stage)
+            sink.write(embedding)
+            advance(len(embedding))
+    typer.echo(f"Wrote the embedding of {n:,} rows to {output}.")
 
 
-def _stretch(rows: Any, start: int, stop: int) -> Any:
+def _slice(rows: Any, start: int, stop: int) -> Any:
     from dre.data.rows import RowSlice, is_rows
 
     return RowSlice(rows, start, stop) if is_rows(rows) else rows[start:stop]
-
-
-def _bar(n: int) -> Any:
-    from tqdm.auto import tqdm
-
-    from dre.observe.progress import is_interactive
-
-    return tqdm(total=n, unit=" rows", unit_scale=True, leave=False, delay=1, disable=not is_interactive())

@@ -1,6 +1,6 @@
-"""A map as one page of HTML that needs nothing else: to be opened by a double click, looked into and passed on."""
+"""Interactive HTML pages: one self-contained file that shows a map, its stages and its rows."""
 
-from dre.explore.built import explorer
-from dre.explore.page import Explorer, Stage, write_page
+from dre.explore.build import explorer
+from dre.explore.page import Explorer, StageView, write_page
 
-__all__ = ["Explorer", "Stage", "explorer", "write_page"]
+__all__ = ["Explorer", "StageView", "explorer", "write_page"]

@@ -1,4 +1,4 @@
-"""What is known of every row, as a page shows it: a class with a colour, or a number on a scale."""
+"""Columns of a page: one value per row, either a class with a color or a number on a scale."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ MISSING = "–"
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One value for every row: codes into names, or numbers between two ends of a scale."""
+    """One value per row: codes of classes, or numbers between the ends of a scale."""
 
     name: str
-    values: Array  # unsigned codes; or numbers, int32, float32 or float64
-    names: list[str] | None = None  # of classes
-    colours: list[str] | None = None  # of the first classes, others are grey; or from the low end of a scale to its high end
+    values: Array  # unsigned codes; or numbers as int32, float32 or float64
+    names: list[str] | None = None  # names of the classes; None for a scale
+    colors: list[str] | None = None  # of the first classes, the others are gray; or of a scale, from low to high
     low: float = 0.0
     high: float = 1.0
-    dark: list[str] | None = None  # the colours on a dark ground, where they are others
-    low_on_top: bool = False  # whether points with low values are drawn over the others
+    dark: list[str] | None = None  # colors on a dark background, if they differ
+    low_on_top: bool = False  # whether points with low values are drawn last
 
     @property
     def is_scale(self) -> bool:
         return self.names is None
 
     @property
-    def tells_apart(self) -> bool:
-        """Classes of several rows, and more than one."""
+    def groups_rows(self) -> bool:
+        """Whether there is more than one class, and fewer classes than rows."""
         return self.names is not None and 1 < len(self.names) < len(self.values)
 
     def about(self) -> dict[str, Any]:
-        """What a page needs beside the values."""
+        """The description that the page reads, without the values."""
         ends = {"low": self.low, "high": self.high, "lowOnTop": self.low_on_top} if self.is_scale else {}
-        colours = {"colours": self.colours, "dark": self.dark or self.colours}
-        return {"name": self.name, "type": self.values.dtype.name, "scale": self.is_scale, **colours, **ends}
+        colors = {"colors": self.colors, "dark": self.dark or self.colors}
+        return {"name": self.name, "type": self.values.dtype.name, "scale": self.is_scale, **colors, **ends}
 
 
 def column(name: str, values: Any) -> Column:
-    """Numbers with many different values are a scale, all else is classes, as in pictures.
+    """Make a column: a scale for numbers with many different values, classes for everything else, as in `dre.plot`.
 
     >>> column("type", np.array(["B", "T", "B"])).names
     ['B', 'T']
@@ -57,12 +57,12 @@ def column(name: str, values: Any) -> Column:
     return _classes(name, found or Categorical([], np.full(len(values), -1)))
 
 
-def scale(name: str, values: Array, *, low: float, high: float, colours: list[str] = VIRIDIS) -> Column:
-    return Column(name, _numbers(values), None, list(colours), low, high if high > low else low + 1.0)
+def scale(name: str, values: Array, *, low: float, high: float, colors: list[str] = VIRIDIS) -> Column:
+    return Column(name, _numbers(values), None, list(colors), low, high if high > low else low + 1.0)
 
 
 def _numbers(values: Array) -> Array:
-    """As a page can hold them: whole numbers stay what they are, others in the precision that they have, if it is so little."""
+    """Convert to a type that JavaScript has, without loss: int32 or float64 for integers, else float32 or float64."""
     if values.dtype.kind in "iu":
         fits = values.min() >= -(2**31) and values.max() < 2**31
         return values.astype(np.int32 if fits else np.float64)
@@ -70,19 +70,19 @@ def _numbers(values: Array) -> Array:
 
 
 def _classes(name: str, found: Categorical) -> Column:
-    """In their order, or the largest first where there are more than have colours; rows without one come last, in grey."""
+    """Categorical in their order, or the largest first if there are more than colors; rows without a class come last, in gray."""
     names, codes = list(found.names), found.codes.astype(np.int64)
     if len(names) > MAX_COLORS:
         counts = np.bincount(codes[codes >= 0], minlength=len(names))
         order = np.argsort(-counts, kind="stable")
-        place = np.append(np.argsort(order), -1)  # of a code in this order; −1 stays
-        names, codes = [names[i] for i in order], place[codes]
-    colours = hex_colors(min(len(names), MAX_COLORS))
+        rank = np.append(np.argsort(order), -1)  # −1, a missing class, stays −1
+        names, codes = [names[i] for i in order], rank[codes]
+    colors = hex_colors(min(len(names), MAX_COLORS))
     if (codes < 0).any():
         codes[codes < 0] = len(names)
         names.append(MISSING)
-    return Column(name, codes.astype(_smallest(len(names))), names, colours)
+    return Column(name, codes.astype(_smallest_type(len(names))), names, colors)
 
 
-def _smallest(count: int) -> Any:
+def _smallest_type(count: int) -> Any:
     return next(kind for kind in (np.uint8, np.uint16, np.uint32) if count <= np.iinfo(kind).max + 1)

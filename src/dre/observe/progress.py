@@ -24,7 +24,7 @@ def is_interactive() -> bool:
 
 
 @contextmanager
-def progress_bar(title: str, total: int, *, verbose: bool | None = None, delay: float = 1.0) -> Iterator[Callable[[], object]]:
+def progress_bar(title: str, total: int, *, verbose: bool | None = None, delay: float = 1.0) -> Iterator[Callable[..., object]]:
     """Yield what to call after each step; ``verbose=None`` shows a bar in a terminal or a notebook only.
 
     Work that takes less than ``delay`` seconds shows none.

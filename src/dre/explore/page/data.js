@@ -1,24 +1,25 @@
-// What the page carries: places, columns, names and images, unpacked as they are needed.
+// The payload of the page: coordinates, columns, names and image sheets, decoded on demand.
 const $ = (id) => document.getElementById(id);
 const about = JSON.parse($("about").textContent);
 const n = about.n;
-const KINDS = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, int32: Int32Array, float32: Float32Array, float64: Float64Array };
+const ARRAY_TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, int32: Int32Array, float32: Float32Array, float64: Float64Array };
+const rows = { columns: [], names: null };
 
-async function unpacked(id) {
-  const coded = atob($(id).textContent);
-  const bytes = new Uint8Array(coded.length);
-  for (let i = 0; i < coded.length; i++) bytes[i] = coded.charCodeAt(i);
+async function decode(id) {
+  const binary = atob($(id).textContent);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }
 
-async function unpackedTexts(id) {
-  return JSON.parse(new TextDecoder().decode(await unpacked(id)));
+async function decodeStrings(id) {
+  return JSON.parse(new TextDecoder().decode(await decode(id)));
 }
 
-// Places from 0 to 1 in either direction, y upwards.
-async function unpackedPlaces(stage) {
-  const steps = new Uint16Array(await unpacked(`places-${stage}`));
+// Coordinates from 0 to 1 on both axes, y pointing up.
+async function decodeCoordinates(stage) {
+  const steps = new Uint16Array(await decode(`coordinates-${stage}`));
   const x = new Float32Array(n), y = new Float32Array(n);
   for (let i = 0; i < n; i++) {
     x[i] = steps[i] / 65535;
@@ -27,12 +28,10 @@ async function unpackedPlaces(stage) {
   return { x, y };
 }
 
-async function unpackedColumn(column, i) {
-  const values = new KINDS[column.type](await unpacked(`column-${i}`));
-  return { ...column, values, names: column.scale ? null : await unpackedTexts(`classes-${i}`) };
+async function decodeColumn(column, i) {
+  const values = new ARRAY_TYPES[column.type](await decode(`column-${i}`));
+  return { ...column, values, names: column.scale ? null : await decodeStrings(`classes-${i}`) };
 }
-
-const rows = { columns: [], names: null };
 
 function nameOf(i) {
   return rows.names ? rows.names[i] : `row ${i}`;
@@ -45,45 +44,46 @@ function valueOf(column, i, digits = 4) {
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(digits)));
 }
 
-// The sheet that holds an image, as a picture that is decoded when it is first asked for.
+// Image sheets, decoded when first shown.
 const sheets = new Map();
 
-// Short, where the picture itself would be repeated by every element that shows a part of it.
-function addressOf(carried) {
-  const coded = atob(carried.slice(carried.indexOf(",") + 1));
-  return URL.createObjectURL(new Blob([Uint8Array.from(coded, (each) => each.charCodeAt(0))], { type: "image/webp" }));
+// A blob URL is short; a data URI would be repeated in every element that shows a part of the sheet.
+function blobUrl(dataUri) {
+  const binary = atob(dataUri.slice(dataUri.indexOf(",") + 1));
+  return URL.createObjectURL(new Blob([Uint8Array.from(binary, (each) => each.charCodeAt(0))], { type: "image/webp" }));
 }
 
-function sheetOf(i, whenThere) {
-  const { across, sheets: count } = about.thumbnails;
-  const number = Math.floor(i / (across * across));
+function sheetOf(i, onLoad) {
+  const { perSide, sheets: count } = about.thumbnails;
+  const number = Math.floor(i / (perSide * perSide));
   if (number >= count) return null;
   if (!sheets.has(number)) {
-    const picture = new Image();
-    picture.src = addressOf($(`sheet-${number}`).textContent);
-    sheets.set(number, picture);
+    const image = new Image();
+    image.src = blobUrl($(`sheet-${number}`).textContent);
+    sheets.set(number, image);
   }
-  const picture = sheets.get(number);
-  if (!picture.complete && whenThere) picture.addEventListener("load", whenThere, { once: true });
-  return picture;
+  const image = sheets.get(number);
+  if (!image.complete && onLoad) image.addEventListener("load", onLoad, { once: true });
+  return image;
 }
 
-function cornerOf(i) {
-  const { across, width, height } = about.thumbnails;
-  const within = i % (across * across);
-  return [(within % across) * width, Math.floor(within / across) * height];
+// The top left corner of a row's image on its sheet.
+function sheetCorner(i) {
+  const { perSide, width, height } = about.thumbnails;
+  const within = i % (perSide * perSide);
+  return [(within % perSide) * width, Math.floor(within / perSide) * height];
 }
 
-// An element that shows the image of a row, so many pixels high.
-function imageOf(i, tall) {
-  const { width, height, across } = about.thumbnails;
-  const times = tall / height, [x, y] = cornerOf(i), picture = sheetOf(i);
+// An element that shows the image of a row, this many pixels tall.
+function imageElement(i, tall) {
+  const { width, height, perSide } = about.thumbnails;
+  const scale = tall / height, [x, y] = sheetCorner(i), sheet = sheetOf(i);
   const element = document.createElement("div");
   element.className = "image";
-  element.style.width = `${width * times}px`;
+  element.style.width = `${width * scale}px`;
   element.style.height = `${tall}px`;
-  element.style.backgroundImage = `url("${picture.src}")`;
-  element.style.backgroundSize = `${width * across * times}px auto`;
-  element.style.backgroundPosition = `${-x * times}px ${-y * times}px`;
+  element.style.backgroundImage = `url("${sheet.src}")`;
+  element.style.backgroundSize = `${width * perSide * scale}px auto`;
+  element.style.backgroundPosition = `${-x * scale}px ${-y * scale}px`;
   return element;
 }

@@ -1,84 +1,80 @@
-// The stages of the training: points move from one to the next, and the scores beside them say what that gave.
-const MOVE = 200; // milliseconds from a stage to another
+// The stages of the training: points move from one map to the next, and a table shows how the scores change.
+const MOVE_MS = 200; // from one stage to another
 const stages = [];
-let at = 0; // a whole number at a stage, else between two
-let moving = null, playing = 0;
+const between = { x: null, y: null }; // coordinates between two stages
+let position = 0; // an integer at a stage, a fraction between two
+let animation = null, playback = 0;
 
-function setPlaces(position) {
-  at = Math.max(0, Math.min(stages.length - 1, position));
-  const from = stages[Math.floor(at)], to = stages[Math.ceil(at)], share = at - Math.floor(at);
-  if (!share) {
-    now.x = from.x;
-    now.y = from.y;
-  } else {
-    if (!setPlaces.x) {
-      setPlaces.x = new Float32Array(n);
-      setPlaces.y = new Float32Array(n);
-    }
-    const rest = 1 - share;
+function setPosition(value) {
+  position = Math.max(0, Math.min(stages.length - 1, value));
+  const from = stages[Math.floor(position)], to = stages[Math.ceil(position)], share = position - Math.floor(position);
+  if (share) {
+    between.x = between.x || new Float32Array(n);
+    between.y = between.y || new Float32Array(n);
     for (let i = 0; i < n; i++) {
-      setPlaces.x[i] = from.x[i] * rest + to.x[i] * share;
-      setPlaces.y[i] = from.y[i] * rest + to.y[i] * share;
+      between.x[i] = from.x[i] * (1 - share) + to.x[i] * share;
+      between.y[i] = from.y[i] * (1 - share) + to.y[i] * share;
     }
-    now.x = setPlaces.x;
-    now.y = setPlaces.y;
   }
-  moved();
+  const current = share ? between : from;
+  now.x = current.x;
+  now.y = current.y;
+  grid = null;
   showCard(-1);
   redraw();
 }
 
 function showStage() {
-  const shown = Math.round(at), { title, scores } = about.stages[shown], rowsOf = [];
-  $("slider").value = String(at);
+  const shown = Math.round(position), { title, scores } = about.stages[shown];
+  $("slider").value = String(position);
   $("slider").setAttribute("aria-valuetext", title);
   $("stage-title").textContent = title;
-  canvas.dataset.stage = String(at);
-  scores.forEach(([name, value], which) => {
-    const line = document.createElement("tr"), head = document.createElement("th"), number = document.createElement("td");
-    const change = document.createElement("td"), before = shown ? about.stages[shown - 1].scores[which] : null;
-    head.textContent = name;
-    number.className = "now";
-    number.textContent = value.toFixed(3);
-    if (before) {
-      const by = value - before[1];
-      change.textContent = `${by < 0 ? "−" : "+"}${Math.abs(by).toFixed(3)}`;
-      change.title = "since the stage before";
-    }
-    line.append(head, number, change);
-    rowsOf.push(line);
-  });
-  $("scores").replaceChildren(...rowsOf);
+  canvas.dataset.stage = String(position);
+  $("scores").replaceChildren(...scores.map(([name, value], k) => scoreRow(name, value, shown ? about.stages[shown - 1].scores[k] : null)));
 }
 
-// Whoever moves the slider has it: what was under way ends where it is.
-function stop() {
-  cancelAnimationFrame(moving);
+function scoreRow(name, value, previous) {
+  const row = document.createElement("tr"), head = document.createElement("th");
+  const number = document.createElement("td"), change = document.createElement("td");
+  head.textContent = name;
+  number.className = "value";
+  number.textContent = value.toFixed(3);
+  if (previous) {
+    const difference = value - previous[1];
+    change.textContent = `${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`;
+    change.title = "change since the previous stage";
+  }
+  row.append(head, number, change);
+  return row;
 }
 
-function goToStage(goal, milliseconds = MOVE) {
-  const from = at, still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+function stopAnimation() {
+  cancelAnimationFrame(animation);
+}
+
+function goToStage(goal, milliseconds = MOVE_MS) {
+  const from = position, reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const began = performance.now();
-  stop();
+  stopAnimation();
   return new Promise((arrived) => {
     const step = (time) => {
-      const share = still ? 1 : Math.min(1, Math.max(0, (time - began) / milliseconds));
+      const share = reducedMotion ? 1 : Math.min(1, Math.max(0, (time - began) / milliseconds));
       const eased = share < 0.5 ? 2 * share * share : 1 - 2 * (1 - share) * (1 - share);
-      setPlaces(share === 1 ? goal : from + (goal - from) * eased);
+      setPosition(share === 1 ? goal : from + (goal - from) * eased);
       showStage();
-      if (share < 1) moving = requestAnimationFrame(step);
+      if (share < 1) animation = requestAnimationFrame(step);
       else arrived();
     };
-    moving = requestAnimationFrame(step);
+    animation = requestAnimationFrame(step);
   });
 }
 
 async function play() {
-  const turn = ++playing; // another press, or a hand on the slider, takes over
+  const own = ++playback; // pressing play again, or moving the slider, ends this playback
   const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
-  if (at === stages.length - 1) await goToStage(0);
-  while (turn === playing && at < stages.length - 1) {
+  if (position === stages.length - 1) await goToStage(0);
+  while (own === playback && position < stages.length - 1) {
     await pause(600);
-    if (turn === playing) await goToStage(Math.floor(at) + 1, 900);
+    if (own === playback) await goToStage(Math.floor(position) + 1, 900);
   }
 }

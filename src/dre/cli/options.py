@@ -1,0 +1,120 @@
+"""Arguments and options that commands share, with shell completion and usage errors. Does not import torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dre
+
+DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
+RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
+DEVICES = ("auto", "cpu", "cuda")
+PROTOCOLS = ("standard", "paper")
+
+
+class UsageError(ValueError):
+    """A wrong option, name or file, found before any computation; the command exits with 2 instead of 1."""
+
+
+@contextmanager
+def as_usage_error(*kinds: type[Exception]) -> Iterator[None]:
+    """Re-raise errors of these kinds as `UsageError`; by default ValueError and TypeError."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as problem:
+        if not isinstance(problem, kinds or (ValueError, TypeError)):
+            raise
+        raise UsageError(str(problem)) from problem
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(dre.__version__)
+        raise typer.Exit
+
+
+def global_options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
+) -> None:
+    """Handle the options in front of the command; typer itself handles --version."""
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+def complete_one(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Complete a single name."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_several(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Complete the last name of a comma-separated list, without names that it already holds."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        listed = before.split(",")
+        return [f"{before}{comma}{name}" for name in names if name.startswith(last) and name not in listed]
+
+    return complete
+
+
+def complete_data(incomplete: str) -> list[str]:
+    """Complete data set names, together with matching files; with no data set, the shell completes files on its own."""
+    from dre.datasets import NAMES
+
+    datasets = [name for name in NAMES if name.startswith(incomplete)]
+    files = [path for path in sorted(Path().iterdir()) if path.name.startswith(incomplete) and not path.name.startswith(".")]
+    return [*datasets, *(f"{path}/" if path.is_dir() else str(path) for path in files)] if datasets else []
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        autocompletion=complete_data,
+        show_default=False,
+        help="Rows: a file (.npy, .npz, .csv, .tsv, also .gz, .parquet, .h5, .h5ad, .zarr), a folder of images, or the name of "
+        "a data set. A colon selects a part of a file: cells.h5ad:obsm/X_pca.",
+    ),
+]
+Map = Annotated[
+    str,
+    typer.Argument(
+        metavar="MAP",
+        show_default=False,
+        help="A model written by `dre fit`, or a file of coordinates such as `dre transform` writes.",
+    ),
+]
+DataOfMap = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA",
+        autocompletion=complete_data,
+        show_default=False,
+        help="The embedded rows, in any format that `dre fit` reads. Required with a model, optional with coordinates.",
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN|FILE", help="One label per row: a column of DATA, which is then not used as a feature, or a file."
+    ),
+]
+Device = Annotated[
+    str, typer.Option(metavar="NAME", autocompletion=complete_one(DEVICES), help="Compute device: auto, cpu, cuda, cuda:1.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
