@@ -120,7 +120,7 @@ def test_points_of_a_sample_say_which_rows_they_are(dre: Run, said: str, names: 
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["x.npy", "nowhere.npy"], "not there"),
+        (["x.npy", "nowhere.npy"], "does not exist"),
         (["x.npy", "x.npy"], "not places in two dimensions"),
         (["short.npy", "y.npy"], "pass the rows that were mapped"),
         (["x.npy", "y.npy", "--protocol", "textbook"], "standard, paper"),

@@ -147,7 +147,7 @@ WRONG = {
     "lies without rows": (["y.npy", "--kind", "lies"], "behind MAP"),
     "other rows": (["y.npy", "short.npy", "--kind", "lies"], "rows that were mapped"),
     "a colour from nowhere": (["places.csv", "--colour", "species"], "columns: depth, type, name"),
-    "labels of other rows": (["y.npy", "--colour", "short.txt"], "one label for each row"),
+    "labels of other rows": (["y.npy", "--colour", "short.txt"], "one label per row"),
     "thumbnails of vectors": (["y.npy", "x.npy", "--thumbnails"], "needs images"),
     "thumbnails of nothing": (["y.npy", "--thumbnails"], "behind MAP"),
     "another format": (["y.npy", "-o", "a.bmp"], ".png, .svg, .pdf"),
