@@ -357,7 +357,7 @@ def test_a_failure_is_no_obstacle_to_the_picture_and_none_is_drawn_of_nothing(co
         (["-o", "folder.png", "--force"], "is a folder"),
         (["--methods", "pcaa"], "Did you mean 'pca'?"),
         (["--test-size", "2"], "between 0 and 1"),
-        (["--labels", "short.txt"], "has 3 labels, but there are 240 rows"),
+        (["--labels", "short.txt"], "has 3 labels for 240 rows"),
         (["--labels", "nowhere.txt"], "nowhere.txt: neither a column of DATA nor a file that is there"),
         (["--labels", "digit"], "neither a column of DATA nor a file"),
         (["-o", "no/c.png"], "not a writable folder"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dre.plot.palette import MOST
+from dre.plot.colors import MAX_COLORS
 from known_page import HOSTILE, known
 
 from dre.explore import Explorer, StageView, explorer, write_page
@@ -103,7 +103,7 @@ def test_of_many_classes_the_largest_have_colors() -> None:
     assert made.names is not None
     assert made.names[:2] == ["larger", "large"]
     assert made.colors is not None
-    assert len(set(made.colors)) == MOST
+    assert len(set(made.colors)) == MAX_COLORS
     assert np.array(made.names)[made.values].tolist() == values.tolist()
 
 
