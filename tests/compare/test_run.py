@@ -11,12 +11,13 @@ import scipy.sparse
 import torch
 from sklearn.datasets import load_digits
 
-import dre.compare.compare
 import dre.compare.measure
+import dre.compare.run
 from dre.baselines import make
 from dre.cli import main
-from dre.compare.compare import compare, usual_methods
+from dre.compare import Comparison, compare
 from dre.compare.comparison import SCORES
+from dre.compare.run import usual_methods
 
 mpl.use("Agg")
 DIGITS = load_digits()
@@ -56,7 +57,7 @@ def nothing_is_fitted(monkeypatch):
     def fit(*given, **named):
         raise AssertionError("a method was fitted before all was checked")
 
-    monkeypatch.setattr(dre.compare.compare, "measure", fit)
+    monkeypatch.setattr(dre.compare.run, "measure", fit)
 
 
 def broken(monkeypatch, name, problem):
@@ -85,7 +86,7 @@ def test_every_method_is_fitted_to_the_same_rows_and_scored_on_the_same_others()
 
 def test_the_usual_methods_are_those_that_are_installed(monkeypatch):
     assert usual_methods() == ["pca", "umap", "open-tsne", "dre"]
-    monkeypatch.setattr(dre.compare.compare, "find_spec", lambda name: None)
+    monkeypatch.setattr(dre.compare.run, "find_spec", lambda name: None)
     assert usual_methods() == ["pca", "dre"]
 
 
@@ -99,16 +100,16 @@ def test_the_map_before_the_recursion_comes_from_the_same_fit(quick):
     assert after["trustworthiness"] == stages[1]["scores"]["trustworthiness"]
     assert before["fit_seconds"] == stages[0]["seconds"] < after["fit_seconds"]
     assert before["transform_seconds"] is None
-    uniform_like = [axis.collections[0].get_offsets() for axis in found.picture().axes if axis.get_title().startswith("dre")]
-    for places, stage in zip(uniform_like, (0, 1), strict=True):
+    drawn = [axis.collections[0].get_offsets() for axis in found.picture().axes if axis.get_title().startswith("dre")]
+    for places, stage in zip(drawn, (0, 1), strict=True):
         assert {tuple(place) for place in np.float32(places)} == {tuple(p) for p in found.results["dre"].maps[f"test-{stage}"]}
 
 
 def test_names_mean_what_they_mean_in_the_baselines(monkeypatch):
     made = []
     monkeypatch.setattr(dre.compare.measure, "make", lambda name, **given: made.append((name, given)) or make("pca"))
-    compare(X, LABELS, methods=["deep-tsne"], random_state=3, device="cpu")
-    assert made == [("deep-tsne", {"random_state": 3, "device": "cpu"})]
+    compare(X, LABELS, methods=["paper-deep-tsne"], random_state=3, device="cpu")
+    assert made == [("paper-deep-tsne", {"random_state": 3, "device": "cpu"})]
 
 
 def test_a_record_has_the_command_that_made_it(monkeypatch):
@@ -122,10 +123,10 @@ def test_the_table_has_scores_seconds_and_full_names(quick):
     assert lines[1].strip() == "recursion"
     assert max(map(len, lines)) <= 80
     heads = [line[:20].strip() for line in lines[2:11]]
-    assert heads[:2] == ["1-NN accuracy", "neighbourhood hit"]
+    assert heads[:2] == ["1-NN accuracy", "neighborhood hit"]
     assert heads[-2:] == ["fit, seconds", "embed, seconds"]
     assert lines[10].split()[3] == "-"  # that of the map before the recursion is not measured
-    assert "Fitted to 180 rows, scored on 60 others" in lines[12]
+    assert "Fitted to 180 rows, scored on 60 held-out rows" in lines[12]
 
 
 def test_without_labels_the_scores_that_need_none_are_there():
@@ -142,7 +143,7 @@ def test_without_labels_the_scores_that_need_none_are_there():
 def test_labels_that_are_a_scale_give_colours_and_no_scores():
     found = compare(X, np.linspace(0, 1, 240), methods=["pca"])
     assert "nearest_neighbor" not in found.rows()[0]
-    assert "a scale" in str(found)
+    assert "continuous labels" in str(found)
     assert len(found.picture().axes) == 2  # the map, and the bar of its colours
 
 
@@ -158,7 +159,7 @@ def test_short_names_are_written_into_the_maps_and_long_ones_below_them():
 
 def test_many_maps_are_drawn_in_several_lines():
     result = compare(X, LABELS, methods=["pca"])
-    many = dre.compare.compare.Compared(result.dataset, {f"method {i}": result.results["pca"] for i in range(5)}, {})
+    many = Comparison(result.dataset, {f"method {i}": result.results["pca"] for i in range(5)}, {})
     figure = many.picture()
     assert [axis.get_title() for axis in figure.axes if axis.axison] == [f"method {i}" for i in range(5)]
     assert len({axis.get_subplotspec().rowspan.start for axis in figure.axes}) == 2
@@ -207,7 +208,7 @@ def test_a_method_that_fails_is_named_with_the_reason_and_the_others_run(monkeyp
     found = compare(X, LABELS, methods=["umap", "pca"], say=said.append)
     assert list(found.results) == ["pca"]
     last = str(found).splitlines()[-1]
-    assert last.startswith("umap did not run: ")
+    assert last.startswith("umap failed: ")
     assert last.split(": ", 1)[1] in ("out of memory", "KeyError: 'out of memory'", "MemoryError")
     assert last in said[1]
 
@@ -219,7 +220,7 @@ def test_a_method_that_is_not_installed_is_named_with_the_remedy(monkeypatch):
 
 def test_when_no_method_runs_that_is_an_error_with_all_reasons(monkeypatch):
     broken(monkeypatch, "pca", RuntimeError("it is broken"))
-    with pytest.raises(ValueError, match=r"no method ran:\n *pca: it is broken"):
+    with pytest.raises(ValueError, match=r"every method failed:\n *pca: it is broken"):
         compare(X, LABELS, methods=["pca"])
 
 
@@ -338,11 +339,11 @@ def test_a_failure_is_no_obstacle_to_the_picture_and_none_is_drawn_of_nothing(co
     broken(monkeypatch, "umap", RuntimeError("it is broken"))
     code, out, _ = command("x.npy", "--methods", "umap,pca", "-o", "some.svg")
     assert code == 0
-    assert "umap did not run: it is broken" in out
+    assert "umap failed: it is broken" in out
     assert json.loads((tmp_path / "some.json").read_text())["failed"] == {"umap": "it is broken"}
     code, _, err = command("x.npy", "--methods", "umap", "-o", "none.png")
     assert code == 1
-    assert "no method ran" in err
+    assert "every method failed" in err
     assert not (tmp_path / "none.png").exists()
 
 

@@ -1,6 +1,9 @@
-"""Rows as vectors: whatever they come as, the map is that of the same numbers."""
+"""What baselines share: rows as float vectors, and errors that name a missing library."""
 
 from __future__ import annotations
+
+import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -8,8 +11,9 @@ import scipy.sparse
 import torch
 from small_models import Stream
 
-from dre.baselines.pca import PCA
-from dre.baselines.vectors import float_for, vectors
+from dre.baselines import make
+from dre.baselines.sklearn_api import float_for, import_umap, vectors
+from dre.baselines.spectral import PCA
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +71,33 @@ def test_new_images_of_another_size_are_refused_though_one_side_agrees(X):
 def test_a_single_feature_has_no_two_components():
     with pytest.raises(ValueError, match=r"PCA starts from 2 principal components, but X has n_features = 1: add a feature"):
         PCA().fit(np.arange(9.0)[:, None])
+
+
+NEEDS = {"umap": "umap", "open-tsne": "openTSNE", "fit-sne": "openTSNE", "dl-tsne": "openTSNE", "dl-umap": "umap"}
+
+
+@pytest.mark.parametrize(("name", "library"), NEEDS.items())
+def test_a_missing_library_is_named_with_what_installs_it(name, library, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
+    with pytest.raises(ImportError, match=rf"{library}.*{name}.*pip install 'deep-recursive-embedding\[baselines\]'"):
+        make(name, device="cpu").fit(np.random.default_rng(0).normal(size=(20, 3)))
+
+
+def test_what_a_library_lacks_for_parts_that_are_not_used_is_no_warning(tmp_path, monkeypatch):
+    """In the place of umap-learn, which warns when it is imported where TensorFlow is missing."""
+    lines = ["import warnings", "warnings.warn('Tensorflow not installed', ImportWarning)", "UMAP = 'found'"]
+    (tmp_path / "umap.py").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "umap", None)
+    del sys.modules["umap"]  # as if nobody had imported it yet
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert import_umap().UMAP == "found"
+
+
+def test_the_others_need_neither(monkeypatch):
+    for library in set(NEEDS.values()):
+        monkeypatch.setitem(sys.modules, library, None)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    for name, options in {"pca": {}, "eigenmaps": {}, "bh-tsne": {"perplexity": 5, "max_iter": 250}}.items():
+        assert make(name, **options).fit_transform(X).shape == (60, 2)
