@@ -195,8 +195,8 @@ def recall(rows: Tensor, indices: Tensor) -> float:
     asked = torch.linspace(0, len(rows) - 1, QUERIES, device=rows.device).long()
     exact = Distances(rows, torch.double)
     reach = nearest_to(exact, rows[asked], indices.shape[1], asked).squared[:, -1:]
-    ours = exact.direct(rows[asked], indices[asked])
-    return int((ours <= reach * (1 + 1e-12)).sum()) / ours.numel()
+    distances = exact.direct(rows[asked], indices[asked])
+    return int((distances <= reach * (1 + 1e-12)).sum()) / distances.numel()
 
 
 def transform(arguments: argparse.Namespace) -> SearchInfo:

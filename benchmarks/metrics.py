@@ -47,14 +47,14 @@ PRINTED = {
 WARM_UP = 500  # rows on which everything is compiled and imported first
 
 
-def ours(X: Array, Y: Array, labels: Array) -> Any:
+def dre_trustworthiness(X: Array, Y: Array, labels: Array) -> Any:
     return trustworthiness(X, Y, k=K, device="cpu")
 
 
 def scikit_learn(X: Array, Y: Array, labels: Array) -> Any:
-    from sklearn.manifold import trustworthiness as theirs
+    from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 
-    return theirs(X, Y, n_neighbors=K)
+    return sklearn_trustworthiness(X, Y, n_neighbors=K)
 
 
 def scikit_learn_float32(X: Array, Y: Array, labels: Array) -> Any:
@@ -83,7 +83,7 @@ def zadu_all(X: Array, Y: Array, labels: Array) -> Any:
 
 
 WORK: dict[str, Work] = {
-    "trustworthiness, dre": ours,
+    "trustworthiness, dre": dre_trustworthiness,
     "trustworthiness, scikit-learn": scikit_learn,
     "trustworthiness, scikit-learn in float32": scikit_learn_float32,
     "all, dre": ours_all,

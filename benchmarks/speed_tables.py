@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dre.compare.plans import Plans
-from paper.report.wording import number
+from paper.load_spec import load_spec
+from paper.report.formatting import number
 from record import RESULTS
-from words import load, machine, table
+from result_text import load, machine, table
 
 BESIDE = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods that are timed on a CPU
 
@@ -18,7 +18,7 @@ def steps() -> str:
     step, ceilings, streamed = load("gpu-step"), load("gpu-ceilings")["results"], load("gpu-stream")
     rows = [[what, f"{milliseconds:.2f}"] for what, milliseconds in step["results"].items()]
     rows += [
-        [f"Model B with batch norm, redrawn batches {where}", f"{took:.2f}"] for where, took in streamed["results"].items()
+        [f"Model B with batch norm, shuffled batches {where}", f"{took:.2f}"] for where, took in streamed["results"].items()
     ]
     known = [name for name in ("float32", "tf32", "bfloat16") if f"{name}_tflops" in ceilings]
     products = ", ".join(f"{name} {ceilings[f'{name}_tflops']:.0f}" for name in known)
@@ -83,17 +83,17 @@ def eight_million() -> str:
 
 def beside() -> str:
     """Fits on a CPU: seconds, their ratio to UMAP's, memory and score."""
-    titles = {name: method.title for name, method in Plans.read(RESULTS.parent).methods.items()}
-    cells = {name: _cell(name) for name in BESIDE}
+    titles = {name: method.title for name, method in load_spec(RESULTS.parent).methods.items()}
+    records = {name: _cell(name) for name in BESIDE}
     rows = [
-        [titles[name], f"{cell['fit_seconds']:.0f}", f"{cell['fit_seconds'] / cells['umap']['fit_seconds']:.2f} ×",
+        [titles[name], f"{cell['fit_seconds']:.0f}", f"{cell['fit_seconds'] / records['umap']['fit_seconds']:.2f} ×",
          f"{cell['transform_seconds']:.2f}", f"{cell['peak_memory_mb']:,.0f}",
          number(cell["stages"][-1]["scores"]["nearest_neighbor"])]
-        for name, cell in cells.items()
+        for name, cell in records.items()
         if "scores" in cell["stages"][-1]
     ]  # fmt: skip
     head = ["MNIST", "fit, s", "of UMAP's", "transform of 10,000, s", "peak memory, MB", "1-NN, held out"]
-    return table(head, rows) + f"\n`dre bench --panels cpu --only-data mnist`, {machine(cells['dre'])}.\n"
+    return table(head, rows) + f"\n`python benchmarks/bench.py --panels cpu --only-data mnist`, {machine(records['dre'])}.\n"
 
 
 def _cell(run: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The data of a job: a data set cut to what the plan asks for; in a quick run scikit-learn's digits where it is not at hand."""
+"""Load the data of a job, cut as the spec says; a quick run replaces missing data by scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from dre.compare.plan import Data
 from dre.datasets import Dataset, DatasetNotFoundError, Part, load
+from paper.spec import Data, Spec
+from paper.store import Store
 
 Array = np.ndarray[Any, Any]
 SIDE = 28  # of MNIST's images
-LEVELS = {"imdb": ("sentiment", "stars"), "tasic2018": ("class", "cluster")}  # coarse and fine, of what has both
+LEVELS = {"imdb": ("sentiment", "stars"), "tasic2018": ("class", "cluster")}  # coarse and fine labels of data that have both
 
 
-def loaded(plan: Data, folder: str | None, *, stand_in: bool = False) -> Dataset:
-    """``stand_in`` puts the digits, enlarged where images are wanted, in the place of what is not found, and says so."""
+def load_data(plan: Data, folder: str | None, *, stand_in: bool = False) -> Dataset:
+    """Load a data set; with ``stand_in`` the digits replace one that is not found, and the title says so."""
     try:
-        whole = _whole(plan.set, folder, tuple(sorted(plan.options.items())))
+        full = _load(plan.set, folder, tuple(sorted(plan.options.items())))
     except DatasetNotFoundError:
         if not stand_in:
             raise
-        whole = digits_in_place_of(plan)
+        full = digits_in_place_of(plan)
     cut = spread if plan.spread else first
-    return replace(whole, train=cut(whole.train, plan.rows), test=cut(whole.test, plan.test_rows))
+    return replace(full, train=cut(full.train, plan.rows), test=cut(full.test, plan.test_rows))
 
 
 @lru_cache(maxsize=2)  # jobs come data set by data set
-def _whole(name: str, folder: str | None, options: tuple[tuple[str, Any], ...]) -> Dataset:
+def _load(name: str, folder: str | None, options: tuple[tuple[str, Any], ...]) -> Dataset:
     return load(name, folder=folder, **dict(options))
 
 
 def digits_in_place_of(plan: Data) -> Dataset:
-    """In the shape of what is missing: images of 28 × 28 for the kin of MNIST, 64 columns for the others."""
+    """Return the digits in the shape of the missing data: images of 28 × 28 for MNIST and its kin, else 64 columns."""
     digits = load("digits", images=True)
 
     def shaped(part: Part) -> Part:
@@ -46,17 +47,44 @@ def digits_in_place_of(plan: Data) -> Dataset:
         levels = {coarse: part.labels // 5, fine: part.labels}
         return Part(shown, levels[coarse], levels)
 
-    title = f"{plan.title} (not at hand: the digits of scikit-learn stand in)"
-    return replace(digits, title=title, train=shaped(digits.train), test=shaped(digits.test))
+    return replace(digits, title=stand_in_title(plan.title), train=shaped(digits.train), test=shaped(digits.test))
+
+
+def stand_in_title(title: str) -> str:
+    """Return the title of the digits in place of a data set.
+
+    >>> stand_in_title("MNIST")
+    'digits (stand-in for MNIST)'
+    """
+    return f"digits (stand-in for {title})"
+
+
+def mark_stand_ins(spec: Spec, store: Store) -> Spec:
+    """Return the spec with every data set and figure row renamed whose records were measured on the digits."""
+    titles = {record["job"]["data"]: record["data"] for record in store.all() if "data" in record}
+    missing = {name for name, data in spec.data.items() if titles.get(name) == stand_in_title(data.title)}
+
+    def data(name: str) -> Data:
+        plan = spec.data[name]
+        return replace(plan, title=stand_in_title(plan.title)) if name in missing else plan
+
+    figures = tuple(
+        replace(
+            figure,
+            rows=tuple(replace(row, title=stand_in_title(row.title)) if row.data in missing else row for row in figure.rows),
+        )
+        for figure in spec.figures
+    )
+    return replace(spec, data={name: data(name) for name in spec.data}, figures=figures)
 
 
 def first(part: Part, count: int | None) -> Part:
-    """Its first so many rows; None: all."""
+    """Return the first ``count`` rows; None: all."""
     return _cut(part, slice(count))
 
 
 def spread(part: Part, count: int | None) -> Part:
-    """So many of its rows, in equal steps."""
+    """Return ``count`` rows in equal steps."""
     return first(_cut(part, slice(None, None, max(1, part.rows.shape[0] // (count or part.rows.shape[0])))), count)
 
 

@@ -1,55 +1,61 @@
-"""What a comparison is made of, as data: data sets, runs, methods, jobs, tables, figures and claims."""
+"""The benchmark as data: data sets, runs, methods, jobs, tables, figures and claims."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-ANYWHERE = ""  # the panel of a run whose time is not compared
+from dre.notation import unknown
+
+ANYWHERE = ""  # the panel of a job whose time is not compared
+
+
+class SpecError(ValueError):
+    """A specification that is inconsistent or can't be read; the message names the file or the name."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """A data set as it is used here."""
+    """A data set and how it is cut and scored."""
 
     name: str
     title: str
-    set: str  # as dre.datasets.load knows it
-    options: dict[str, Any] = field(default_factory=dict)  # of the loader
-    rows: int | None = None  # the first so many training rows; None: all
+    set: str  # name for dre.datasets.load
+    options: dict[str, Any] = field(default_factory=dict)  # arguments of the loader
+    rows: int | None = None  # number of training rows; None: all
     test_rows: int | None = None
-    spread: bool = False  # so many rows spread over all instead of the first
-    scores: str = "all"  # or "1-nn": that alone, where there are too many rows for the others
-    protocol: str = "paper"  # or "standard", as dre.metrics.evaluate has it
-    prefixes: tuple[int, ...] = ()  # the first so many test rows are scored by themselves as well
+    spread: bool = False  # take rows in equal steps instead of the first ones
+    scores: str = "all"  # or "1-nn", for data that are too large for the other scores
+    protocol: str = "paper"  # or "standard", see dre.metrics.evaluate
+    prefixes: tuple[int, ...] = ()  # also score the first so many test rows
 
 
 @dataclass(frozen=True)
 class Run:
-    """A system to fit: a baseline with its options. One run can serve several methods, each as it was after a stage."""
+    """A baseline with its options. One run can serve several methods, each after another stage."""
 
     name: str
     baseline: str
     options: dict[str, Any] = field(default_factory=dict)
-    quick: dict[str, Any] = field(default_factory=dict)  # options that take the place of these in a quick run
-    test_rows: int | None = None  # at most so many, where embedding new rows takes long
+    quick: dict[str, Any] = field(default_factory=dict)  # options of a quick run, over ``options``
+    test_rows: int | None = None  # at most so many, if embedding new rows is slow
 
 
 @dataclass(frozen=True)
 class Method:
-    """A column of a table."""
+    """A row of a table: a run after one of its stages."""
 
     name: str
     title: str
     run: str
     stage: int | None = None  # None: the last
-    ours: bool = False  # a network of this package, and no baseline
-    parametric: bool = True  # new rows by a formula or a network; False: not at all, or by a search of its own
+    is_dre: bool = False  # DRE in any variant; else a baseline
+    parametric: bool = True  # embeds new rows by a function; False: by optimization, or not at all
 
 
 @dataclass(frozen=True)
 class Job:
-    """One cell of work: fit a run to data with a seed. ``panel`` names the kind of machine where times are compared."""
+    """Fit a run to a data set with a seed. ``panel`` is the kind of machine if times are compared."""
 
     data: str
     run: str
@@ -62,13 +68,13 @@ class Job:
 
 @dataclass(frozen=True)
 class NotRun:
-    """Why cells are empty."""
+    """Why some cells are not run."""
 
     reason: str
-    data: tuple[str, ...] = ()  # none: all
+    data: tuple[str, ...] = ()  # empty: all
     methods: tuple[str, ...] = ()
     panel: str | None = None
-    without_data: bool = False  # only where the data are not at hand; where they are, the cells are run
+    without_data: bool = False  # applies only if the data are not available
 
     def covers(self, data: str, method: str, panel: str = ANYWHERE) -> bool:
         fits = (not self.data or data in self.data) and (not self.methods or method in self.methods)
@@ -77,10 +83,10 @@ class NotRun:
 
 @dataclass(frozen=True)
 class Explained:
-    """Why a value is below the published one, where that is no fault of the method's program here."""
+    """Why values are below the published ones, for a reason other than the implementation."""
 
     reason: str
-    data: tuple[str, ...] = ()  # none: all
+    data: tuple[str, ...] = ()  # empty: all
     methods: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()
 
@@ -91,6 +97,8 @@ class Explained:
 
 @dataclass(frozen=True)
 class Table:
+    """Methods and scores on data sets, with the published values."""
+
     name: str
     title: str
     about: str
@@ -98,23 +106,23 @@ class Table:
     methods: tuple[str, ...]
     scores: tuple[str, ...]
     seeds: int = 1
-    seeds_of: dict[str, int] = field(default_factory=dict)  # method → how many, where there are more
+    seeds_of: dict[str, int] = field(default_factory=dict)  # method → number of seeds, if not ``seeds``
     panels: tuple[str, ...] = (ANYWHERE,)
     not_run: tuple[NotRun, ...] = ()
-    explained: tuple[Explained, ...] = ()  # why baselines are below the paper
+    explained: tuple[Explained, ...] = ()  # why values are below the published ones
     published: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # data → method → one value per score
     smaller_is_better: bool = False
-    not_differenced: tuple[str, ...] = ()  # data whose published values are printed only, since the features differ
+    not_differenced: tuple[str, ...] = ()  # data with other features than published: no differences
 
     def seeds_for(self, method: str) -> range:
         return range(self.seeds_of.get(method, self.seeds))
 
     def reason(self, data: str, method: str, panel: str = ANYWHERE) -> str | None:
-        """Why a cell is not run."""
+        """Return why a cell is not run, or None."""
         return self._reason(data, method, panel, without_data=False)
 
     def reason_without_data(self, data: str, method: str, panel: str = ANYWHERE) -> str | None:
-        """Why a cell is empty for want of data."""
+        """Return why a cell is empty if its data are missing, or None."""
         return self._reason(data, method, panel, without_data=True)
 
     def _reason(self, data: str, method: str, panel: str, *, without_data: bool) -> str | None:
@@ -124,18 +132,20 @@ class Table:
 
 @dataclass(frozen=True)
 class Row:
-    """Of a figure: maps side by side."""
+    """A row of a figure: embeddings side by side."""
 
     title: str
     data: str
     methods: tuple[str, ...]
     part: str = "test"  # or "train"
-    level: str | None = None  # the labels that give the colours; None: the main ones
-    view: str = "all"  # or "inside 9", "border 9": a zoom into a class, or onto its border
+    level: str | None = None  # labels to color by; None: the main ones
+    view: str = "all"  # or "inside 9", "border 9": a zoom into class 9 or on its border
 
 
 @dataclass(frozen=True)
 class Figure:
+    """Rows of embeddings."""
+
     name: str
     title: str
     about: str
@@ -144,40 +154,42 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method beside another in one score, over the same seeds."""
+    """One method against another in one score, paired by seed."""
 
     this: str  # METHOD, METHOD@DATA or METHOD@DATA#PREFIX
     that: str
     score: str
     expect: str  # "higher", "lower" or "same"
-    data: str = ""  # where neither names its own
-    within: float = 0.0  # what still is the same; for the others the least difference that counts
-    minus: str | None = None  # a method whose score is taken off both first
+    data: str = ""  # data of the sides that name none
+    within: float = 0.0  # tolerance of "same"; smallest difference that counts as "higher" or "lower"
+    minus: str | None = None  # method whose score is subtracted from both sides
     panel: str = ANYWHERE
 
 
 @dataclass(frozen=True)
 class Claim:
+    """A statement of the paper as comparisons that must all hold."""
+
     name: str
     title: str
-    says: str  # what the paper says, and where
+    says: str  # what the paper says and where
     comparisons: tuple[Comparison, ...]
     seeds: int = 3
 
 
 @dataclass(frozen=True)
 class Side:
-    """Of a comparison: a method on data, on all its test rows or the first so many."""
+    """One side of a comparison: a method on all or the first ``prefix`` test rows of a data set."""
 
     method: str
     data: str
     prefix: int | None = None
 
 
-def side(text: str, data: str) -> Side:
-    """METHOD, METHOD@DATA or METHOD@DATA#PREFIX.
+def parse_side(text: str, data: str) -> Side:
+    """Parse METHOD, METHOD@DATA or METHOD@DATA#PREFIX.
 
-    >>> side("umap@mnist#10000", "")
+    >>> parse_side("umap@mnist#10000", "")
     Side(method='umap', data='mnist', prefix=10000)
     """
     text, _, prefix = text.partition("#")
@@ -185,7 +197,107 @@ def side(text: str, data: str) -> Side:
     return Side(method, own or data, int(prefix) if prefix else None)
 
 
+def parse_score(text: str) -> tuple[str, int | None]:
+    """Parse SCORE or SCORE#PREFIX, a score of the first so many test rows.
+
+    >>> parse_score("nearest_neighbor#10000"), parse_score("continuity")
+    (('nearest_neighbor', 10000), ('continuity', None))
+    """
+    score, _, prefix = text.partition("#")
+    return score, int(prefix) if prefix else None
+
+
 def sides(comparison: Comparison) -> list[Side]:
-    """This, that, and what is taken off each."""
-    both = [side(text, comparison.data) for text in (comparison.this, comparison.that)]
+    """Return both sides and, if there is one, the method subtracted from each."""
+    both = [parse_side(text, comparison.data) for text in (comparison.this, comparison.that)]
     return both + ([replace(each, method=comparison.minus) for each in both] if comparison.minus else [])
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All data sets, runs, methods, tables, figures and claims of the benchmark."""
+
+    data: dict[str, Data]
+    runs: dict[str, Run]
+    methods: dict[str, Method]
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...]
+
+    def check(self) -> None:
+        """Raise ``SpecError`` if a name is unknown."""
+        for method in self.methods.values():
+            _check_known("run", method.run, self.runs)
+        for table in self.tables:
+            for name in table.data:
+                _check_known(f"{table.name}: data", name, self.data)
+            for name in table.methods:
+                _check_known(f"{table.name}: method", name, self.methods)
+        for figure in self.figures:
+            for row in figure.rows:
+                _check_known(f"{figure.name}: data", row.data, self.data)
+                for name in row.methods:
+                    _check_known(f"{figure.name}: method", name, self.methods)
+        for claim in self.claims:
+            for comparison in claim.comparisons:
+                for side in sides(comparison):
+                    _check_known(f"{claim.name}: method", side.method, self.methods)
+                    _check_known(f"{claim.name}: data", side.data, self.data)
+
+    def quick(self, rows: int, test_rows: int) -> Spec:
+        """Return the same benchmark on few rows, with the runs' quick options and one seed."""
+        prefixes = {prefix: _scaled_prefix(prefix, data, test_rows) for data in self.data.values() for prefix in data.prefixes}
+        runs = {name: replace(run, options={**run.options, **run.quick}) for name, run in self.runs.items()}
+        return replace(
+            self,
+            data={name: _shrink(data, rows, test_rows) for name, data in self.data.items()},
+            runs=runs,
+            tables=tuple(
+                replace(
+                    table,
+                    seeds=1,
+                    seeds_of={},
+                    not_run=(),
+                    scores=tuple(_with_prefix(score, prefixes) for score in table.scores),
+                )
+                for table in self.tables
+            ),
+            claims=tuple(
+                replace(
+                    claim,
+                    seeds=1,
+                    comparisons=tuple(
+                        replace(each, this=_with_prefix(each.this, prefixes), that=_with_prefix(each.that, prefixes))
+                        for each in claim.comparisons
+                    ),
+                )
+                for claim in self.claims
+            ),
+        )
+
+
+def _shrink(data: Data, rows: int, test_rows: int) -> Data:
+    """Few rows in equal steps, since some data sets are sorted by label."""
+    return replace(
+        data,
+        rows=min(rows, data.rows or rows),
+        test_rows=test_rows,
+        spread=True,
+        options={**data.options, **({"train": rows} if "train" in data.options else {})},
+        prefixes=tuple(_scaled_prefix(prefix, data, test_rows) for prefix in data.prefixes),
+    )
+
+
+def _scaled_prefix(prefix: int, data: Data, test_rows: int) -> int:
+    return test_rows * prefix // max(data.prefixes)
+
+
+def _with_prefix(text: str, prefixes: dict[int, int]) -> str:
+    """Replace the prefix of a score or of a side of a comparison."""
+    name, _, prefix = text.partition("#")
+    return f"{name}#{prefixes[int(prefix)]}" if prefix else text
+
+
+def _check_known(kind: str, name: str, known: dict[str, Any]) -> None:
+    if name not in known:
+        raise SpecError(unknown(kind, name, list(known)))

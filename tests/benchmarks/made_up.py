@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from dre.compare.cells import Cells, planned
-from dre.compare.jobs import Selection, jobs
-from dre.compare.plan import Data, Job
-from dre.compare.plans import Plans
 from dre.datasets import Dataset, Part
+from paper.jobs import Selection, jobs
+from paper.load_spec import Spec
 from paper.report.reading import Place, split_score
+from paper.spec import Data, Job
+from paper.store import Store, fingerprint
 
 PLANS = Path(__file__).parents[2] / "benchmarks"
-STAGES = {"dre-paper": 5, "dre": 3}
+STAGES = {"paper": 5, "dre": 3}
 IN_SAMPLE = ("bh-tsne", "fit-sne", "eigenmaps")
 SCORES = (
     "neighborhood_hit",
@@ -33,19 +33,19 @@ SCORES = (
 )
 
 
-def plans() -> Plans:
-    return Plans.read(PLANS)
+def spec() -> Spec:
+    return Spec.read(PLANS)
 
 
-def cells(folder: Path) -> Cells:
-    return Cells(folder / "cells", folder / "maps")
+def store(folder: Path) -> Store:
+    return Store(folder / "cells", folder / "maps")
 
 
 def rng_of(*parts: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32("/".join(map(str, parts)).encode()))
 
 
-def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
+def record(job: Job, told: Spec, **changes: Any) -> dict[str, Any]:
     """As `measure` writes one; ``changes`` take the place of its fields."""
     rng, plan, run = rng_of(job), told.data[job.data], told.runs[job.run]
     gpu = None if job.panel == "cpu" else "NVIDIA H200"
@@ -63,7 +63,7 @@ def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
         found: dict[str, Any] = {"stage": f"stage {stage}", "seconds": 10.0 * (stage + 1), "scores": scores}
         stages.append({**found, "prefixes": prefixes} if prefixes else found)
     return {
-        "plan": planned(job, told),
+        "plan": fingerprint(job, told),
         "job": {"data": job.data, "run": job.run, "seed": job.seed, "panel": job.panel},
         "data": plan.title,
         "rows": 10_000 if in_sample else 60_000,
@@ -84,7 +84,7 @@ def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
     }
 
 
-def write_all(told: Plans, into: Cells, selection: Selection | None = None) -> list[Job]:
+def write_all(told: Spec, into: Store, selection: Selection | None = None) -> list[Job]:
     """A record of every job that the plans ask for."""
     wanted = jobs(told, selection or Selection())
     for job in wanted:
@@ -92,9 +92,9 @@ def write_all(told: Plans, into: Cells, selection: Selection | None = None) -> l
     return wanted
 
 
-def full(told: Plans, folder: Path) -> Cells:
+def full(told: Spec, folder: Path) -> Store:
     """All records but a few: a method failed, one was never run, one has two of its seeds, and the large data are not there."""
-    made = cells(folder)
+    made = store(folder)
     for job in write_all(told, made):
         if told.data[job.data].set == "tasic2018":
             made.path(job).unlink()
@@ -105,7 +105,7 @@ def full(told: Plans, folder: Path) -> Cells:
     return made
 
 
-def measured(made: Cells, told: Plans, place: Place, seeds: Iterable[int]) -> list[float]:
+def measured(made: Store, told: Spec, place: Place, seeds: Iterable[int]) -> list[float]:
     """Straight from the files."""
     known = told.methods[place.method]
     name, prefix = split_score(place.score)
@@ -142,7 +142,7 @@ def blobs(labels: Any, seed: int = 0, spread: float = 1.0) -> Any:
     return (middles + rng.normal(0, spread, (len(codes), 2))).astype(np.float32)
 
 
-def write_maps(told: Plans, into: Cells, wanted: list[Job], rows: int = 300, test_rows: int = 200) -> None:
+def write_maps(told: Spec, into: Store, wanted: list[Job], rows: int = 300, test_rows: int = 200) -> None:
     """The maps of the first seed, as the runner keeps them."""
     for job in wanted:
         if job.seed or job.panel:
@@ -153,10 +153,10 @@ def write_maps(told: Plans, into: Cells, wanted: list[Job], rows: int = 300, tes
             maps[f"test-{stage}"] = blobs(made.test.labels, stage)
             if told.runs[job.run].baseline not in IN_SAMPLE:
                 maps[f"train-{stage}"] = blobs(made.train.labels, stage + 10)
-        into.keep_maps(job, maps)
+        into.save_maps(job, maps)
 
 
-def _published(told: Plans, job: Job, stage: int) -> dict[str, float]:
+def _published(told: Spec, job: Job, stage: int) -> dict[str, float]:
     """What the paper has for the method that reads this stage."""
     for method in told.methods.values():
         last = STAGES.get(job.run, 1) - 1

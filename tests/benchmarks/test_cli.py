@@ -9,7 +9,7 @@ import pytest
 
 import dre
 from dre.cli import main
-from dre.compare.plans import Plans
+from paper.load_spec import Spec
 
 mpl.use("Agg")
 PLANS = Path(__file__).parent.parent.parent / "benchmarks"
@@ -54,7 +54,7 @@ def test_a_selection_is_measured_and_reported(bench, tmp_path, capsys):
 def test_what_would_be_run_is_said(bench, capsys, tmp_path):
     assert bench("table-1", "--dry-run", "--only-data", "mnist", "--panels", "none") == 0
     out = capsys.readouterr().out
-    assert "mnist/dre-paper/2" in out
+    assert "mnist/paper/2" in out
     assert "mnist/umap/0" in out
     assert not (tmp_path / "out").exists()
 
@@ -90,8 +90,8 @@ def test_what_is_not_in_the_plans_is_refused(bench, wrong, capsys):
     [
         (("table-3", "--only-data", "mnist"), "no cell of table-3 has the data mnist; --only-data can be infimnist-10k"),
         (
-            ("table-1", "--only-methods", "fit-sne-8,dr-wide"),
-            "table-1 has the method fit-sne-8 or dr-wide; --only-methods can be pca",
+            ("table-1", "--only-methods", "fit-sne-8,paper-tsne-wide"),
+            "table-1 has the method fit-sne-8 or paper-tsne-wide; --only-methods can be pca",
         ),
         (
             ("table-2", "--only-data", "infimnist-50k", "--panels", "cpu"),
@@ -119,9 +119,9 @@ def test_the_version_is_printed_and_nothing_else(monkeypatch, capsys):
 @pytest.mark.slow
 def test_all_of_it_runs_on_few_rows(bench, tmp_path, capsys):
     assert bench("--quick") == 0
-    plans = Plans.read(PLANS)
+    spec = Spec.read(PLANS)
     found = records(tmp_path)
     assert not [name for name, record in found.items() if "failed" in record]
-    assert {record["job"]["run"] for record in found.values()} == set(plans.runs)
+    assert {record["job"]["run"] for record in found.values()} == set(spec.runs)
     text = (tmp_path / "out" / "report" / "report.md").read_text()
-    assert all(each.title in text for each in (*plans.tables, *plans.figures, *plans.claims))
+    assert all(each.title in text for each in (*spec.tables, *spec.figures, *spec.claims))

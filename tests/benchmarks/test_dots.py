@@ -5,8 +5,7 @@ from __future__ import annotations
 import made_up
 import numpy as np
 import pytest
-
-from paper.dots import DRAWN_UP_TO, colour_of_rows, draw_dots, shaded
+from paper.dots import DRAWN_UP_TO, colors_of_rows, draw_dots, shaded
 from paper.zoom import Window, border, inside, whole
 
 
@@ -37,7 +36,7 @@ def test_a_few_rows_far_out_do_not_make_the_rest_small() -> None:
 def test_many_rows_are_shaded_each_pixel_in_the_mean_colour_of_its_rows() -> None:
     rng = np.random.default_rng(0)
     places = np.concatenate([rng.uniform((0, 0), (1, 1), (20_000, 2)), rng.uniform((2, 0), (3, 1), (20_000, 2))])
-    tints = colour_of_rows(np.repeat([0, 1], 20_000), ["#ff0000", "#0000ff"])
+    tints = colors_of_rows(np.repeat([0, 1], 20_000), ["#ff0000", "#0000ff"])
     window = Window(1.5, 0.5, 3.0)
     image = shaded(places, tints, window)
     side = len(image)

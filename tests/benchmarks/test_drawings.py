@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from paper.drawings import draw_networks, draw_schematic
+from paper.layers import layers
 from torch import nn
 
 from dre.encoder.mlp import MLP
@@ -15,8 +17,6 @@ from dre.encoder.model_b import ModelB
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Schedule
 from paper import drawings
-from paper.drawings import draw_networks, draw_schematic
-from paper.layers import layers
 from paper.schematic import FACTS, lanes
 
 PAPER = RECIPES["paper"](FACTS, None)

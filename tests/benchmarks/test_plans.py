@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dre.baselines import NAMES as BASELINES
-from dre.compare.jobs import Selection, jobs
-from dre.compare.plan import ANYWHERE, Job, side
-from dre.compare.plans import PlanError, Plans
 from dre.compare.record import write
 from dre.datasets import NAMES as DATASETS
+from paper.jobs import Selection, jobs
+from paper.load_spec import Spec, SpecError
+from paper.spec import ANYWHERE, Job, side
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 MENTIONED = """
@@ -21,21 +21,21 @@ set = "mnist"
 """
 METHODS = """
 [runs.pca]
-[runs.dre-paper]
+[runs.paper]
 [methods.pca]
 title = "PCA"
 [methods.deep]
 title = "Deep"
-run = "dre-paper"
+run = "paper"
 stage = 0
-[methods.dre-paper]
+[methods.paper]
 title = "DRE"
 """
 TABLE = """
 title = "A table"
 about = ""
 data = ["mnist"]
-methods = ["pca", "deep", "dre-paper"]
+methods = ["pca", "deep", "paper"]
 scores = ["nearest_neighbor"]
 seeds_of = { deep = 2 }
 """
@@ -51,27 +51,27 @@ def folder(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def ours():
-    return Plans.read(BENCHMARKS)
+def is_dre():
+    return Spec.read(BENCHMARKS)
 
 
 def test_methods_that_share_a_run_share_its_jobs(folder):
-    assert jobs(Plans.read(folder), Selection()) == [
+    assert jobs(Spec.read(folder), Selection()) == [
         Job("mnist", "pca", 0),
-        Job("mnist", "dre-paper", 0),
-        Job("mnist", "dre-paper", 1),
+        Job("mnist", "paper", 0),
+        Job("mnist", "paper", 1),
     ]
 
 
 def test_a_selection_keeps_what_it_names(folder):
-    plans = Plans.read(folder)
-    assert jobs(plans, Selection(methods=("pca",))) == [Job("mnist", "pca", 0)]
+    spec = Spec.read(folder)
+    assert jobs(spec, Selection(methods=("pca",))) == [Job("mnist", "pca", 0)]
     with pytest.raises(ValueError, match="unknown data 'digits'"):
-        jobs(plans, Selection(data=("digits",)))
-    assert jobs(plans, Selection(plans=("one",))) == jobs(plans, Selection(plans=("tables",))) == jobs(plans, Selection())
-    assert jobs(plans, Selection(plans=("figures",))) == []
+        jobs(spec, Selection(data=("digits",)))
+    assert jobs(spec, Selection(spec=("one",))) == jobs(spec, Selection(spec=("tables",))) == jobs(spec, Selection())
+    assert jobs(spec, Selection(spec=("figures",))) == []
     with pytest.raises(ValueError, match=r"'on'.*did you mean 'one'|on"):
-        jobs(plans, Selection(plans=("on",)))
+        jobs(spec, Selection(spec=("on",)))
 
 
 def test_what_has_a_reason_not_to_be_run_is_not_run_for_anything(folder):
@@ -80,16 +80,16 @@ def test_what_has_a_reason_not_to_be_run_is_not_run_for_anything(folder):
     (folder / "claims").mkdir()
     claim = 'title = ""\nsays = ""\n[[compare]]\nthis = "pca"\nthat = "deep"\nscore = "s"\nexpect = "higher"\ndata = "mnist"'
     (folder / "claims" / "one.toml").write_text(claim)
-    plans = Plans.read(folder)
-    assert plans.tables[0].reason("mnist", "pca") == "too large"
-    assert plans.tables[0].reason("mnist", "deep") is None
-    assert {job.run for job in jobs(plans, Selection())} == {"dre-paper"}
+    spec = Spec.read(folder)
+    assert spec.tables[0].reason("mnist", "pca") == "too large"
+    assert spec.tables[0].reason("mnist", "deep") is None
+    assert {job.run for job in jobs(spec, Selection())} == {"paper"}
 
 
 @pytest.mark.parametrize(
     ("file", "before", "after", "says"),
     [
-        ("methods.toml", 'run = "dre-paper"', 'run = "dre-papr"', "dre-papr"),
+        ("methods.toml", 'run = "paper"', 'run = "dre-papr"', "dre-papr"),
         ("tables/one.toml", '"pca"', '"pcaa"', "pcaa"),
         ("tables/one.toml", '["mnist"]', '["minst"]', "minst"),
         ("data.toml", "title", "titl e", "data.toml"),
@@ -98,13 +98,13 @@ def test_what_has_a_reason_not_to_be_run_is_not_run_for_anything(folder):
 def test_a_plan_that_names_what_is_not_there_is_refused(folder, file, before, after, says):
     path = folder / file
     path.write_text(path.read_text().replace(before, after))
-    with pytest.raises(PlanError, match=says):
-        Plans.read(folder)
+    with pytest.raises(SpecError, match=says):
+        Spec.read(folder)
 
 
 def test_no_plans_is_an_error_that_says_where_they_are(tmp_path):
-    with pytest.raises(PlanError, match="--plans FOLDER"):
-        Plans.read(tmp_path)
+    with pytest.raises(SpecError, match="--plans FOLDER"):
+        Spec.read(tmp_path)
 
 
 def test_a_side_of_a_comparison_is_read():
@@ -113,17 +113,17 @@ def test_a_side_of_a_comparison_is_read():
     assert side("umap@cells#100", "mnist").prefix == 100
 
 
-def test_our_plans_name_data_sets_and_baselines_that_there_are(ours):
-    assert {data.set for data in ours.data.values()} <= set(DATASETS)
-    assert {run.baseline for run in ours.runs.values()} <= set(BASELINES)
-    assert {method.run for method in ours.methods.values()} == set(ours.runs)
+def test_our_plans_name_data_sets_and_baselines_that_there_are(is_dre):
+    assert {data.set for data in is_dre.data.values()} <= set(DATASETS)
+    assert {run.baseline for run in is_dre.runs.values()} <= set(BASELINES)
+    assert {method.run for method in is_dre.methods.values()} == set(is_dre.runs)
 
 
-def test_our_plans_have_all_that_the_paper_has(ours):
-    assert {table.name for table in ours.tables} == {"table-1", "table-2", "table-2b", "table-3", "table-4"}
-    assert {figure.name for figure in ours.figures} == {"figure-3", "figure-4", "figure-5", "figure-6"}
-    assert len(ours.claims) >= 11
-    for table in ours.tables:  # one published value per score at most, of methods and data that are in the table
+def test_our_plans_have_all_that_the_paper_has(is_dre):
+    assert {table.name for table in is_dre.tables} == {"table-1", "table-2", "table-2b", "table-3", "table-4"}
+    assert {figure.name for figure in is_dre.figures} == {"figure-3", "figure-4", "figure-5", "figure-6"}
+    assert len(is_dre.claims) >= 11
+    for table in is_dre.tables:  # one published value per score at most, of methods and data that are in the table
         for data, of_methods in table.published.items():
             assert data in table.data
             for method, values in of_methods.items():
@@ -132,20 +132,20 @@ def test_our_plans_have_all_that_the_paper_has(ours):
                 assert table.smaller_is_better or all(0 <= value <= 1 for value in values)
 
 
-def test_a_quick_plan_is_the_same_on_few_rows_with_one_seed(ours):
-    quick = ours.quick(100, 50)
+def test_a_quick_plan_is_the_same_on_few_rows_with_one_seed(is_dre):
+    quick = is_dre.quick(100, 50)
     assert {job.seed for job in jobs(quick, Selection())} == {0}
     assert all(data.rows <= 100 and data.test_rows == 50 for data in quick.data.values())
     assert quick.data["infimnist-10k"].options == {"train": 100, "test": 60_000, "bases": "originals"}
     assert quick.data["infimnist-10k"].prefixes == (8, 25, 50)
-    assert "mlp" in quick.runs["dre-paper"].options["encoder"]
-    assert {table.name for table in quick.tables} == {table.name for table in ours.tables}
+    assert "mlp" in quick.runs["paper"].options["encoder"]
+    assert {table.name for table in quick.tables} == {table.name for table in is_dre.tables}
 
 
-def test_panels_are_jobs_of_their_own(ours):
-    timed = jobs(ours, Selection(plans=("table-4",)))
+def test_panels_are_jobs_of_their_own(is_dre):
+    timed = jobs(is_dre, Selection(spec=("table-4",)))
     assert {job.panel for job in timed} == {"gpu", "cpu"}
-    assert {job.panel for job in jobs(ours, Selection(plans=("table-1",)))} == {ANYWHERE}
+    assert {job.panel for job in jobs(is_dre, Selection(spec=("table-1",)))} == {ANYWHERE}
     assert str(replace(timed[0], panel="gpu")).startswith("gpu/mnist/")
 
 

@@ -10,13 +10,13 @@ import made_up
 import pytest
 from page import Written, written
 
-from dre.compare.jobs import Selection, jobs
-from dre.compare.plan import Job
+from paper.jobs import Selection, jobs
 from paper.report import read_report
 from paper.report.reading import CHANGED
+from paper.spec import Job
 from paper.verdict import CONFIDENCE
 
-PLANS = made_up.plans()
+PLANS = made_up.spec()
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 def test_each_claim_has_a_verdict_and_what_is_missing_is_named(full: Written) -> None:
-    report = read_report(PLANS, full.cells, full.folder, figures={}, quick=False)
+    report = read_report(PLANS, full.store, full.folder, figures={}, quick=False)
     assert [claim.title for claim in report.claims] == [claim.title for claim in PLANS.claims]
     text = "".join(full.page.texts)
     for claim, shown in zip(PLANS.claims, report.claims, strict=True):
@@ -41,15 +41,15 @@ def test_each_claim_has_a_verdict_and_what_is_missing_is_named(full: Written) ->
 
 def test_a_claim_shows_both_means_the_difference_and_its_interval(tmp_path: Path) -> None:
     claim = next(claim for claim in PLANS.claims if claim.name == "recursion-lowers-shepard")
-    plans = replace(PLANS, tables=(), figures=(), claims=(claim,))
-    cells = made_up.cells(tmp_path)
-    for job in jobs(plans, Selection()):
-        content = made_up.record(job, plans)
+    spec = replace(PLANS, tables=(), figures=(), claims=(claim,))
+    store = made_up.store(tmp_path)
+    for job in jobs(spec, Selection()):
+        content = made_up.record(job, spec)
         for stage in content["stages"]:
             stage["scores"]["shepard_goodness"] = 0.4 + 0.001 * job.seed
         content["stages"][3]["scores"]["shepard_goodness"] = 0.3
-        cells.keep(job, content)
-    (shown,) = read_report(plans, cells, tmp_path, figures={}, quick=False).claims
+        store.keep(job, content)
+    (shown,) = read_report(spec, store, tmp_path, figures={}, quick=False).claims
     assert shown.verdict == "holds"
     assert (shown.told[0].this, shown.told[0].that, shown.told[0].difference, shown.told[0].seeds) == (
         ".3000",
@@ -73,7 +73,7 @@ def test_the_report_says_what_an_interval_covers_and_when_a_claim_fails(full: Wr
 
 
 def test_how_the_comparisons_of_a_claim_went_is_counted(full: Written) -> None:
-    report = read_report(PLANS, full.cells, full.folder, figures={}, quick=False)
+    report = read_report(PLANS, full.store, full.folder, figures={}, quick=False)
     text = " ".join("".join(full.page.texts).split())
     for claim in report.claims:
         counts = [int(part.split()[0]) for part in claim.counts.split(", ")]
@@ -83,11 +83,11 @@ def test_how_the_comparisons_of_a_claim_went_is_counted(full: Written) -> None:
 
 def test_a_comparison_whose_record_is_of_another_plan_is_not_measured_and_says_so(tmp_path: Path) -> None:
     claim = next(claim for claim in PLANS.claims if claim.name == "recursion-lowers-shepard")
-    plans = replace(PLANS, tables=(), figures=(), claims=(claim,))
-    cells = made_up.cells(tmp_path)
-    made_up.write_all(plans, cells)
-    job = Job("mnist", "dre-paper", 1)
-    cells.keep(job, made_up.record(job, plans, plan={"data": "another"}))
-    (shown,) = read_report(plans, cells, tmp_path, figures={}, quick=False).claims
+    spec = replace(PLANS, tables=(), figures=(), claims=(claim,))
+    store = made_up.store(tmp_path)
+    made_up.write_all(spec, store)
+    job = Job("mnist", "paper", 1)
+    store.keep(job, made_up.record(job, spec, plan={"data": "another"}))
+    (shown,) = read_report(spec, store, tmp_path, figures={}, quick=False).claims
     assert shown.told[0].verdict == "not measured"
-    assert shown.told[0].interval == f"no record of dr-tsne on mnist, seed 1: {CHANGED}"
+    assert shown.told[0].interval == f"no record of paper-tsne on mnist, seed 1: {CHANGED}"

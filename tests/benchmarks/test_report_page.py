@@ -13,36 +13,36 @@ from statistics import fmean
 import made_up
 import pytest
 from page import written
-
-from dre.compare.jobs import Selection
-from dre.compare.plan import Job
 from paper.drawings import draw_networks, draw_schematic
 from paper.grid import Grid
-from paper.report import check_installed, read_report
-from paper.report.reading import Place
-from paper.report.wording import number
 
-PLANS = made_up.plans()
+from paper.jobs import Selection
+from paper.report import check_installed, read_report
+from paper.report.formatting import number
+from paper.report.reading import Place
+from paper.spec import Job
+
+PLANS = made_up.spec()
 HOSTILE = "<script>alert('x')</script> | <img src=x onerror=alert(1)> ](javascript:alert(1))"
 INSTALL = r"pip install 'deep-recursive-embedding\[bench\]'"
 
 
 def test_nothing_is_measured_yet_and_the_report_says_so_everywhere(tmp_path: Path) -> None:
-    found = written(PLANS, made_up.cells(tmp_path), tmp_path / "report")
+    found = written(PLANS, made_up.store(tmp_path), tmp_path / "report")
     assert "No record of ours is there yet." in found.html
     for table in PLANS.tables:
         for block in found.page.of(table.name):
             assert {cell.text for row in block.rows[2:] for cell in row if "here" in cell.classes} == {"–"}
-    assert {claim.verdict for claim in read_report(PLANS, found.cells, tmp_path, figures={}, quick=False).claims} == {
+    assert {claim.verdict for claim in read_report(PLANS, found.store, tmp_path, figures={}, quick=False).claims} == {
         "undecided"
     }
 
 
 def test_only_what_was_selected_is_reported(tmp_path: Path) -> None:
-    cells = made_up.cells(tmp_path)
-    chosen = Selection(plans=("table-3",)).of(PLANS)
-    made_up.write_all(chosen, cells)
-    page = written(chosen, cells, tmp_path / "report").page
+    store = made_up.store(tmp_path)
+    chosen = Selection(spec=("table-3",)).of(PLANS)
+    made_up.write_all(chosen, store)
+    page = written(chosen, store, tmp_path / "report").page
     assert {table.section for table in page.tables} == {"summary", "table-3"}
 
 
@@ -51,12 +51,12 @@ def test_hostile_titles_messages_and_commands_stay_text(tmp_path: Path) -> None:
     methods = {**PLANS.methods, "pca": replace(PLANS.methods["pca"], title=HOSTILE)}
     tables = tuple(replace(table, title=f"{table.title} {HOSTILE}", about=HOSTILE) for table in PLANS.tables)
     claims = tuple(replace(claim, title=HOSTILE, says=HOSTILE) for claim in PLANS.claims)
-    plans = replace(PLANS, data=data, methods=methods, tables=tables, claims=claims)
-    cells = made_up.cells(tmp_path)
-    for job in made_up.write_all(plans, cells):
-        cells.keep(job, made_up.record(job, plans, command=HOSTILE, data=HOSTILE, versions={HOSTILE: HOSTILE}))
-    cells.keep(Job("mnist", "umap", 0), {"plan": {}, "failed": HOSTILE})
-    found = written(plans, cells, tmp_path / "report")
+    spec = replace(PLANS, data=data, methods=methods, tables=tables, claims=claims)
+    store = made_up.store(tmp_path)
+    for job in made_up.write_all(spec, store):
+        store.keep(job, made_up.record(job, spec, command=HOSTILE, data=HOSTILE, versions={HOSTILE: HOSTILE}))
+    store.keep(Job("mnist", "umap", 0), {"plan": {}, "failed": HOSTILE})
+    found = written(spec, store, tmp_path / "report")
     assert not {"script", "img", "iframe"} & found.page.tags
     assert HOSTILE in found.page.of("table-1")[0].heading
     assert "<script" not in found.markdown
@@ -76,7 +76,7 @@ def test_the_page_asks_for_nothing_and_shows_its_pictures(tmp_path: Path) -> Non
         figures[name] = tmp_path / "report" / "figures" / f"{name}.{suffix}"
         figures[name].parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (60, 40), (200, 30, 60)).save(figures[name], lossless=True)
-    found = written(PLANS, made_up.cells(tmp_path), tmp_path / "report", figures=figures)
+    found = written(PLANS, made_up.store(tmp_path), tmp_path / "report", figures=figures)
     assert not {"script", "link", "iframe", "object", "embed"} & found.page.tags
     assert all(reference.startswith(("#", "data:image/")) for reference in found.page.references)
     assert not re.search(r"url\(|@import|https?://", found.html)
@@ -95,34 +95,34 @@ def test_the_page_asks_for_nothing_and_shows_its_pictures(tmp_path: Path) -> Non
 
 
 def test_hits_at_several_levels_and_published_maps_have_tables(tmp_path: Path) -> None:
-    cells = made_up.cells(tmp_path)
-    made_up.write_all(Selection(plans=("table-1",)).of(PLANS), cells)
+    store = made_up.store(tmp_path)
+    made_up.write_all(Selection(spec=("table-1",)).of(PLANS), store)
     content = {"command": "python benchmarks/tasic_maps.py", "results": {"tsne-p30": {"class": 0.99971, "cluster": 0.9038}}}
     (tmp_path / "tasic-maps.json").write_text(json.dumps(content))
-    page = written(PLANS, cells, tmp_path / "report").page
+    page = written(PLANS, store, tmp_path / "report").page
     imdb, published = page.of("levels")
-    hit = fmean(made_up.measured(cells, PLANS, Place("imdb", "dre", "neighborhood_hit"), range(3)))
+    hit = fmean(made_up.measured(store, PLANS, Place("imdb", "dre", "neighborhood_hit"), range(3)))
     assert [cell.text for cell in imdb.rows[0]] == ["method", "sentiment", "stars"]
     assert [cell.text for cell in imdb.row(PLANS.methods["dre"].title)] == [number(hit), ".250"]
     assert [cell.text for cell in published.row("tsne-p30")] == ["1.000", ".904"]
 
 
 def test_a_quick_run_says_that_it_is_one(tmp_path: Path) -> None:
-    plans = PLANS.quick(2000, 500)
-    cells = made_up.cells(tmp_path)
-    made_up.write_all(plans, cells)
-    found = written(plans, cells, tmp_path / "report", quick=True)
+    spec = PLANS.quick(2000, 500)
+    store = made_up.store(tmp_path)
+    made_up.write_all(spec, store)
+    found = written(spec, store, tmp_path / "report", quick=True)
     assert "A quick run." in found.html
     assert "A quick run." in found.markdown
     assert not any("likely why" in table.heads() for table in found.page.of("summary"))
     assert "beside the value published" not in found.html
-    assert all(claim.verdict == "undecided" for claim in read_report(plans, cells, tmp_path, figures={}, quick=True).claims)
+    assert all(claim.verdict == "undecided" for claim in read_report(spec, store, tmp_path, figures={}, quick=True).claims)
 
 
 def test_machines_versions_and_days_come_from_the_records(tmp_path: Path) -> None:
-    cells = made_up.full(PLANS, tmp_path)
-    report = read_report(PLANS, cells, tmp_path / "report", figures={}, quick=False)
-    assert report.sources.count == len(list(cells.records.glob("*.json")))
+    store = made_up.full(PLANS, tmp_path)
+    report = read_report(PLANS, store, tmp_path / "report", figures={}, quick=False)
+    assert report.sources.count == len(list(store.records.glob("*.json")))
     assert report.sources.failed == 3
     assert report.sources.days == "2025-03-01 to 2025-03-03"
     assert any(machine.startswith("NVIDIA H200, 16 CPU cores") for machine in report.sources.machines)
@@ -131,7 +131,7 @@ def test_machines_versions_and_days_come_from_the_records(tmp_path: Path) -> Non
 
 
 def test_what_differs_from_the_published_programs_is_told(tmp_path: Path) -> None:
-    text = " ".join("".join(written(PLANS, made_up.cells(tmp_path), tmp_path / "report").page.texts).split())
+    text = " ".join("".join(written(PLANS, made_up.store(tmp_path), tmp_path / "report").page.texts).split())
     assert "Adam instead of conjugate gradients" in text
     assert "one thread when it gets a seed" in text
 
@@ -144,7 +144,7 @@ def test_what_is_not_installed_is_named_with_the_remedy(module: str, monkeypatch
         check_installed()
     if module == "jinja2":
         with pytest.raises(ImportError, match=INSTALL):
-            written(PLANS, made_up.cells(tmp_path), tmp_path / "report")
+            written(PLANS, made_up.store(tmp_path), tmp_path / "report")
         return
     for draw in (draw_networks, draw_schematic, lambda: Grid(1, 1)):
         with pytest.raises(ImportError, match=INSTALL):

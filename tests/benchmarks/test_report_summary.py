@@ -6,35 +6,35 @@ from dataclasses import replace
 from pathlib import Path
 
 import made_up
-from page import Table as Shown
+from page import Table as Cell
 from page import Written, written
+from paper.report.shortfalls import LONG
 
-from dre.compare.plan import Explained, Job, Table
 from paper.report import read_report
-from paper.report.below import LONG
 from paper.report.summary import RIVALS
+from paper.spec import Explained, Job, Table
 
-PLANS = made_up.plans()
+PLANS = made_up.spec()
 
 
 def table_named(name: str) -> Table:
     return next(table for table in PLANS.tables if table.name == name)
 
 
-def list_of(found: Written) -> Shown:
+def list_of(found: Written) -> Cell:
     """Of what is below the published values."""
     return next(table for table in found.page.of("summary") if "likely why" in table.heads())
 
 
 def test_the_summary_says_plainly_where_ours_is_worse(tmp_path: Path) -> None:
-    cells = made_up.cells(tmp_path)
-    made_up.write_all(PLANS, cells)
+    store = made_up.store(tmp_path)
+    made_up.write_all(PLANS, store)
     for seed, hit in ((0, 0.95), (1, 0.94), (2, 0.93)):
         job = Job("mnist", "dre", seed)
         content = made_up.record(job, PLANS)
         content["stages"][-1]["scores"] |= {"neighborhood_hit": hit, "nearest_neighbor": 2.0}
-        cells.keep(job, content)
-    report = read_report(PLANS, cells, tmp_path, figures={}, quick=False)
+        store.keep(job, content)
+    report = read_report(PLANS, store, tmp_path, figures={}, quick=False)
     title = PLANS.methods["dre"].title
     found = {balance.rival: balance for balance in report.summary.balances if balance.method == title}
     assert "MNIST, neighbourhood hit (−.030)" in found["the value published for DRE t-SNE + UMAP"].worse
@@ -44,19 +44,19 @@ def test_the_summary_says_plainly_where_ours_is_worse(tmp_path: Path) -> None:
         assert told.better + told.same + len(told.worse) == told.of > told.better > 0
 
 
-def below_by(tmp_path: Path, table: Table, below: dict[str, float]) -> Written:
+def below_by(tmp_path: Path, table: Table, shortfalls: dict[str, float]) -> Written:
     """Every method of a table on MNIST so much below the published hit, and in the other scores as published."""
-    plans = replace(PLANS, tables=(replace(table, data=("mnist",), methods=tuple(below)),), figures=(), claims=())
-    cells = made_up.cells(tmp_path)
-    for method, less in below.items():
+    spec = replace(PLANS, tables=(replace(table, data=("mnist",), methods=tuple(shortfalls)),), figures=(), claims=())
+    store = made_up.store(tmp_path)
+    for method, less in shortfalls.items():
         known = PLANS.methods[method]
         job = Job("mnist", known.run, 0)
-        content = made_up.record(job, plans)
+        content = made_up.record(job, spec)
         values = dict(zip(table.scores, table.published["mnist"][method], strict=False))
         scores = {**values, "neighborhood_hit": values["neighborhood_hit"] - less, "nearest_neighbor": 0.5}
         content["stages"][-1 if known.stage is None else known.stage]["scores"] = scores
-        cells.keep(job, content)
-    return written(plans, cells, tmp_path / "report")
+        store.keep(job, content)
+    return written(spec, store, tmp_path / "report")
 
 
 def test_every_value_more_than_the_tolerance_below_the_published_one_is_listed_with_its_explanation(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_every_value_more_than_the_tolerance_below_the_published_one_is_listed_w
 def test_baselines_that_nothing_explains_come_first_and_an_explanation_is_told_once(tmp_path: Path) -> None:
     reason = Explained("a program of another year", methods=("pca", "umap"))
     table = replace(table_named("table-1"), explained=(reason,), seeds_of={})
-    found = below_by(tmp_path, table, {"pca": 0.1, "dre-paper": 0.1, "umap": 0.1, "dl-umap": 0.1})
+    found = below_by(tmp_path, table, {"pca": 0.1, "paper": 0.1, "umap": 0.1, "dl-umap": 0.1})
     order = [(row[1].text, row[6].text) for row in list_of(found).rows[1:]]
     assert order == [
         ("baseline", "not explained"),
@@ -89,14 +89,14 @@ def test_baselines_that_nothing_explains_come_first_and_an_explanation_is_told_o
 
 def test_a_long_list_is_folded_on_the_page_and_whole_in_markdown(tmp_path: Path) -> None:
     table = replace(table_named("table-1"), published={"mnist": {"pca": [0.99] * 5, "umap": [0.99] * 5, "dl-umap": [0.99] * 5}})
-    plans = replace(PLANS, tables=(replace(table, data=("mnist",), methods=("pca", "umap", "dl-umap")),), figures=(), claims=())
-    cells = made_up.cells(tmp_path)
+    spec = replace(PLANS, tables=(replace(table, data=("mnist",), methods=("pca", "umap", "dl-umap")),), figures=(), claims=())
+    store = made_up.store(tmp_path)
     for method in ("pca", "umap", "dl-umap"):
         job = Job("mnist", method, 0)
-        content = made_up.record(job, plans)
+        content = made_up.record(job, spec)
         content["stages"][0]["scores"] = dict.fromkeys(table.scores, 0.5)
-        cells.keep(job, content)
-    found = written(plans, cells, tmp_path / "report")
+        store.keep(job, content)
+    found = written(spec, store, tmp_path / "report")
     listed = list_of(found)
     assert len(listed.rows) - 1 == 15 > LONG
     assert listed.folded
@@ -105,12 +105,12 @@ def test_a_long_list_is_folded_on_the_page_and_whole_in_markdown(tmp_path: Path)
 
 
 def test_differences_are_those_of_our_default_or_none(tmp_path: Path) -> None:
-    cells = made_up.cells(tmp_path)
-    plans = replace(PLANS, tables=(table_named("table-1"),), figures=(), claims=())
-    made_up.write_all(plans, cells)
+    store = made_up.store(tmp_path)
+    spec = replace(PLANS, tables=(table_named("table-1"),), figures=(), claims=())
+    made_up.write_all(spec, store)
     for seed in range(3):
-        cells.path(Job("mnist", "dre", seed)).unlink()
-    found = written(plans, cells, tmp_path / "report")
+        store.path(Job("mnist", "dre", seed)).unlink()
+    found = written(spec, store, tmp_path / "report")
     (table,) = (table for table in found.page.of("summary") if "published for DRE t-SNE + UMAP" in table.heads())
     rows = {row[0].text: row[1:] for row in table.rows[1:]}
     mnist, fashion = rows["MNIST, neighbourhood hit"], rows["Fashion-MNIST, neighbourhood hit"]
@@ -119,34 +119,34 @@ def test_differences_are_those_of_our_default_or_none(tmp_path: Path) -> None:
     assert mnist[2].text == ".970"
     assert not any("(" in cell.text.removesuffix("(UMAP)").removesuffix("(t-SNE)") for cell in mnist[2:])
     assert not any(kind.startswith("s") for cell in mnist for kind in cell.classes)
-    ours, paper = float(fashion[0].text), float(fashion[2].text.split()[0])
+    is_dre, paper = float(fashion[0].text), float(fashion[2].text.split()[0])
     difference = float(fashion[2].text.partition("(")[2].rstrip(")").replace("−", "-"))
-    assert abs(difference - (ours - paper)) < 0.0011
-    report = read_report(plans, cells, tmp_path, figures={}, quick=False)
+    assert abs(difference - (is_dre - paper)) < 0.0011
+    report = read_report(spec, store, tmp_path, figures={}, quick=False)
     of_default = [each for each in report.summary.balances if each.method == PLANS.methods["dre"].title]
     assert of_default
     assert not any(text.startswith("MNIST, ") for each in of_default for text in each.worse)
-    known = [each for each in report.summary.beside if "dre" in each.ours]
+    known = [each for each in report.summary.beside if "dre" in each.is_dre]
     assert len(known) == len(report.summary.beside) - 4  # MNIST's four scores
     assert [each.of for each in of_default] == [sum(kind in each.rivals for each in known) for kind in RIVALS]
 
 
 def test_the_best_of_few_says_how_many_were_not_run(tmp_path: Path) -> None:
     table = replace(table_named("table-2"), data=("infimnist-50k",), methods=("pca", "autoencoder", "dl-umap", "dre"))
-    plans = replace(PLANS, tables=(table,), figures=(), claims=())
-    cells = made_up.cells(tmp_path)
+    spec = replace(PLANS, tables=(table,), figures=(), claims=())
+    store = made_up.store(tmp_path)
     for method in ("pca", "dl-umap", "dre"):
         job = Job("infimnist-50k", method, 0)
-        cells.keep(job, made_up.record(job, plans))
-    (beside,) = read_report(plans, cells, tmp_path, figures={}, quick=False).summary.beside
+        store.keep(job, made_up.record(job, spec))
+    (beside,) = read_report(spec, store, tmp_path, figures={}, quick=False).summary.beside
     assert beside.rivals["parametric"].remark == "the best of 2 that were run; 1 not run"
 
 
 def test_a_quick_run_says_nothing_of_better_and_worse(tmp_path: Path) -> None:
-    cells = made_up.cells(tmp_path)
-    made_up.write_all(PLANS, cells)
-    shown = written(PLANS, cells, tmp_path / "report", quick=True)
-    assert not read_report(PLANS, cells, tmp_path, figures={}, quick=True).summary.balances
+    store = made_up.store(tmp_path)
+    made_up.write_all(PLANS, store)
+    shown = written(PLANS, store, tmp_path / "report", quick=True)
+    assert not read_report(PLANS, store, tmp_path, figures={}, quick=True).summary.balances
     assert not any(square in shown.markdown.partition("## The claims")[0] for square in "🟩🟨🟥")
     results = [table for name in ("summary", "table-1") for table in shown.page.of(name)]
     assert not any(set(cell.classes) & {f"s{i}" for i in range(9)} for table in results for row in table.rows for cell in row)
@@ -154,12 +154,12 @@ def test_a_quick_run_says_nothing_of_better_and_worse(tmp_path: Path) -> None:
 
 def test_a_rival_that_rests_on_fewer_rows_says_so(tmp_path: Path) -> None:
     table = replace(table_named("table-2"), data=("infimnist-50k",), methods=("pca", "umap", "dre"))
-    plans = replace(PLANS, tables=(table,), figures=(), claims=())
-    cells = made_up.cells(tmp_path)
+    spec = replace(PLANS, tables=(table,), figures=(), claims=())
+    store = made_up.store(tmp_path)
     for method, count in (("pca", 1_000_000), ("umap", 100_000), ("dre", 1_000_000)):
         job = Job("infimnist-50k", method, 0)
-        cells.keep(job, made_up.record(job, plans, test_rows=count))
-    found = written(plans, cells, tmp_path / "report")
+        store.keep(job, made_up.record(job, spec, test_rows=count))
+    found = written(spec, store, tmp_path / "report")
     (shown,) = (table for table in found.page.of("summary") if "published for DRE t-SNE + UMAP" in table.heads())
     parametric, by_search = shown.rows[1][-2:]
     assert by_search.text.endswith("UMAP on the first 100,000 test rows, the others on 1,000,000")

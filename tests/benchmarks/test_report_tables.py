@@ -12,12 +12,12 @@ import made_up
 import pytest
 from page import Written, written
 
-from dre.compare.jobs import Selection
-from dre.compare.plan import ANYWHERE, Job, Table
+from paper.jobs import Selection
+from paper.report.formatting import number, ratio, score_title, signed
 from paper.report.reading import CHANGED, NOT_YET, Place
-from paper.report.wording import number, ratio, score_title, signed
+from paper.spec import ANYWHERE, Job, Table
 
-PLANS = made_up.plans()
+PLANS = made_up.spec()
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def table_named(name: str) -> Table:
 def measured(full: Written, data: str, method: str, score: str, panel: str = ANYWHERE) -> list[float]:
     """Of all seeds that there are records of, whether a table or a claim asked for them."""
     run = PLANS.methods[method].run
-    there = [seed for seed in range(9) if full.cells.path(Job(data, run, seed, panel)).exists()]
-    return made_up.measured(full.cells, PLANS, Place(data, method, score, panel), there)
+    there = [seed for seed in range(9) if full.store.path(Job(data, run, seed, panel)).exists()]
+    return made_up.measured(full.store, PLANS, Place(data, method, score, panel), there)
 
 
 def test_every_table_and_every_method_is_there(full: Written) -> None:
@@ -50,21 +50,21 @@ def test_every_table_and_every_method_is_there(full: Written) -> None:
 def test_a_score_is_the_mean_over_the_seeds_beside_the_published_value_and_the_difference(full: Written) -> None:
     table = table_named("table-1")
     block = next(block for block in full.page.of("table-1") if block.heading == "MNIST")
-    seeds = table.seeds_for("dre-paper")
-    cells = iter(block.row(PLANS.methods["dre-paper"].title)[1:])
-    for score, paper in zip(table.scores, table.published["mnist"]["dre-paper"], strict=False):
-        values = measured(full, "mnist", "dre-paper", score)
-        here, theirs, difference = next(cells), next(cells), next(cells)
+    seeds = table.seeds_for("paper")
+    store = iter(block.row(PLANS.methods["paper"].title)[1:])
+    for score, paper in zip(table.scores, table.published["mnist"]["paper"], strict=False):
+        values = measured(full, "mnist", "paper", score)
+        here, theirs, difference = next(store), next(store), next(store)
         assert here.text == f"{number(fmean(values))} ± {number(stdev(values))}"
         assert theirs.text == number(paper, 2)
         assert difference.text == signed(fmean(values) - paper)
         assert all(f"mnist--dre-paper--{seed}.json" in here.title for seed in seeds)
-    assert number(fmean(measured(full, "mnist", "dre-paper", table.scores[-1]))) in next(cells).text
+    assert number(fmean(measured(full, "mnist", "paper", table.scores[-1]))) in next(store).text
 
 
 def test_a_method_that_reads_an_earlier_stage_of_a_run_shows_that_stage(full: Written) -> None:
     block = next(block for block in full.page.of("table-1") if block.heading == "Fashion-MNIST")
-    for method in ("deep-tsne", "dr-tsne"):
+    for method in ("paper-deep-tsne", "paper-tsne"):
         values = measured(full, "fashion-mnist", method, "neighborhood_hit")
         assert block.row(PLANS.methods[method].title)[1].text.startswith(number(fmean(values)))
 
@@ -81,9 +81,13 @@ def test_prefixes_are_columns_of_their_own(full: Written) -> None:
 def test_times_are_shown_with_their_ratio_in_a_panel_for_each_kind_of_machine(full: Written) -> None:
     table = table_named("table-4")
     gpu, cpu = full.page.of("table-4")
-    (seconds,) = measured(full, "mnist", "dr-tsne", "fit_seconds", "gpu")
-    paper = table.published["mnist"]["dr-tsne"][0]
-    assert [cell.text for cell in gpu.row(PLANS.methods["dr-tsne"].title)[1:4]] == ["40.0", f"{paper:,}", ratio(seconds, paper)]
+    (seconds,) = measured(full, "mnist", "paper-tsne", "fit_seconds", "gpu")
+    paper = table.published["mnist"]["paper-tsne"][0]
+    assert [cell.text for cell in gpu.row(PLANS.methods["paper-tsne"].title)[1:4]] == [
+        "40.0",
+        f"{paper:,}",
+        ratio(seconds, paper),
+    ]
     assert {"ratio"} == set(gpu.heads()) - {"method", "seeds", "here", "paper"}
     assert "NVIDIA H200" in "".join(full.page.texts)
     assert "2 CPU cores" in "".join(full.page.texts)
@@ -167,36 +171,36 @@ def test_better_has_a_higher_shade_for_scores_and_a_lower_one_for_times(full: Wr
 
 
 def test_a_record_of_another_plan_is_no_result_and_the_reason_is_given(tmp_path: Path) -> None:
-    cells = made_up.cells(tmp_path)
+    store = made_up.store(tmp_path)
     for seed in range(2):
         job = Job("infimnist-10k", "pca", seed)
-        cells.keep(job, made_up.record(job, PLANS, **({"plan": {"data": "another"}} if seed else {})))
-    (block,) = written(Selection(plans=("table-3",)).of(PLANS), cells, tmp_path / "report").page.of("table-3")
+        store.keep(job, made_up.record(job, PLANS, **({"plan": {"data": "another"}} if seed else {})))
+    (block,) = written(Selection(spec=("table-3",)).of(PLANS), store, tmp_path / "report").page.of("table-3")
     assert f"seed 1: {CHANGED}" in block.notes
     assert f"seed 2: {NOT_YET}" in block.notes
-    here = made_up.measured(cells, PLANS, Place("infimnist-10k", "pca", table_named("table-3").scores[0]), range(1))
+    here = made_up.measured(store, PLANS, Place("infimnist-10k", "pca", table_named("table-3").scores[0]), range(1))
     assert block.row("PCA")[1].text == number(here[0], 4)
 
 
 def of_table_2(tmp_path: Path, test_rows: dict[str, int], **changes: Any) -> Written:
     """PCA, UMAP and DL projection on the smallest of its data, each scored on so many rows."""
     table = replace(table_named("table-2"), data=("infimnist-50k",), methods=tuple(test_rows))
-    plans = replace(PLANS, tables=(table,), figures=(), claims=())
-    cells = made_up.cells(tmp_path)
+    spec = replace(PLANS, tables=(table,), figures=(), claims=())
+    store = made_up.store(tmp_path)
     for method, count in test_rows.items():
         job = Job("infimnist-50k", PLANS.methods[method].run, 0)
-        cells.keep(job, made_up.record(job, plans, rows=50_000, test_rows=count, **changes))
-    return written(plans, cells, tmp_path / "report")
+        store.keep(job, made_up.record(job, spec, rows=50_000, test_rows=count, **changes))
+    return written(spec, store, tmp_path / "report")
 
 
 def test_a_value_that_rests_on_other_rows_than_its_column_says_so(tmp_path: Path) -> None:
     found = of_table_2(tmp_path, {"pca": 1_000_000, "umap": 100_000, "dl-umap": 1_000_000})
     (block,) = found.page.of("table-2")
     note = "on the first 100,000 test rows, the others on 1,000,000"
-    cells = {method: block.row(PLANS.methods[method].title)[1] for method in ("pca", "umap", "dl-umap")}
-    assert block.notes[int(cells["umap"].notes) - 1] == note
-    assert not cells["pca"].notes
-    assert not cells["dl-umap"].notes
+    store = {method: block.row(PLANS.methods[method].title)[1] for method in ("pca", "umap", "dl-umap")}
+    assert block.notes[int(store["umap"].notes) - 1] == note
+    assert not store["pca"].notes
+    assert not store["dl-umap"].notes
     assert f". {note}" in found.markdown
     assert re.search(rf"\| UMAP \| 1 \| \**{re.escape(cells['umap'].text)}\**<sup>{cells['umap'].notes}</sup>", found.markdown)
 
@@ -223,7 +227,7 @@ def test_what_stands_in_for_data_is_named(tmp_path: Path) -> None:
 def test_a_value_is_the_mean_of_all_seeds_that_a_table_or_a_claim_asks_for(full: Written) -> None:
     table = table_named("table-1")
     assert list(table.seeds_for("umap")) == [0]
-    values = made_up.measured(full.cells, PLANS, Place("pbmc", "umap", "neighborhood_hit"), range(3))  # three for the claims
+    values = made_up.measured(full.store, PLANS, Place("pbmc", "umap", "neighborhood_hit"), range(3))  # three for the claims
     row = next(block for block in full.page.of("table-1") if block.heading.startswith("PBMC")).row(PLANS.methods["umap"].title)
     assert [cell.text for cell in row[:2]] == ["3", f"{number(fmean(values))} ± {number(stdev(values))}"]
 
@@ -231,7 +235,7 @@ def test_a_value_is_the_mean_of_all_seeds_that_a_table_or_a_claim_asks_for(full:
 def test_the_readme_has_the_means_of_the_report(full: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     import readme
 
-    monkeypatch.setattr(readme, "Cells", lambda records, maps: full.cells)
+    monkeypatch.setattr(readme, "Cells", lambda records, maps: full.store)
     lines = [[part.strip() for part in line.split("|")[1:-1]] for line in readme.paper().splitlines() if "|" in line]
     rows = {line[0]: dict(zip(lines[0][1:], line[1:], strict=True)) for line in lines[2:]}
     blocks = {block.heading: block for block in full.page.of("table-1")}

@@ -35,7 +35,6 @@ Every command has examples: `dre fit --help`. Nothing is written over without --
 
 def app() -> typer.Typer:
     """All commands, in the order in which one needs them."""
-    from dre.cli.bench import bench
     from dre.cli.compare import compare
     from dre.cli.demo import demo
     from dre.cli.evaluate import evaluate
@@ -49,7 +48,7 @@ def app() -> typer.Typer:
     panels: dict[str, list[Callable[..., None]]] = {
         "From data to a map": [demo, fit, transform, info],
         "Look at it": [explore, plot],
-        "Judge it": [evaluate, compare, bench],
+        "Judge it": [evaluate, compare],
     }
     made = typer.Typer(
         help=HELP,
