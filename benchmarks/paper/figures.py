@@ -245,6 +245,6 @@ class _Panel:
 def _outline(axis: Any, window: Window, view: str) -> None:
     from matplotlib.patches import Rectangle
 
-    left, _, bottom, _ = window.row_counts
+    left, _, bottom, _ = window.extent
     style = LINES[view.partition(" ")[0]]
     axis.add_patch(Rectangle((left, bottom), window.side, window.side, fill=False, color=INK, linewidth=0.9, linestyle=style))

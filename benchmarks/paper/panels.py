@@ -27,21 +27,21 @@ class Window:
     side: float
 
     @property
-    def row_counts(self) -> tuple[float, float, float, float]:
+    def extent(self) -> tuple[float, float, float, float]:
         """Left, right, bottom, top, as matplotlib's images take them."""
         half = self.side / 2
         return self.x - half, self.x + half, self.y - half, self.y + half
 
     def holds(self, points: Array) -> Array:
         """Return which points are inside, (n,)."""
-        left, right, bottom, top = self.row_counts
+        left, right, bottom, top = self.extent
         x, y = points.T
         inside: Array = (x >= left) & (x < right) & (y >= bottom) & (y < top)
         return inside
 
     def bins(self, points: Array, count: int) -> Array:
         """Return row and column of each point in a grid of count × count, from the bottom left, clipped to it, (n, 2)."""
-        left, _, bottom, _ = self.row_counts
+        left, _, bottom, _ = self.extent
         found = ((points - (left, bottom)) * (count / self.side))[:, ::-1]
         return np.clip(found.astype(np.int64), 0, count - 1)
 
@@ -89,7 +89,7 @@ def _density(points: Array, view: Window, width: float) -> Array:
 
 def _around(density: Array, view: Window) -> Window:
     row, column = np.unravel_index(int(density.argmax()), density.shape)
-    left, _, bottom, _ = view.row_counts
+    left, _, bottom, _ = view.extent
     step = view.side / BINS
     return Window(float(left + (column + 0.5) * step), float(bottom + (row + 0.5) * step), SHARE * view.side)
 
@@ -104,9 +104,9 @@ def draw_dots(axis: Any, points: Array, colors: Array | None, window: Window) ->
         size = float(np.clip(9000 / max(1, len(points)), 0.6, 8))
         axis.scatter(*points[order].T, c=tints[order], s=size, linewidths=0, alpha=0.85, rasterized=True)
     else:
-        axis.imshow(shaded(points, tints, window), row_counts=window.row_counts, origin="lower", interpolation="antialiased")
+        axis.imshow(shaded(points, tints, window), extent=window.extent, origin="lower", interpolation="antialiased")
     frame(axis)
-    left, right, bottom, top = window.row_counts
+    left, right, bottom, top = window.extent
     axis.set_xlim(left, right)
     axis.set_ylim(bottom, top)
 

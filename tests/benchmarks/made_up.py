@@ -1,10 +1,9 @@
-"""Made-up records and maps for the tests of the report and of the figures: nothing is fitted."""
+"""Made-up records and embeddings for the tests of the report and the figures: nothing is fitted."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ import numpy as np
 
 from dre.datasets import Dataset, Part
 from paper.jobs import Selection, jobs
-from paper.load_spec import Spec
-from paper.report.reading import Place, split_score
-from paper.spec import Data, Job
+from paper.load_spec import load_spec
+from paper.spec import Data, Job, Spec
 from paper.store import Store, fingerprint
 
-PLANS = Path(__file__).parents[2] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 STAGES = {"paper": 5, "dre": 3}
 IN_SAMPLE = ("bh-tsne", "fit-sne", "eigenmaps")
 SCORES = (
@@ -34,7 +32,7 @@ SCORES = (
 
 
 def spec() -> Spec:
-    return Spec.read(PLANS)
+    return load_spec(FOLDER)
 
 
 def store(folder: Path) -> Store:
@@ -76,7 +74,7 @@ def record(job: Job, told: Spec, **changes: Any) -> dict[str, Any]:
         "workers": 1,
         "device": "cpu" if gpu is None else "cuda",
         "stages": stages,
-        "command": f"dre bench{' --panel ' + job.panel if job.panel else ''}",
+        "command": f"python benchmarks/bench.py{' --panel ' + job.panel if job.panel else ''}",
         "date": f"2025-03-0{1 + job.seed}T12:00:00+00:00",
         "versions": {"dre": "0.3.0", "python": "3.12.1", "torch": "2.6.0"},
         "machine": {"cpus": 2 if gpu is None else 16, "gpu": gpu, "system": "Linux x86_64"},
@@ -88,7 +86,7 @@ def write_all(told: Spec, into: Store, selection: Selection | None = None) -> li
     """A record of every job that the plans ask for."""
     wanted = jobs(told, selection or Selection())
     for job in wanted:
-        into.keep(job, record(job, told))
+        into.save(job, record(job, told))
     return wanted
 
 
@@ -99,28 +97,29 @@ def full(told: Spec, folder: Path) -> Store:
         if told.data[job.data].set == "tasic2018":
             made.path(job).unlink()
     for seed in range(3):
-        made.keep(Job("mnist", "umap", seed), {"plan": {}, "failed": "MemoryError: 31 GiB"})
+        made.save(Job("mnist", "umap", seed), {"plan": {}, "failed": "MemoryError: 31 GiB"})
     made.path(Job("mnist", "dl-tsne", 0)).unlink()
     made.path(Job("fashion-mnist", "dre", 2)).unlink()
     return made
 
 
-def measured(made: Store, told: Spec, place: Place, seeds: Iterable[int]) -> list[float]:
-    """Straight from the files."""
-    known = told.methods[place.method]
-    name, prefix = split_score(place.score)
-    found = []
-    for seed in seeds:
-        parts = [*([place.panel] if place.panel else []), place.data, known.run, f"{seed}.json"]
-        content = json.loads((made.records / "--".join(parts)).read_text())
-        stage = content["stages"][-1 if known.stage is None else known.stage]
-        if name == "fit_seconds" and known.stage is not None:
-            found.append(stage["seconds"])
-        elif name.endswith("_seconds"):
-            found.append(content[name])
-        else:
-            found.append((stage["prefixes"][str(prefix)] if prefix else stage["scores"])[name])
-    return found
+def set_scores(into: Store, job: Job, stage: int = -1, *, prefixes: dict[int, float] | None = None, **scores: Any) -> None:
+    """Overwrite scores in the record of a job; ``prefixes`` are 1-NN accuracies of the first so many rows."""
+    content = json.loads(into.path(job).read_text())
+    content["stages"][stage]["scores"].update(scores)
+    for prefix, value in (prefixes or {}).items():
+        content["stages"][stage]["prefixes"][str(prefix)]["nearest_neighbor"] = value
+    into.save(job, content)
+
+
+def measured(made: Store, told: Spec, data: str, method: str, score: str) -> list[float]:
+    """Scores of all seeds there are records of, straight from the files."""
+    known = told.methods[method]
+    stages = [
+        json.loads(path.read_text())["stages"][-1 if known.stage is None else known.stage]
+        for path in sorted(made.records.glob(f"{data}--{known.run}--?.json"))
+    ]
+    return [stage["scores"][score] for stage in stages]
 
 
 def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:

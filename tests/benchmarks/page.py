@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-from paper.load_spec import Spec
 from paper.report import write_report
+from paper.spec import Spec
 from paper.store import Store
 
 EMPTY = ("meta", "br", "img", "link", "input", "hr")

@@ -15,11 +15,10 @@ from dre.datasets.tasic2018 import Labels, ReferenceMaps
 from dre.plot.look import class_colours
 from paper.figures import PUBLISHED_MAPS, draw_all, draw_figure, draw_published
 from paper.jobs import Selection
-from paper.load_spec import Spec
-from paper.spec import Data, Figure, Job, Row
+from paper.spec import Data, Figure, Job, Row, Spec
 from paper.store import Store
 
-PLANS = made_up.spec()
+SPEC = made_up.spec()
 METHODS = ("pca", "bh-tsne", "paper-tsne", "paper")
 ROWS = (
     Row("training", "mnist", METHODS, part="train"),
@@ -33,8 +32,8 @@ FIGURE = Figure("figure-x", "Figure X", "made up", ROWS)
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     made = made_up.store(tmp_path)
-    told = replace(PLANS, tables=(), figures=(FIGURE,), claims=())
-    made_up.write_maps(PLANS, made, made_up.write_all(told, made))
+    told = replace(SPEC, tables=(), figures=(FIGURE,), claims=())
+    made_up.write_maps(SPEC, made, made_up.write_all(told, made))
     return made
 
 
@@ -42,7 +41,7 @@ def loading(plan: Data) -> Dataset:
     return made_up.dataset(plan)
 
 
-def draw(store: Store, *rows: Row, spec: Spec = PLANS) -> Any:
+def draw(store: Store, *rows: Row, spec: Spec = SPEC) -> Any:
     return draw_figure(replace(FIGURE, rows=rows or ROWS), spec, store, loading)
 
 
@@ -60,15 +59,15 @@ def test_a_panel_for_each_method_of_each_row_with_titles_above_and_at_the_left(s
     shown = panels(figure)
     assert len(shown) == len(ROWS) * len(METHODS)
     for axis, method in zip(shown, METHODS, strict=False):
-        assert PLANS.methods[method].title in words(axis)
-    assert not any(PLANS.methods[method].title in words(axis) for method in METHODS for axis in shown[len(METHODS) :])
+        assert SPEC.methods[method].title in words(axis)
+    assert not any(SPEC.methods[method].title in words(axis) for method in METHODS for axis in shown[len(METHODS) :])
     assert [text.get_text().replace("\n", " ") for text in figure.texts] == [row.title for row in ROWS]
 
 
 def test_the_scores_over_a_map_of_test_rows_are_those_of_its_record(store: Store) -> None:
     shown = panels(draw(store))[len(METHODS) : 2 * len(METHODS)]
     for axis, method in zip(shown, METHODS, strict=True):
-        told = PLANS.methods[method]
+        told = SPEC.methods[method]
         record = store.find(Job("mnist", told.run, 0))
         assert record is not None
         scores = record["stages"][-1 if told.stage is None else told.stage]["scores"]
@@ -80,10 +79,10 @@ def test_the_scores_over_a_map_of_test_rows_are_those_of_its_record(store: Store
 def test_the_dots_are_the_rows_of_the_map_in_the_colours_of_their_classes(store: Store) -> None:
     axis = panels(draw(store, Row("test", "mnist", ("paper-tsne",))))[0]
     (dots,) = axis.collections
-    stage = PLANS.methods["paper-tsne"].stage
+    stage = SPEC.methods["paper-tsne"].stage
     places = store.map(Job("mnist", "paper", 0), "test", stage)
     assert places is not None
-    labels = made_up.dataset(PLANS.data["mnist"]).test.labels
+    labels = made_up.dataset(SPEC.data["mnist"]).test.labels
     known = {
         tuple(place): class_colours(10)[label][:3] for place, label in zip(places.astype(float).round(5), labels, strict=True)
     }
@@ -100,7 +99,7 @@ def test_a_class_has_one_colour_in_all_rows_of_a_data_set_even_where_a_part_lack
         return replace(made, test=replace(made.test, labels=labels))
 
     rows = (Row("train", "mnist", ("pca",), part="train"), Row("test", "mnist", ("pca",)))
-    figure = draw_figure(replace(FIGURE, rows=rows), PLANS, store, lacking)
+    figure = draw_figure(replace(FIGURE, rows=rows), SPEC, store, lacking)
     of_train, of_test = ({tuple(c[:3].round(4)) for c in axis.collections[0].get_facecolors()} for axis in panels(figure))
     assert of_test < of_train
     assert len(of_test) == 5
@@ -117,9 +116,9 @@ def test_the_level_picks_the_labels_and_the_legend_names_them(store: Store) -> N
 
 def test_what_is_missing_says_why(store: Store) -> None:
     store.path(Job("mnist", "pca", 0)).unlink()
-    store.keep(Job("mnist", "paper", 0), {"plan": {}, "failed": "MemoryError: too much\nand more"})
+    store.save(Job("mnist", "paper", 0), {"plan": {}, "failed": "MemoryError: too much\nand more"})
     umap = Job("mnist", "umap", 0)
-    store.keep(umap, made_up.record(umap, PLANS))
+    store.save(umap, made_up.record(umap, SPEC))
     rows = (
         Row("training", "mnist", ("pca", "bh-tsne", "paper", "umap"), part="train"),
         Row("never run", "tasic2018", ("pca", "bh-tsne", "paper", "umap")),
@@ -127,22 +126,22 @@ def test_what_is_missing_says_why(store: Store) -> None:
     )
     found = [words(axis) for axis in panels(draw(store, *rows))]
     assert "not measured yet" in found[0]
-    assert "fitted to the test rows: there is no map of training rows" in found[1]
+    assert "fitted to the test rows: no embedding of training rows" in found[1]
     assert "failed: MemoryError: too much" in found[2]
-    assert "its map is not on this machine" in found[3]
-    reason = next(told.reason for table in PLANS.tables for told in table.not_run if told.covers("tasic2018", "pca"))
+    assert "its embedding is on another machine" in found[3]
+    reason = next(told.reason for table in SPEC.tables for told in table.not_run if told.covers("tasic2018", "pca"))
     assert " ".join(reason.split())[:60] in found[4]
 
 
 def test_labels_of_other_rows_are_not_put_on_a_map(store: Store) -> None:
-    figure = draw_figure(FIGURE, PLANS, store, lambda plan: made_up.dataset(plan, 300, 150))
-    assert "its map has 200 rows, but the data 150" in words(panels(figure)[len(METHODS)])
+    figure = draw_figure(FIGURE, SPEC, store, lambda plan: made_up.dataset(plan, 300, 150))
+    assert "its embedding has 200 rows, but the data 150" in words(panels(figure)[len(METHODS)])
 
 
 def test_without_any_map_there_is_no_figure(tmp_path: Path) -> None:
     empty = made_up.store(tmp_path / "empty")
     assert draw(empty) is None
-    assert draw_all(PLANS, empty, loading, tmp_path / "pictures") == {}
+    assert draw_all(SPEC, empty, loading, tmp_path / "pictures") == {}
 
 
 def test_zooms_are_outlined_in_the_row_that_shows_all_of_it(store: Store) -> None:
@@ -169,35 +168,35 @@ def test_a_view_that_is_none_and_a_class_that_is_none_are_errors_that_name_what_
 def test_all_figures_of_the_plans_are_drawn_and_kept(tmp_path: Path) -> None:
     from PIL import Image
 
-    told = Selection(spec=("figure-3", "figure-5")).of(PLANS)
+    told = Selection(parts=("figure-3", "figure-5")).apply(SPEC)
     made = made_up.store(tmp_path)
     made_up.write_maps(told, made, made_up.write_all(told, made))
-    found = draw_all(told, made, loading, tmp_path / "pictures", cells_maps=published)
+    found = draw_all(told, made, loading, tmp_path / "pictures", reference_maps=published)
     assert list(found) == ["figure-3", "figure-5", PUBLISHED_MAPS]
     for path in found.values():
         with Image.open(path) as picture:
             assert min(picture.size) > 300
 
 
-@pytest.mark.parametrize("cells_maps", ["away", "not asked for"])
-def test_published_maps_that_are_away_leave_their_picture_where_it_is(cells_maps: str, tmp_path: Path) -> None:
-    told = Selection(spec=("figure-5",)).of(PLANS)
+@pytest.mark.parametrize("reference", ["away", "not asked for"])
+def test_published_maps_that_are_away_leave_their_picture_where_it_is(reference: str, tmp_path: Path) -> None:
+    told = Selection(parts=("figure-5",)).apply(SPEC)
     made = made_up.store(tmp_path)
-    getting = missing if cells_maps == "away" else None
-    assert draw_all(told, made, loading, tmp_path, cells_maps=getting) == {}
+    getting = missing if reference == "away" else None
+    assert draw_all(told, made, loading, tmp_path, reference_maps=getting) == {}
     path = tmp_path / f"{PUBLISHED_MAPS}.webp"
     path.write_bytes(b"drawn elsewhere")
-    assert draw_all(told, made, loading, tmp_path, cells_maps=getting) == {PUBLISHED_MAPS: path}
+    assert draw_all(told, made, loading, tmp_path, reference_maps=getting) == {PUBLISHED_MAPS: path}
     assert path.read_bytes() == b"drawn elsewhere"
-    assert draw_all(told, made, loading, tmp_path, cells_maps=published) == {PUBLISHED_MAPS: path}
+    assert draw_all(told, made, loading, tmp_path, reference_maps=published) == {PUBLISHED_MAPS: path}
     assert path.read_bytes() != b"drawn elsewhere"
 
 
 def test_a_map_of_another_plan_is_not_shown(store: Store) -> None:
     job = Job("mnist", "pca", 0)
-    store.keep(job, made_up.record(job, PLANS, plan={"data": "another"}))
+    store.save(job, made_up.record(job, SPEC, plan={"data": "another"}))
     (left, right) = panels(draw(store, Row("test", "mnist", ("pca", "paper"))))
-    assert "measured before the plan was changed" in words(left)
+    assert "measured before its settings were changed" in words(left)
     assert "1-NN" not in words(left)
     assert not left.collections
     assert right.collections

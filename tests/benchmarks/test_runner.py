@@ -10,12 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dre.compare.measure import measure
 from dre.compare.memory import PeakMemory
-from paper.load_spec import Spec
-from paper.loading import load_data
-from paper.runner import Outcome, Setting, one, pending, report_progress, run_jobs
-from paper.spec import Data, Figure, Job, Method, Row, Run
+from paper.loading import load_data, mark_stand_ins
+from paper.runner import Outcome, Setting, measure_job, pending, report_progress, run_jobs, run_one
+from paper.spec import Data, Figure, Job, Method, Row, Run, Spec
 from paper.store import Store
 
 SMALL = {"encoder": "mlp(16)", "schedule": "x: gaussian(10) -> kl * 2; h1: gaussian(10) -> kl * 1", "training": [100, 1e-3]}
@@ -28,17 +26,17 @@ RUNS = {
 }
 METHODS = {name: Method(name, name, name) for name in RUNS} | {"dre-0": Method("dre-0", "", "dre", 0)}
 SHOWN = Figure("f", "", "", (Row("", "digits", ("dre-0", "dre", "eigenmaps")),))
-PLANS = Spec({"digits": DIGITS}, RUNS, METHODS, (), (SHOWN,), ())
+SPEC = Spec({"digits": DIGITS}, RUNS, METHODS, (), (SHOWN,), ())
 
 
 @pytest.fixture
 def setting(tmp_path):
-    return Setting(PLANS, Store(tmp_path / "cells", tmp_path / "maps"), device="cpu")
+    return Setting(SPEC, Store(tmp_path / "cells", tmp_path / "maps"), device="cpu")
 
 
 def test_a_record_says_what_was_measured_and_by_what(setting):
     job = Job("digits", "dre", 0)
-    assert one(job, setting).problem == ""
+    assert run_one(job, setting).problem == ""
     record = json.loads(setting.store.path(job).read_text())
     assert (record["rows"], record["test_rows"], record["in_sample"], record["device"]) == (200, 80, False, "cpu")
     assert record["job"] == {"data": "digits", "run": "dre", "seed": 0, "panel": ""}
@@ -54,7 +52,7 @@ def test_a_record_says_what_was_measured_and_by_what(setting):
 
 def test_the_maps_that_a_figure_shows_are_kept_and_no_others(setting):
     for seed in (0, 1):
-        one(Job("digits", "dre", seed), setting)
+        run_one(Job("digits", "dre", seed), setting)
     first, second = (Job("digits", "dre", seed) for seed in (0, 1))
     assert setting.store.map(first, "test", 0).shape == setting.store.map(first, "test", None).shape == (80, 2)
     assert not np.array_equal(setting.store.map(first, "test", 0), setting.store.map(first, "test", 1))
@@ -64,15 +62,15 @@ def test_the_maps_that_a_figure_shows_are_kept_and_no_others(setting):
 
 def test_a_run_can_have_fewer_test_rows_than_its_data(setting):
     few = replace(
-        PLANS, figures=(), runs={"pca": replace(RUNS["pca"], test_rows=50)}, data={"digits": replace(DIGITS, prefixes=())}
+        SPEC, figures=(), runs={"pca": replace(RUNS["pca"], test_rows=50)}, data={"digits": replace(DIGITS, prefixes=())}
     )
-    one(Job("digits", "pca", 0), replace(setting, spec=few))
+    run_one(Job("digits", "pca", 0), replace(setting, spec=few))
     assert setting.store.find(Job("digits", "pca", 0))["test_rows"] == 50
 
 
 def test_what_embeds_no_new_rows_is_fitted_to_the_test_rows_and_says_so(setting):
     job = Job("digits", "eigenmaps", 0)
-    one(job, setting)
+    run_one(job, setting)
     record = setting.store.find(job)
     assert (record["in_sample"], record["rows"], record["transform_seconds"]) == (True, 80, None)
     assert setting.store.map(job, "train", None) is None
@@ -82,7 +80,7 @@ def test_what_embeds_no_new_rows_is_fitted_to_the_test_rows_and_says_so(setting)
 def test_a_panel_times_the_training_rows_of_every_method_alike(setting):
     dataset = load_data(DIGITS, None)
     for run in ("eigenmaps", "dre", "pca"):
-        record = measure(Job("digits", run, 0, "cpu"), PLANS, dataset, device="cpu").record
+        record = measure_job(Job("digits", run, 0, "cpu"), SPEC, dataset, device="cpu").record
         assert record["rows"] == 200
         assert record["fit_seconds"] > 0
 
@@ -92,9 +90,9 @@ def test_what_is_done_is_not_done_again_unless_the_plan_changed(setting):
     assert pending([job], setting) == [job]
     list(run_jobs([job], setting))
     assert pending([job], setting) == []
-    retitled = replace(PLANS, data={"digits": replace(DIGITS, title="Other")})
+    retitled = replace(SPEC, data={"digits": replace(DIGITS, title="Other")})
     assert pending([job], replace(setting, spec=retitled)) == []
-    changed = replace(PLANS, data={"digits": replace(DIGITS, rows=100)})
+    changed = replace(SPEC, data={"digits": replace(DIGITS, rows=100)})
     assert pending([job], replace(setting, spec=changed)) == [job]
 
 
@@ -125,7 +123,7 @@ def test_a_half_trained_model_is_no_result(setting, monkeypatch):
 
     monkeypatch.setattr("dre.model.estimator.DRE.fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        one(Job("digits", "dre", 0), setting)
+        run_one(Job("digits", "dre", 0), setting)
     assert setting.store.find(Job("digits", "dre", 0)) is None
 
 
@@ -140,17 +138,17 @@ def test_ctrl_c_that_a_library_swallowed_stops_before_the_next_cell():
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         report_progress(outcomes(), 2, said.append)
-    assert said[-1] == "stopped after 1 of 2; the same command goes on from there"
+    assert said[-1] == "stopped after 1 of 2; the same command resumes"
     assert signal.getsignal(signal.SIGINT) is before
 
 
 class Deadly(Store):
     """The process dies when it wants to keep the record of one job."""
 
-    def keep(self, job, record):
+    def save(self, job, record):
         if job.seed == 7 and "failed" not in record:
             os._exit(9)
-        super().keep(job, record)
+        super().save(job, record)
 
 
 def test_a_worker_that_dies_takes_no_other_job_with_it(setting, tmp_path):
@@ -170,12 +168,23 @@ def test_the_digits_stand_in_for_what_is_not_at_hand_and_say_so(tmp_path, monkey
     with pytest.raises(FileNotFoundError, match="train-images"):
         load_data(plan, None)
     found = load_data(plan, None, stand_in=True)
-    assert "stand in" in found.title
+    assert found.title == "digits (stand-in for MNIST)"
     assert found.train.rows.shape == (100, 28, 28)
     assert found.test.rows.shape[0] == len(found.test.labels) == 30
     texts = load_data(replace(plan, name="imdb", set="imdb"), None, stand_in=True)
     assert texts.train.rows.shape == (100, 64)
     assert {name: len(np.unique(values)) for name, values in texts.train.levels.items()} == {"sentiment": 2, "stars": 10}
+
+
+def test_data_and_figures_measured_on_a_stand_in_are_renamed(setting):
+    record = {"job": {"data": "digits", "run": "pca", "seed": 0, "panel": ""}, "data": "digits (stand-in for Digits)"}
+    assert mark_stand_ins(SPEC, setting.store) == SPEC
+    setting.store.save(Job("digits", "pca", 0), record)
+    marked = mark_stand_ins(
+        replace(SPEC, figures=(replace(SHOWN, rows=(replace(SHOWN.rows[0], title="Test rows"),)),)), setting.store
+    )
+    assert marked.data["digits"].title == "digits (stand-in for Digits)"
+    assert marked.figures[0].rows[0].title == "digits (stand-in for Test rows)"
 
 
 def test_the_peak_of_a_piece_of_work_is_seen():

@@ -171,9 +171,9 @@ def departures(records: Iterable[dict[str, Any]], expected: RowCounts | None, sc
     """Describe records with other row counts than expected, if the score depends on them.
 
     >>> few = {"rows": 50, "test_rows": 100, "in_sample": False}
-    >>> departures([few], Extent(50, 1000), "nearest_neighbor")
+    >>> departures([few], RowCounts(50, 1000), "nearest_neighbor")
     ['on the first 100 test rows, the others on 1,000']
-    >>> departures([few], Extent(50, 1000), "nearest_neighbor#100"), departures([few], Extent(50, 100), "fit_seconds")
+    >>> departures([few], RowCounts(50, 1000), "nearest_neighbor#100"), departures([few], RowCounts(50, 100), "fit_seconds")
     ([], [])
     """
     if expected is None:

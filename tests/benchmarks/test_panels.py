@@ -5,8 +5,8 @@ from __future__ import annotations
 import made_up
 import numpy as np
 import pytest
-from paper.dots import DRAWN_UP_TO, colors_of_rows, draw_dots, shaded
-from paper.zoom import Window, border, inside, whole
+
+from paper.panels import DRAWN_UP_TO, Window, border, colors_of_rows, draw_dots, inside, shaded, whole
 
 
 def test_inside_is_where_the_class_is_alone_and_the_border_where_it_meets_another() -> None:

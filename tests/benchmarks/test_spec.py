@@ -1,17 +1,15 @@
-"""Plans: what a folder of them must hold, and the jobs that follow."""
+"""The spec: what its TOML files must hold, and the jobs that follow."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dre.baselines import NAMES as BASELINES
-from dre.compare.record import write
 from dre.datasets import NAMES as DATASETS
 from paper.jobs import Selection, jobs
-from paper.load_spec import Spec, SpecError
-from paper.spec import ANYWHERE, Job, side
+from paper.load_spec import load_spec
+from paper.spec import ANYWHERE, Job, SpecError, parse_side
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 MENTIONED = """
@@ -51,12 +49,12 @@ def folder(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def is_dre():
-    return Spec.read(BENCHMARKS)
+def paper_spec():
+    return load_spec(BENCHMARKS)
 
 
 def test_methods_that_share_a_run_share_its_jobs(folder):
-    assert jobs(Spec.read(folder), Selection()) == [
+    assert jobs(load_spec(folder), Selection()) == [
         Job("mnist", "pca", 0),
         Job("mnist", "paper", 0),
         Job("mnist", "paper", 1),
@@ -64,14 +62,14 @@ def test_methods_that_share_a_run_share_its_jobs(folder):
 
 
 def test_a_selection_keeps_what_it_names(folder):
-    spec = Spec.read(folder)
+    spec = load_spec(folder)
     assert jobs(spec, Selection(methods=("pca",))) == [Job("mnist", "pca", 0)]
     with pytest.raises(ValueError, match="unknown data 'digits'"):
         jobs(spec, Selection(data=("digits",)))
-    assert jobs(spec, Selection(spec=("one",))) == jobs(spec, Selection(spec=("tables",))) == jobs(spec, Selection())
-    assert jobs(spec, Selection(spec=("figures",))) == []
+    assert jobs(spec, Selection(parts=("one",))) == jobs(spec, Selection(parts=("tables",))) == jobs(spec, Selection())
+    assert jobs(spec, Selection(parts=("figures",))) == []
     with pytest.raises(ValueError, match=r"'on'.*did you mean 'one'|on"):
-        jobs(spec, Selection(spec=("on",)))
+        jobs(spec, Selection(parts=("on",)))
 
 
 def test_what_has_a_reason_not_to_be_run_is_not_run_for_anything(folder):
@@ -80,7 +78,7 @@ def test_what_has_a_reason_not_to_be_run_is_not_run_for_anything(folder):
     (folder / "claims").mkdir()
     claim = 'title = ""\nsays = ""\n[[compare]]\nthis = "pca"\nthat = "deep"\nscore = "s"\nexpect = "higher"\ndata = "mnist"'
     (folder / "claims" / "one.toml").write_text(claim)
-    spec = Spec.read(folder)
+    spec = load_spec(folder)
     assert spec.tables[0].reason("mnist", "pca") == "too large"
     assert spec.tables[0].reason("mnist", "deep") is None
     assert {job.run for job in jobs(spec, Selection())} == {"paper"}
@@ -99,31 +97,31 @@ def test_a_plan_that_names_what_is_not_there_is_refused(folder, file, before, af
     path = folder / file
     path.write_text(path.read_text().replace(before, after))
     with pytest.raises(SpecError, match=says):
-        Spec.read(folder)
+        load_spec(folder)
 
 
 def test_no_plans_is_an_error_that_says_where_they_are(tmp_path):
     with pytest.raises(SpecError, match="--plans FOLDER"):
-        Spec.read(tmp_path)
+        load_spec(tmp_path)
 
 
 def test_a_side_of_a_comparison_is_read():
-    assert side("umap", "mnist").data == "mnist"
-    assert side("umap@cells", "mnist").data == "cells"
-    assert side("umap@cells#100", "mnist").prefix == 100
+    assert parse_side("umap", "mnist").data == "mnist"
+    assert parse_side("umap@cells", "mnist").data == "cells"
+    assert parse_side("umap@cells#100", "mnist").prefix == 100
 
 
-def test_our_plans_name_data_sets_and_baselines_that_there_are(is_dre):
-    assert {data.set for data in is_dre.data.values()} <= set(DATASETS)
-    assert {run.baseline for run in is_dre.runs.values()} <= set(BASELINES)
-    assert {method.run for method in is_dre.methods.values()} == set(is_dre.runs)
+def test_the_paper_spec_names_data_sets_and_baselines_that_there_are(paper_spec):
+    assert {data.set for data in paper_spec.data.values()} <= set(DATASETS)
+    assert {run.baseline for run in paper_spec.runs.values()} <= set(BASELINES)
+    assert {method.run for method in paper_spec.methods.values()} == set(paper_spec.runs)
 
 
-def test_our_plans_have_all_that_the_paper_has(is_dre):
-    assert {table.name for table in is_dre.tables} == {"table-1", "table-2", "table-2b", "table-3", "table-4"}
-    assert {figure.name for figure in is_dre.figures} == {"figure-3", "figure-4", "figure-5", "figure-6"}
-    assert len(is_dre.claims) >= 11
-    for table in is_dre.tables:  # one published value per score at most, of methods and data that are in the table
+def test_the_paper_spec_has_all_that_the_paper_has(paper_spec):
+    assert {table.name for table in paper_spec.tables} == {"table-1", "table-2", "table-2b", "table-3", "table-4"}
+    assert {figure.name for figure in paper_spec.figures} == {"figure-3", "figure-4", "figure-5", "figure-6"}
+    assert len(paper_spec.claims) >= 11
+    for table in paper_spec.tables:  # one published value per score at most, of methods and data that are in the table
         for data, of_methods in table.published.items():
             assert data in table.data
             for method, values in of_methods.items():
@@ -132,31 +130,18 @@ def test_our_plans_have_all_that_the_paper_has(is_dre):
                 assert table.smaller_is_better or all(0 <= value <= 1 for value in values)
 
 
-def test_a_quick_plan_is_the_same_on_few_rows_with_one_seed(is_dre):
-    quick = is_dre.quick(100, 50)
+def test_a_quick_plan_is_the_same_on_few_rows_with_one_seed(paper_spec):
+    quick = paper_spec.quick(100, 50)
     assert {job.seed for job in jobs(quick, Selection())} == {0}
     assert all(data.rows <= 100 and data.test_rows == 50 for data in quick.data.values())
     assert quick.data["infimnist-10k"].options == {"train": 100, "test": 60_000, "bases": "originals"}
     assert quick.data["infimnist-10k"].prefixes == (8, 25, 50)
     assert "mlp" in quick.runs["paper"].options["encoder"]
-    assert {table.name for table in quick.tables} == {table.name for table in is_dre.tables}
+    assert {table.name for table in quick.tables} == {table.name for table in paper_spec.tables}
 
 
-def test_panels_are_jobs_of_their_own(is_dre):
-    timed = jobs(is_dre, Selection(spec=("table-4",)))
+def test_panels_are_jobs_of_their_own(paper_spec):
+    timed = jobs(paper_spec, Selection(parts=("table-4",)))
     assert {job.panel for job in timed} == {"gpu", "cpu"}
-    assert {job.panel for job in jobs(is_dre, Selection(spec=("table-1",)))} == {ANYWHERE}
+    assert {job.panel for job in jobs(paper_spec, Selection(parts=("table-1",)))} == {ANYWHERE}
     assert str(replace(timed[0], panel="gpu")).startswith("gpu/mnist/")
-
-
-def test_what_is_not_a_number_is_null(tmp_path):
-    write(tmp_path / "a.json", {"scores": [1.0, float("nan")], "of": {"b": float("inf")}})
-    assert json.loads((tmp_path / "a.json").read_text()) == {"scores": [1.0, None], "of": {"b": None}}
-
-
-def test_a_record_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "a" / "b.json"
-    write(path, {"value": 1})
-    with pytest.raises(TypeError):
-        write(path, {"value": object()})
-    assert path.read_text() == '{\n "value": 1\n}\n'
