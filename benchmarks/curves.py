@@ -1,4 +1,4 @@
-"""Draws the curves of SPEED.md from the JSON files in results.
+"""Draw the curves of SPEED.md from the JSON files in results.
 
 python benchmarks/curves.py
 """
@@ -21,7 +21,7 @@ MIN_SCORE = 0.8  # maps below it would squeeze the others together
 
 
 def sizes() -> Any:
-    """What a row costs, and how good the map is, as the data grow."""
+    """Cost of a row and quality of the map against the number of rows."""
     found = json.loads((RESULTS / "gpu-sizes.json").read_text())["results"]
     n = [each["n"] for each in found]
     figure, (cost, score) = panels(2, 5.4, 3.9)
@@ -47,7 +47,7 @@ def sizes() -> Any:
 
 
 def per_second() -> Any:
-    """How good a map of MNIST is against the seconds of its fit, on two CPU cores and on a GPU."""
+    """Quality of maps of MNIST against the seconds of the fit, on two CPU cores and on a GPU."""
     titles = {name: run.title for name, run in load_spec(RESULTS.parent).methods.items()}
     figure, axes = panels(2, 5.4, 3.9)
     for axis, panel in zip(axes, ("cpu", "gpu"), strict=True):

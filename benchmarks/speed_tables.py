@@ -1,4 +1,4 @@
-"""The tables of SPEED.md, from the JSON files in results."""
+"""Tables of SPEED.md from the JSON files in results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paper.report.formatting import number
 from record import RESULTS
 from result_text import load, machine, table
 
-BESIDE = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods that are timed on a CPU
+TIMED = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods timed on a CPU
 
 
 def steps() -> str:
@@ -23,8 +23,8 @@ def steps() -> str:
     known = [name for name in ("float32", "tf32", "bfloat16") if f"{name}_tflops" in ceilings]
     products = ", ".join(f"{name} {ceilings[f'{name}_tflops']:.0f}" for name in known)
     commands = f"`{step['command']}` and `{streamed['command']}`, {machine(step)}"
-    return table(["a step, from the draw to the update", "ms"], rows) + (
-        f"\n{commands}. This card multiplies at, in TFLOP/s: {products}; and copies at {ceilings['copy_gb_per_s']:,} GB/s.\n"
+    return table(["a step, from sampling to the update", "ms"], rows) + (
+        f"\n{commands}. Limits of this card, in TFLOP/s: {products}; it copies at {ceilings['copy_gb_per_s']:,} GB/s.\n"
     )
 
 
@@ -50,7 +50,7 @@ def sizes() -> str:
          f"{found['transform_seconds']:.2f}", f"{found['peak_gib']:.1f}", number(found["1nn"])]
         for found in result["results"]
     ]  # fmt: skip
-    head = ["deformed digits", "fit, s", "of which neighbours, s", "transform, s", "peak, GiB", "1-NN of MNIST's test set"]
+    head = ["deformed digits", "fit, s", "of which neighbors, s", "transform, s", "peak, GiB", "1-NN of MNIST's test set"]
     return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
 
 
@@ -61,7 +61,7 @@ def graphs() -> str:
          f"{found['recall']:.6f}", f"{found['peak_gib']:.1f}"]
         for found in result["results"]
     ]  # fmt: skip
-    head = ["rows", "90 neighbours of each, s", "2n²d / s, TFLOP/s", "recall against float64", "peak, GiB"]
+    head = ["rows", "90 neighbors of each, s", "2n²d / s, TFLOP/s", "recall against float64", "peak, GiB"]
     return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
 
 
@@ -84,7 +84,7 @@ def eight_million() -> str:
 def beside() -> str:
     """Fits on a CPU: seconds, their ratio to UMAP's, memory and score."""
     titles = {name: method.title for name, method in load_spec(RESULTS.parent).methods.items()}
-    records = {name: _cell(name) for name in BESIDE}
+    records = {name: _cell(name) for name in TIMED}
     rows = [
         [titles[name], f"{cell['fit_seconds']:.0f}", f"{cell['fit_seconds'] / records['umap']['fit_seconds']:.2f} ×",
          f"{cell['transform_seconds']:.2f}", f"{cell['peak_memory_mb']:,.0f}",

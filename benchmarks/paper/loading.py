@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dre.datasets import Dataset, DatasetNotFoundError, Part, load
-from paper.spec import Data, Spec
+from paper.spec import Data, Row, Spec
 from paper.store import Store
 
 Array = np.ndarray[Any, Any]
@@ -60,22 +60,25 @@ def stand_in_title(title: str) -> str:
 
 
 def mark_stand_ins(spec: Spec, store: Store) -> Spec:
-    """Return the spec with every data set and figure row renamed whose records were measured on the digits."""
+    """Return the spec with data and figure rows renamed that were measured on the digits, without their published values."""
     titles = {record["job"]["data"]: record["data"] for record in store.all() if "data" in record}
     missing = {name for name, data in spec.data.items() if titles.get(name) == stand_in_title(data.title)}
 
-    def data(name: str) -> Data:
-        plan = spec.data[name]
-        return replace(plan, title=stand_in_title(plan.title)) if name in missing else plan
+    def renamed(row: Row) -> Row:
+        return replace(row, title=stand_in_title(row.title)) if row.data in missing else row
 
-    figures = tuple(
-        replace(
-            figure,
-            rows=tuple(replace(row, title=stand_in_title(row.title)) if row.data in missing else row for row in figure.rows),
-        )
-        for figure in spec.figures
+    return replace(
+        spec,
+        data={
+            name: replace(data, title=stand_in_title(data.title)) if name in missing else data
+            for name, data in spec.data.items()
+        },
+        figures=tuple(replace(figure, rows=tuple(map(renamed, figure.rows))) for figure in spec.figures),
+        tables=tuple(
+            replace(table, published={name: values for name, values in table.published.items() if name not in missing})
+            for table in spec.tables
+        ),
     )
-    return replace(spec, data={name: data(name) for name in spec.data}, figures=figures)
 
 
 def first(part: Part, count: int | None) -> Part:

@@ -119,6 +119,7 @@ def test_digits_are_never_reported_under_the_name_of_another_data_set(bench, tmp
         assert "digits (stand-in for InfiMNIST, 10,000): 1,3" in text  # above the table
         assert "scikit-learn" in text.partition("Table 3")[0]
         assert not re.search(r"(?<!for )InfiMNIST, 10,000[,:]", text)
+        assert ": here, paper" not in text  # no published value next to the digits
 
 
 @pytest.mark.slow
