@@ -63,7 +63,7 @@ def test_words_are_completed(tmp_path: Path, line: str, found: list[str]) -> Non
 
 
 def test_all_commands_are_completed(tmp_path: Path) -> None:
-    assert {"demo", "fit", "transform", "info", "evaluate", "compare", "bench"} <= set(completed("dre ", tmp_path))
+    assert {"demo", "fit", "transform", "info", "evaluate", "compare"} <= set(completed("dre ", tmp_path))
 
 
 def test_completing_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:
