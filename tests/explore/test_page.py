@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dre.plot.colors import MAX_COLORS
 from known_page import HOSTILE, known
 
 from dre.explore import Explorer, StageView, explorer, write_page
@@ -20,6 +19,7 @@ from dre.explore.columns import column
 from dre.explore.page import align_stages, page
 from dre.explore.thumbnails import as_images, thumbnails
 from dre.metrics import trustworthiness
+from dre.plot.colors import MAX_COLORS
 
 
 def payload(text: str, name: str) -> bytes:
