@@ -21,7 +21,7 @@ def test_a_plain_table_is_no_news():
 
 
 @pytest.mark.parametrize("column", [0, 3])
-@pytest.mark.parametrize("times", [8, 30, -1e9, 1e200])
+@pytest.mark.parametrize("times", [8, 30, -1e9])
 def test_a_column_that_holds_most_of_the_variance_is_named_with_its_share(column, times, monkeypatch):
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 4 * 150)  # several chunks
     heavy = with_heavy(column, times)
