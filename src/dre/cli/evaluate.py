@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import PROTOCOLS, Data, Device, Force, Labels, Map, UsageError, as_usage_error, complete_one
+from dre.cli.options import METRICS, PROTOCOLS, Data, Device, Force, Labels, Map, UsageError, as_usage_error, complete_one
 
 if TYPE_CHECKING:
     from dre.io.readers import Source
@@ -65,6 +65,14 @@ def evaluate(
             ".npy.",
         ),
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=complete_one(METRICS),
+            help=f"Distance between rows: {', '.join(METRICS)}. Default: that of the model, or euclidean.",
+        ),
+    ] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
@@ -87,12 +95,16 @@ def evaluate(
     """
     from dre.cli.data import open_data, split_labels
     from dre.cli.map import is_model, load_map
+    from dre.data.metric import check_metric
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import evaluate as score
 
     if is_model(data):
         raise UsageError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
     _check_files(protocol, output, per_point, force=force, read=[data, embedding])
+    if metric is not None:
+        with as_usage_error():
+            check_metric(metric)
     most = _parse_sample(sample)
     source, known = split_labels(open_data(data), labels)
     n = source.rows.shape[0]
@@ -103,9 +115,12 @@ def evaluate(
     # A model embeds the sample only; a file of coordinates must have one point for each row of DATA.
     loaded = load_map(embedding, some if is_model(embedding) else source, device=device, every_stage=True)
     maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
-    rows = loaded.rows if is_model(embedding) else some.rows  # a model is scored on its own features only
+    rows = some.rows
+    if loaded.model is not None:  # a model is scored on its own features, in its units
+        rows, metric = loaded.model.metric_rows(loaded.rows), metric or loaded.model.metric
     classes = None if known is None else known[ids]
-    results = [score(rows, each, classes, k=n_neighbors, protocol=protocol, device=device) for each in maps]
+    options = {"k": n_neighbors, "protocol": protocol, "metric": metric or "euclidean", "device": device}
+    results = [score(rows, each, classes, **options) for each in maps]
     of = f" (of {n:,}, evenly spaced)" if len(ids) < n else ""
     typer.echo(results[-1].title.replace(" rows", f" rows{of}", 1))
     if len(maps) > 1:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import RECIPES, Data, Device, Force, Labels, as_usage_error, complete_one
+from dre.cli.options import RECIPES, Data, Device, Force, Labels, Metric, as_usage_error, complete_one
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
 
+OVERRIDES = "Override the recipe"  # panel of the help
 LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # usual names of a column of labels
 
 
@@ -21,19 +22,11 @@ def fit(
     recipe: Annotated[
         str, typer.Option(metavar="NAME", autocompletion=complete_one(RECIPES), help=f"One of {', '.join(RECIPES)}.")
     ] = "auto",
-    schedule: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Stages of the training, instead of the recipe's: 'x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15'.",
-        ),
-    ] = None,
-    perplexity: Annotated[float | None, typer.Option(metavar="P", help="Perplexity of every Gaussian affinity.")] = None,
-    recursions: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="How often the affinities are recomputed from the hidden layers of the network."),
-    ] = None,
-    components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the embedding.")] = 2,
+    n_components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the embedding.")] = 2,
+    metric: Metric = "euclidean",
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Divide each column by its standard deviation, if they have different units.")
+    ] = False,
     labels: Labels = None,
     embedding: Annotated[
         Path | None,
@@ -45,6 +38,49 @@ def fit(
         typer.Option(metavar="N", min=0, help="Random seed. The same seed gives the same result on the same CPU."),
     ] = None,
     force: Force = False,
+    perplexity: Annotated[
+        float | None, typer.Option(metavar="P", rich_help_panel=OVERRIDES, help="Perplexity of every Gaussian affinity.")
+    ] = None,
+    n_neighbors: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=2, rich_help_panel=OVERRIDES, help="As in UMAP; without UMAP's loss it sets the perplexity."
+        ),
+    ] = None,
+    min_dist: Annotated[
+        float | None, typer.Option(metavar="D", min=0, rich_help_panel=OVERRIDES, help="As in UMAP, for recipes with its loss.")
+    ] = None,
+    recursions: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, rich_help_panel=OVERRIDES, help="How often affinities are recomputed from hidden layers."
+        ),
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            rich_help_panel=OVERRIDES,
+            help="Stages of the training: 'x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15'.",
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(metavar="TEXT", rich_help_panel=OVERRIDES, help="Network: 'mlp(512, depth=4)', 'model-a'.")
+    ] = None,
+    augment: Annotated[
+        str | None, typer.Option(metavar="TEXT", rich_help_panel=OVERRIDES, help="'noise(0.5)', 'affine + flip', or 'none'.")
+    ] = None,
+    batch_size: Annotated[
+        str | None,
+        typer.Option(metavar="N|TEXT", rich_help_panel=OVERRIDES, help="A number, or a way of sampling: 'edges(1024)'."),
+    ] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(metavar="R", rich_help_panel=OVERRIDES, help="Learning rate; its peak in a one-cycle policy."),
+    ] = None,
+    optimizer: Annotated[
+        str | None, typer.Option(metavar="TEXT", rich_help_panel=OVERRIDES, help="'adam(0.001, policy=constant, clip=1.0)'.")
+    ] = None,
 ) -> None:
     """Fit a model to your data and save it.
 
@@ -59,6 +95,10 @@ def fit(
     - `dre fit cells.h5ad:obsm/X_pca -o cells.safetensors --labels cell_type`
 
     - `dre fit photos/ -o photos.safetensors --embedding embedding.csv`
+
+    - `dre fit table.csv -o table.safetensors --standardize`
+
+    - `dre fit embeddings.npy -o embeddings.safetensors --metric cosine`
 
     - `dre fit mnist -o mnist.safetensors --recipe fast --seed 0`
 
@@ -78,10 +118,19 @@ def fit(
         typer.echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
     model = DRE(
         recipe,
-        n_components=components,
-        schedule=schedule,
+        n_components=n_components,
+        metric=metric,
         perplexity=perplexity,
+        n_neighbors=n_neighbors,
+        min_dist=min_dist,
         recursions=recursions,
+        schedule=schedule,
+        encoder=encoder,
+        augment=augment,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        optimizer=optimizer,
+        standardize=standardize,
         device=device,
         random_state=seed,
     )
@@ -91,7 +140,7 @@ def fit(
     set_feature_names(model, source)
     model.save(output)
     if embedding is not None:
-        about = OutputSpec(len(model.embedding_), components, names=source.names, source=path_of(data))
+        about = OutputSpec(len(model.embedding_), n_components, names=source.names, source=path_of(data))
         with open_sink(embedding, about, force=force) as sink:
             sink.write(model.embedding_)
     typer.echo(_summary(model, source.rows, known))
@@ -100,15 +149,10 @@ def fit(
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     """Build the recipe before the rows are read, so that a wrong option is reported at once."""
-    from dre.data.image_layout import model_shape
-    from dre.plan.overrides import Overrides, apply_overrides
-    from dre.plan.recipe import DataSpec
-    from dre.plan.schedule import Schedule
-    from dre.runtime import resolve_device
+    from dre.data.metric import check_metric
 
-    stages = None if model.schedule is None else Schedule.parse(model.schedule)
-    facts = DataSpec(shape[0], model_shape(shape[1:]), resolve_device(model.device).type)
-    apply_overrides(model.recipe, facts, Overrides(schedule=stages, perplexity=model.perplexity, recursions=model.recursions))
+    check_metric(model.metric)
+    model.plan(shape)
 
 
 def _summary(model: DRE, rows: Any, labels: Any = None) -> str:
@@ -129,6 +173,6 @@ def _quality(model: DRE, rows: Any, labels: Any) -> list[str]:
     if len(ids) < FEWEST:
         return [f"No scores: {len(ids)} rows are too few, at least {FEWEST} are needed."]
     classes = None if labels is None else ("labels", np.asarray(labels)[ids])
-    values = quick_scores(to_array(rows, ids), model.embedding_[ids], classes)
+    values = quick_scores(model.metric_rows(to_array(rows, ids)), model.embedding_[ids], classes, metric=model.metric)
     lines = [f"{name} {value:.3f}" for name, value in values.items()]
     return [*lines, f"Computed on {len(ids):,} training rows; expect less on new data."]

@@ -16,6 +16,7 @@ DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
 RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
 DEVICES = ("auto", "cpu", "cuda")
 PROTOCOLS = ("standard", "paper")
+METRICS = ("euclidean", "cosine", "correlation")
 
 
 class UsageError(ValueError):
@@ -113,6 +114,10 @@ Labels = Annotated[
     typer.Option(
         metavar="COLUMN|FILE", help="One label per row: a column of DATA, which is then not used as a feature, or a file."
     ),
+]
+Metric = Annotated[
+    str,
+    typer.Option(metavar="NAME", autocompletion=complete_one(METRICS), help=f"Distance between rows: {', '.join(METRICS)}."),
 ]
 Device = Annotated[
     str, typer.Option(metavar="NAME", autocompletion=complete_one(DEVICES), help="Compute device: auto, cpu, cuda, cuda:1.")

@@ -90,10 +90,14 @@ class Scaling(nn.Module):
         scaled = ((self._before_centering(x.double()) - self.mean) / self.scale).float()
         return channels_first(scaled, image_layout(self.shape))
 
+    def standardized(self, x: Tensor) -> Tensor:
+        """Return the rows whose distances the metric measures: standardized if the model standardizes, else unchanged."""
+        if self.column_mean is None or self.column_std is None:
+            return x
+        return (x - self.column_mean) / self.column_std
+
     def _before_centering(self, x: Tensor) -> Tensor:
-        if self.column_mean is not None and self.column_std is not None:
-            x = (x - self.column_mean) / self.column_std
-        return transform_rows(x, self.metric)
+        return transform_rows(self.standardized(x), self.metric)
 
     def scaled_mean(self) -> Tensor:
         """Return what was subtracted from every row, at the scale and in the layout that the encoder sees."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -174,11 +175,9 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
         n_components, n, device = int(self.n_components), X.shape[0], resolve_device(self.device)
-        name, overrides = self._overrides()
         scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
         self._warn_of_units(scaling)
-        data = DataSpec(n, model_shape(tuple(X.shape[1:])), device.type)
-        recipe = apply_overrides(name, data, overrides).clamp_to(n)
+        recipe = self.plan(tuple(X.shape)).clamp_to(n)
         rows = to_model_rows(X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
         runtime, seed = Runtime.on(device, recipe.precision), check_seed(self.random_state)
         network = _build(recipe.encoder, rows.shape[1:], n_components, RandomStreams(seed, device).isolated("weights"))
@@ -200,6 +199,19 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self._embedding = embed(encoder, rows)
         self.interrupted_ = interrupt.asked
         return self
+
+    def plan(self, shape: tuple[int, ...]) -> Recipe:
+        """Return the recipe that ``fit`` would run on rows of this shape, without reading any.
+
+        Examples
+        --------
+        >>> print(DRE("paper", recursions=0, device="cpu").plan((60_000, 50)).schedule)
+        x: gaussian(30, scope=batch) -> kl * 100
+        x: fuzzy(15, scope=batch) -> ce(min_dist=0.001) * 100 @ 0.0001
+        """
+        recipe, overrides = self._overrides()
+        data = DataSpec(shape[0], model_shape(tuple(shape[1:])), resolve_device(self.device).type)
+        return apply_overrides(recipe, data, overrides)
 
     def transform(self, X: Any, *, stage: int | None = None) -> Array:
         """Embed rows by a forward pass, chunk by chunk.
@@ -239,6 +251,16 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """
         check_is_fitted(self)
         return self._map.module(stage)
+
+    def metric_rows(self, X: Any) -> Array:
+        """Return rows in the units in which the model measures distances: standardized if it was fitted so.
+
+        Metrics of the map compare distances in the map with distances between these rows, under the model's ``metric``.
+        """
+        check_is_fitted(self)
+        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
+        return rows
 
     def save(self, path: str | os.PathLike[str], *, stages: bool = True) -> None:
         """Write one safetensors file with weights and configuration; no training data and no embedding.
