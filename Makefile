@@ -23,18 +23,18 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Write the tables of the README anew from benchmarks/results.
+# Fill the result tables of the README, docs and benchmarks from benchmarks/results.
 readme: $(READY)
 	$(BIN)/python benchmarks/readme.py
 
-# The tables, figures and claims of the paper, measured cell by cell (hours; it goes on where it stopped), and the report on them.
-# DRE_DATA names a folder with the data sets; what is not there is downloaded.
+# Measure the paper's tables, figures and claims (hours; it resumes where it stopped) and write the report.
+# DRE_DATA names a folder with the data sets; missing ones are downloaded.
 tables: $(READY)
-	$(BIN)/dre bench
+	$(BIN)/python benchmarks/bench.py
 
-# The same on 2,000 rows, in minutes, to see that all of it works.
+# The same on 2,000 rows, in minutes, to see that everything works.
 tables-quick: $(READY)
-	$(BIN)/dre bench --quick
+	$(BIN)/python benchmarks/bench.py --quick
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,9 +1,9 @@
-"""What a user of two CPU cores waits for: the import, one row through a fitted map, many rows beside UMAP.
+"""Waiting times on two CPU cores: the import, one row through a fitted map, many rows compared with UMAP.
 
     python benchmarks/cpu.py --data FOLDER
 
-FOLDER holds the four files of MNIST as published. UMAP's transform is called once before it is timed: what it compiles then is
-not counted. Whole fits beside other methods are measured by `dre bench --panels cpu`.
+FOLDER has the four files of MNIST as published. An untimed first transform of UMAP compiles its code. Whole fits of all methods
+are measured by `python benchmarks/bench.py --panels cpu`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dre.plan.overrides import Overrides, apply_overrides
 from dre.plan.recipe import DataSpec, Recipe
 from record import record
 
-BESIDE = "import torch, sklearn.base, sklearn.utils.validation"
+BASE_IMPORTS = "import torch, sklearn.base, sklearn.utils.validation"
 ASKED = 10_000
-SearchInfo = dict[str, Any]
+Results = dict[str, Any]
 
 
 def seconds(work: Callable[[], object], times: int) -> float:
@@ -40,11 +40,11 @@ def seconds(work: Callable[[], object], times: int) -> float:
     return median(took)
 
 
-def imports() -> SearchInfo:
-    """Seconds of `import dre`, and of all that an estimator needs, beyond those of torch and scikit-learn."""
+def imports() -> Results:
+    """Seconds of `import dre` and of `from dre import DRE`, in addition to torch and scikit-learn."""
 
     def of(statement: str) -> float:
-        code = f"{BESIDE}\nimport time\nbegan = time.perf_counter()\n{statement}\nprint(time.perf_counter() - began)"
+        code = f"{BASE_IMPORTS}\nimport time\nbegan = time.perf_counter()\n{statement}\nprint(time.perf_counter() - began)"
         once = partial(subprocess.run, [sys.executable, "-c", code], check=True, capture_output=True, text=True)
         return median(float(once().stdout) for _ in range(7))
 
@@ -52,7 +52,7 @@ def imports() -> SearchInfo:
 
 
 def short(n: int) -> Recipe:
-    """The default of a CPU for so many images, with one epoch: how long it learned does not matter to transform."""
+    """The default recipe of a CPU for n images with one epoch: transform does not depend on the training time."""
     recipe = apply_overrides("auto", DataSpec(n, (1, 28, 28), "cpu"), Overrides())
     return replace(recipe, schedule=Schedule(replace(recipe.schedule[0], epochs=1)))
 
@@ -61,18 +61,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     data = mnist.load_mnist(parser.parse_args().data)
-    results: SearchInfo = {"seconds_to_import": imports()}
+    results: Results = {"seconds_to_import": imports()}
     print(results, flush=True)
     images, tests = data.train.rows, data.test.rows[:ASKED]
     model = DRE(short(len(images)), random_state=0, device="cpu", verbose=False).fit(images[:20_000])
     model.transform(tests[:1])
     results["milliseconds_of_one_row"] = round(1000 * seconds(partial(model.transform, tests[:1]), 300), 3)
-    ours = seconds(partial(model.transform, tests), 9)
+    dre_seconds = seconds(partial(model.transform, tests), 9)
     umap = make("umap", random_state=0).fit(images)
     umap.transform(tests[:100])
-    theirs = seconds(partial(umap.transform, tests), 3)
-    about = {"rows": len(tests), "dre_seconds": round(ours, 4), "umap_seconds": round(theirs, 3)}
-    results["transform"] = {**about, "times_as_fast": round(theirs / ours, 1)}
+    umap_seconds = seconds(partial(umap.transform, tests), 3)
+    about = {"rows": len(tests), "dre_seconds": round(dre_seconds, 4), "umap_seconds": round(umap_seconds, 3)}
+    results["transform"] = {**about, "times_as_fast": round(umap_seconds / dre_seconds, 1)}
     print(results, flush=True)
     record("cpu", results, seed=0)
 

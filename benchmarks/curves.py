@@ -1,4 +1,4 @@
-"""Draws the curves of SPEED.md from the JSON files in results.
+"""Draw the curves of SPEED.md from the JSON files in results.
 
 python benchmarks/curves.py
 """
@@ -9,19 +9,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dre.compare.plans import Plans
 from dre.plot.style import ACCENT, FAINT, INK, panels, plot_axes
+from paper.load_spec import load_spec
 from record import RESULTS
-from words import machine
+from result_text import machine
 
 PICTURES = Path(__file__).parent.parent / "docs"
-OURS = ("dre", "dre-paper")
+HIGHLIGHTED = ("dre", "paper")
 MICRO = 1e6
-LEAST = 0.8  # maps below are no use, and would squeeze the others together
+MIN_SCORE = 0.8  # maps below it would squeeze the others together
 
 
 def sizes() -> Any:
-    """What a row costs, and how good the map is, as the data grow."""
+    """Cost of a row and quality of the map against the number of rows."""
     found = json.loads((RESULTS / "gpu-sizes.json").read_text())["results"]
     n = [each["n"] for each in found]
     figure, (cost, score) = panels(2, 5.4, 3.9)
@@ -30,10 +30,10 @@ def sizes() -> Any:
         "of which neighbours": ([each["of_which_graphs"] for each in found], ACCENT, ":"),
         "transform": ([each["transform_seconds"] for each in found], INK, "-"),
     }
-    for name, (seconds, colour, line) in kinds.items():
+    for name, (seconds, color, line) in kinds.items():
         per_row = [MICRO * took / rows for took, rows in zip(seconds, n, strict=True)]
-        cost.plot(n, per_row, line, color=colour, marker="o", markersize=4)
-        cost.annotate(name, (n[-1], per_row[-1]), (6, 0), textcoords="offset points", va="center", color=colour, fontsize=9)
+        cost.plot(n, per_row, line, color=color, marker="o", markersize=4)
+        cost.annotate(name, (n[-1], per_row[-1]), (6, 0), textcoords="offset points", va="center", color=color, fontsize=9)
     cost.set_ylim(bottom=0)
     plot_axes(cost, "What a row costs", "rows fitted", "microseconds a row")
     score.plot(n, [each["1nn"] for each in found], color=ACCENT, marker="o", markersize=4)
@@ -47,17 +47,17 @@ def sizes() -> Any:
 
 
 def per_second() -> Any:
-    """How good a map of MNIST is against the seconds of its fit, on two CPU cores and on a GPU."""
-    titles = {name: run.title for name, run in Plans.read(RESULTS.parent).methods.items()}
+    """Quality of maps of MNIST against the seconds of the fit, on two CPU cores and on a GPU."""
+    titles = {name: run.title for name, run in load_spec(RESULTS.parent).methods.items()}
     figure, axes = panels(2, 5.4, 3.9)
     for axis, panel in zip(axes, ("cpu", "gpu"), strict=True):
         for path in sorted((RESULTS / "cells").glob(f"{panel}--mnist--*--0.json")):
             cell = json.loads(path.read_text())
             name, score = cell["job"]["run"], cell["stages"][-1].get("scores", {}).get("nearest_neighbor", 0.0)
-            if cell["in_sample"] or score < LEAST:
+            if cell["in_sample"] or score < MIN_SCORE:
                 continue
             place = (cell["fit_seconds"], score)
-            axis.scatter(*place, color=ACCENT if name in OURS else FAINT, s=45, zorder=3)
+            axis.scatter(*place, color=ACCENT if name in HIGHLIGHTED else FAINT, s=45, zorder=3)
             text = titles.get(name, name)
             axis.annotate(text, place, (0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
         axis.set_xscale("log")
@@ -72,8 +72,8 @@ def _short(n: int) -> str:
 
 
 def main() -> None:
-    for name, uniform_like in (("speed-sizes", sizes()), ("speed-maps", per_second())):
-        uniform_like.savefig(PICTURES / f"{name}.png", dpi=130)
+    for name, drawn in (("speed-sizes", sizes()), ("speed-maps", per_second())):
+        drawn.savefig(PICTURES / f"{name}.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ Maps = list[tuple[Array, Array]]  # of the training and the test rows, after eve
 Method = Callable[[Array, Array, int], tuple[float, Maps]]
 
 
-def ours(options: dict[str, Any]) -> Method:
+def dre(options: dict[str, Any]) -> Method:
     def run(rows: Array, test_rows: Array, seed: int) -> tuple[float, Maps]:
         model = DRE(**options, device="cpu", random_state=seed)
         seconds = timed(lambda: model.fit(rows))
@@ -49,9 +49,9 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 METHODS: dict[str, Method] = {
-    "DRE()": ours({}),
-    "DRE(recursions=0)": ours({"recursions": 0}),
-    'DRE("fast")': ours({"recipe": "fast"}),
+    "DRE()": dre({}),
+    "DRE(recursions=0)": dre({"recursions": 0}),
+    'DRE("fast")': dre({"recipe": "fast"}),
     "umap-learn": umap,
 }
 

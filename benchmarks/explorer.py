@@ -1,4 +1,4 @@
-"""How large the explorer's page is, and how quick in a browser: all 70,000 images of Fashion-MNIST, in software rendering.
+"""Size of the explorer's page and its speed in a browser: all 70,000 images of Fashion-MNIST, in software rendering.
 
     python benchmarks/explorer.py --data FOLDER
     python benchmarks/explorer.py --data FOLDER --draw docs          also the pictures of the README
@@ -83,7 +83,7 @@ def opened(path: Path) -> dict[str, float]:
     with looking() as page:
         began = time.perf_counter()
         page.goto(path.as_uri())
-        page.wait_for_selector("#points[data-frames]", timeout=60_000)  # it has been drawn
+        page.wait_for_selector("#points[data-frames]", timeout=60_000)  # wait for the first frame
         seconds = time.perf_counter() - began
         pan, slide = (median(page.evaluate(script)) for script in (PAN, SLIDE))
     return {"open_seconds": round(seconds, 2), "pan_frame_ms": round(pan, 1), "stage_step_ms": round(slide, 1)}
@@ -100,7 +100,7 @@ def looking() -> Iterator[Any]:
 
 
 def draw(path: Path, folder: Path) -> None:
-    """A row that is pointed at, and where the map lies."""
+    """Draw the page with a hovered row, and with the distortion of the map."""
     with looking() as page:
         page.goto(path.as_uri())
         page.wait_for_selector("#points[data-frames]")

@@ -1,4 +1,4 @@
-"""How fast a GPU is put to use: steps, whole fits cold and warm, growing data, the graph, transform, rows from the host.
+"""Speed on a GPU: training steps, cold and warm fits, growing data, the neighbor graph, transform, rows from host memory.
 
     python benchmarks/gpu.py --data FOLDER
     python benchmarks/gpu.py --data FOLDER --only step fit --largest 300000
@@ -59,7 +59,7 @@ def recipe(name: str, precision: str = "auto") -> Recipe:
 
 
 def ceilings(_: argparse.Namespace) -> SearchInfo:
-    """What the card gives: products in each precision, in TFLOP/s, and copies, in GB/s of reading and writing."""
+    """Limits of the card: matrix products in each precision, in TFLOP/s, and copies, in GB/s of reading and writing."""
     a = torch.randn(8192, 8192, device="cuda")
     found: SearchInfo = {}
     for name, kind in (
@@ -80,7 +80,7 @@ def ceilings(_: argparse.Namespace) -> SearchInfo:
 
 
 def step(arguments: argparse.Namespace) -> SearchInfo:
-    """Milliseconds of a step of training within a fit, from the draw to the update: the median of its later epochs."""
+    """Milliseconds of a training step, from sampling to the update: the median of the later epochs of a fit."""
     images = mnist.load_mnist(arguments.data).train.rows
     paper = replace(first_stage_of("paper", 12), precision="bfloat16")
     plans = {
@@ -98,8 +98,8 @@ def step(arguments: argparse.Namespace) -> SearchInfo:
 
 
 def fit(arguments: argparse.Namespace) -> SearchInfo:
-    """Seconds of a fit of MNIST, imports apart: the very first, of which kernels stay compiled on the disk; the first of a
-    process; and the next in it."""
+    """Seconds of a fit of MNIST without imports: the first on the machine, which compiles kernels to disk; the first in a
+    process; and the second in it."""
     found: SearchInfo = {}
     for name, precision, processes in (
         ("auto", "auto", (("new",), ("cold", "warm"))),
@@ -123,7 +123,7 @@ def alone(folder: Path, name: str, precision: str, *labels: str) -> SearchInfo:
     found: SearchInfo = {}
     for label in labels:
         model = DRE(recipe(name, precision), random_state=0, verbose=False)
-        began = time.perf_counter()  # before anything is asked of the GPU, which has to be started too
+        began = time.perf_counter()  # before the first use of the GPU, whose start counts too
         model.fit(data.train.rows)
         torch.cuda.synchronize()
         took = round(time.perf_counter() - began, 2)
@@ -142,7 +142,7 @@ def scores(model: DRE, data: Dataset) -> SearchInfo:
 
 
 def sizes(arguments: argparse.Namespace) -> list[SearchInfo]:
-    """Fits of more and more deformed digits, made on the GPU as they are read, their maps, and MNIST's test set in them."""
+    """Fits of growing numbers of deformed digits, generated on the GPU as they are read, scored on MNIST's test set."""
     test = mnist.load_mnist(arguments.data).test
     DRE(recipe("auto"), random_state=0, verbose=False).fit(infimnist(70_000, 90_000, folder=arguments.data))  # warm
     found = []
@@ -165,7 +165,7 @@ def sizes(arguments: argparse.Namespace) -> list[SearchInfo]:
 
 
 class Graphs:
-    """Adds up how long the targets took: features, the search for neighbours, bandwidths."""
+    """Observer that sums the seconds of targets: features, neighbor search, bandwidths."""
 
     seconds = 0.0
 
@@ -175,7 +175,7 @@ class Graphs:
 
 
 def graph(arguments: argparse.Namespace) -> list[SearchInfo]:
-    """The 90 nearest neighbours of every row, and the share of those in float64 that are among them."""
+    """The 90 nearest neighbors of every row, and their recall against float64."""
     found = []
     for n in [size for size in (60_000, 250_000, 1_000_000) if size <= arguments.largest]:
         rows = infimnist(70_000, 70_000 + n, folder=arguments.data).read(0, n).cuda().flatten(1).float()
@@ -191,16 +191,16 @@ def graph(arguments: argparse.Namespace) -> list[SearchInfo]:
 
 
 def recall(rows: Tensor, indices: Tensor) -> float:
-    """By distance: among duplicates any of them will do."""
+    """Recall by distance, since duplicates are interchangeable."""
     asked = torch.linspace(0, len(rows) - 1, QUERIES, device=rows.device).long()
     exact = Distances(rows, torch.double)
     reach = nearest_to(exact, rows[asked], indices.shape[1], asked).squared[:, -1:]
-    ours = exact.direct(rows[asked], indices[asked])
-    return int((ours <= reach * (1 + 1e-12)).sum()) / ours.numel()
+    distances = exact.direct(rows[asked], indices[asked])
+    return int((distances <= reach * (1 + 1e-12)).sum()) / distances.numel()
 
 
 def transform(arguments: argparse.Namespace) -> SearchInfo:
-    """A million images, as bytes in the memory of the host, to their places in the map."""
+    """Seconds to embed a million images, as bytes in host memory."""
     data = mnist.load_mnist(arguments.data)
     many = np.resize(data.train.rows, (1_000_000, *data.train.rows.shape[1:]))
     found: SearchInfo = {}
@@ -211,7 +211,7 @@ def transform(arguments: argparse.Namespace) -> SearchInfo:
 
 
 def stream(arguments: argparse.Namespace) -> SearchInfo:
-    """Milliseconds of a step where images lie on the GPU, and where each batch is read from the memory of the host."""
+    """Milliseconds of a step with images on the GPU, and with batches read from host memory."""
     images = mnist.load_mnist(arguments.data).train.rows
     plan = replace(first_stage_of("paper", 12), precision="bfloat16", encoder=ModelB(norm=True))
     plan = replace(plan, batches=Shuffled(2500), schedule=Schedule.parse("x: gaussian(30) -> kl * 12"))
@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="rows, at most")
-    parser.add_argument("--alone", nargs="+", help=argparse.SUPPRESS)  # what `fit` calls, in a process of its own
+    parser.add_argument("--alone", nargs="+", help=argparse.SUPPRESS)  # called by `fit` in its own process
     arguments = parser.parse_args()
     if arguments.alone:
         print(json.dumps(alone(arguments.data, *arguments.alone)))

@@ -1,8 +1,9 @@
-"""How fast the endless stream of digits is made, in images per second.
+"""Speed of the InfiMNIST generator, in images per second.
 
     python benchmarks/infimnist.py --data FOLDER --images 100000
 
-FOLDER holds MNIST, or a subfolder mnist of it. On a CPU with one thread and with all of them; on a GPU where there is one.
+FOLDER has the files of MNIST, or a subfolder mnist with them. Runs on a CPU with one and with all threads, and on a GPU if
+there is one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ REPEATS = 5
 
 
 def rate(job: Callable[[], object], images: int) -> float:
-    """Images per second, the median of a few times; what is slow only once is not timed."""
+    """Images per second, the median of a few runs after an untimed one."""
     job()
     seconds = []
     for _ in range(REPEATS):
@@ -43,11 +44,11 @@ def rates(rows: InfiMNIST, images: int) -> dict[str, float]:
     ids = torch.randint(len(rows), (images,), generator=torch.Generator().manual_seed(0)).to(device)
 
     def read() -> None:
-        for start in range(FIRST, FIRST + images, 8192):  # as transform reads them
+        for start in range(FIRST, FIRST + images, 8192):  # chunks of transform
             rows.read(start, min(start + 8192, FIRST + images))
 
     def take() -> None:
-        for batch in ids.split(BATCH):  # as training does
+        for batch in ids.split(BATCH):  # batches of training
             rows.take(batch)
 
     return {"read": rate(read, images), "take": rate(take, images)}

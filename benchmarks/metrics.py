@@ -1,4 +1,4 @@
-"""The metrics: speed and memory beside scikit-learn's and ZADU's, at full size on a GPU, and the paper's protocol on PCA.
+"""The metrics: speed and memory against scikit-learn and ZADU, full size on a GPU, and the paper's protocol on PCA.
 
     python benchmarks/metrics.py speed --data FOLDER     trustworthiness beside scikit-learn's, each in a process of its own
     python benchmarks/metrics.py zadu --data FOLDER      all beside ZADU's
@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 Work = Callable[[Array, Array, Array], Any]
 K = 7
 SIZES = (2_000, 5_000, 10_000, 20_000)
-REPEATS = {2_000: 5, 5_000: 5, 10_000: 5}  # of a trustworthiness: the best of; all else is done once
+REPEATS = {2_000: 5, 5_000: 5, 10_000: 5}  # runs of trustworthiness, of which the best counts; everything else runs once
 # What Table 1 of the paper has for PCA on MNIST.
 PRINTED = {
     "neighborhood_hit": 0.47,
@@ -44,17 +44,17 @@ PRINTED = {
     "one_minus_stress": 0.42,
     "shepard_goodness": 0.50,
 }
-WARM_UP = 500  # rows on which everything is compiled and imported first
+WARM_UP = 500  # rows of an untimed first run, for imports and compilation
 
 
-def ours(X: Array, Y: Array, labels: Array) -> Any:
+def dre_trustworthiness(X: Array, Y: Array, labels: Array) -> Any:
     return trustworthiness(X, Y, k=K, device="cpu")
 
 
 def scikit_learn(X: Array, Y: Array, labels: Array) -> Any:
-    from sklearn.manifold import trustworthiness as theirs
+    from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 
-    return theirs(X, Y, n_neighbors=K)
+    return sklearn_trustworthiness(X, Y, n_neighbors=K)
 
 
 def scikit_learn_float32(X: Array, Y: Array, labels: Array) -> Any:
@@ -70,7 +70,7 @@ def ours_all(X: Array, Y: Array, labels: Array) -> Any:
 
 
 def zadu_all(X: Array, Y: Array, labels: Array) -> Any:
-    """Those of the six that it has: trustworthiness, continuity, stress, Spearman's ρ, neighbourhood hit."""
+    """The scores that ZADU has: trustworthiness, continuity, stress, Spearman's ρ, neighborhood hit."""
     from zadu import zadu
 
     parts = [
@@ -83,7 +83,7 @@ def zadu_all(X: Array, Y: Array, labels: Array) -> Any:
 
 
 WORK: dict[str, Work] = {
-    "trustworthiness, dre": ours,
+    "trustworthiness, dre": dre_trustworthiness,
     "trustworthiness, scikit-learn": scikit_learn,
     "trustworthiness, scikit-learn in float32": scikit_learn_float32,
     "all, dre": ours_all,
@@ -101,10 +101,10 @@ def rows_and_map(folder: Path, n: int) -> tuple[Array, Array, Array]:
 
 
 def measure(name: str, folder: Path, n: int) -> dict[str, Any]:
-    """In this process: the best time, and the memory beyond what the data and the libraries take."""
+    """Measure in this process: the best time, and memory in addition to data and libraries."""
     X, Y, labels = rows_and_map(folder, n)
     WORK[name](X[:WARM_UP], Y[:WARM_UP], labels[:WARM_UP])
-    with PeakMemory() as peak:  # of the first time: what an allocator keeps back adds up over several
+    with PeakMemory() as peak:  # first run only: memory that the allocator keeps would add up
         seconds, value = timed(name, X, Y, labels)
     again = REPEATS.get(n, 1) - 1 if name.startswith("trustworthiness, ") else 0
     seconds = min([seconds, *(timed(name, X, Y, labels)[0] for _ in range(again))])

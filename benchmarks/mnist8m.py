@@ -1,4 +1,4 @@
-"""The 8.1 million digits of MNIST8M's kind, fitted, embedded and drawn on one GPU, from a stream that makes them as needed.
+"""8.1 million deformed digits as in MNIST8M, fitted, embedded and drawn on one GPU; a stream generates them as needed.
 
     python benchmarks/mnist8m.py --data FOLDER              fit, embed, count what lies where
     python benchmarks/mnist8m.py --draw PICTURE.png         draw what was counted
@@ -26,9 +26,9 @@ from dre.metrics import nearest_neighbor
 from record import record
 
 FIRST, COUNT, TESTS = 10_000, 8_100_000, 10_000
-SIDE, CLOSE_UP = 1400, 420  # pixels of the picture of all, and of the one of each digit
-CENTRAL = 0.9995  # quantile of each axis, at either end, that the picture of all reaches to
-MOST = 0.95  # of a digit's points that its close-up reaches to, on each axis
+SIDE, CLOSE_UP = 1400, 420  # pixels per side of the whole map and of each close-up
+CENTRAL = 0.9995  # quantile of each axis that the whole map shows
+MOST = 0.95  # quantile of a digit's points that its close-up shows
 GIB = 2**30
 Array = np.ndarray[Any, Any]
 
@@ -82,14 +82,14 @@ def _timed(took: dict[str, float], name: str, work: Any) -> Any:
 
 @dataclass(frozen=True)
 class Window:
-    """A square of the map: its middle and half its side."""
+    """A square of the map: its center and half its side."""
 
     middle: Array
     reach: float
 
     @classmethod
     def around(cls, places: Array, low: float, high: float) -> Window:
-        """What lies between two quantiles of each axis, and a little more."""
+        """Return the square between two quantiles of each axis, with a margin."""
         corners = np.quantile(places, (low, high), axis=0)
         return cls(corners.mean(0), float(np.ptp(corners, axis=0).max()) * 0.53)
 
@@ -97,7 +97,7 @@ class Window:
         return np.floor((places - self.middle + self.reach) / (2 * self.reach) * side).astype(np.int64)
 
     def count(self, places: Array, labels: Array, side: int) -> Array:
-        """(classes, side, side): how many points of each class lie in each pixel."""
+        """Count the points of each class in each pixel, (classes, side, side)."""
         pixel = self.pixels(places, side)
         inside = ((pixel >= 0) & (pixel < side)).all(1)
         flat = (labels[inside].astype(np.int64) * side + pixel[inside, 1]) * side + pixel[inside, 0]
@@ -106,7 +106,7 @@ class Window:
 
 
 class Counted(NamedTuple):
-    """Points of each class in each pixel: of the whole map, and of a close-up of each class with its middle in the whole."""
+    """Count the points of each class in each pixel, of the whole map and of a close-up of each class with its center."""
 
     whole: Array
     close_ups: Array
@@ -125,7 +125,7 @@ def count(places: Array, labels: Array) -> Counted:
 
 
 def draw(counted: Counted, path: Path) -> None:
-    """The whole in the middle, a close-up of each digit at its sides."""
+    """Draw the whole map in the middle and a close-up of each digit at its sides."""
     from dre.plot.style import INK, LINE, PAPER, pyplot
 
     figure = pyplot().figure(figsize=(14.6, 10), facecolor=PAPER, layout="constrained")
@@ -145,7 +145,7 @@ def draw(counted: Counted, path: Path) -> None:
 
 
 def shade(counts: Array) -> Array:
-    """Each pixel has the mean colour of its points, the stronger the more there are, on a scale of equal ranks."""
+    """Return an image: each pixel has the mean color of its points, with an opacity by the rank of their number."""
     from dre.plot.colors import class_colors
 
     colours = np.array([colour[:3] for colour in class_colors(len(counts))])

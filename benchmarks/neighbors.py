@@ -1,4 +1,4 @@
-"""Exact against approximate neighbours on a CPU: which is faster at which size, and what the approximate one misses.
+"""Exact and approximate neighbor search on a CPU: the faster one at each size, and the recall of the approximate one.
 
     python benchmarks/neighbors.py --data FOLDER
 
@@ -37,7 +37,7 @@ def main() -> None:
     images -= images.mean(0)
     results = []
     for method in ("exact", "approximate"):
-        timed(torch.from_numpy(images[:3000]), method)  # what is slow only once is not timed
+        timed(torch.from_numpy(images[:3000]), method)  # untimed first run
     for n, d in SIZES:
         rows = images[:n] if d == images.shape[1] else PCA(d, random_state=0).fit_transform(images[:n])
         features = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32))

@@ -1,7 +1,10 @@
-"""Writes the tables of the README, NOTES.md and SPEED.md from the JSON files in results, so that no figure is typed by hand.
+"""Fill the result tables of Markdown files from the JSON files in results, so that no number is typed by hand.
 
-python benchmarks/readme.py            write them
-python benchmarks/readme.py --check    fail if a table is not what the files say
+python benchmarks/readme.py            fill them
+python benchmarks/readme.py --check    fail if a table differs from the results
+
+A table stands between ``<!-- results: NAME -->`` and ``<!-- end of results -->``, in README.md, docs/*.md, or NOTES.md and
+SPEED.md in this folder; NAME is a key of ``TABLES``.
 """
 
 from __future__ import annotations
@@ -15,16 +18,15 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from dre.compare.cells import Cells
-from dre.compare.plans import Plans
+from paper.load_spec import load_spec
+from paper.report.formatting import number
 from paper.report.reading import Place, Reader, published
-from paper.report.wording import number
+from paper.store import Store
 from record import RESULTS
+from result_text import load, machine, table
 from speed_tables import TABLES as SPEED
-from words import load, machine, table
 
 HERE = Path(__file__).parent
-PAGES = (HERE.parent / "README.md", HERE / "NOTES.md", HERE / "SPEED.md")
 DATA = ("mnist", "fashion-mnist", "digits", "digits, flattened", "300 digits, flattened", "pbmc", "cbmc")  # of the rounds
 BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
@@ -34,11 +36,11 @@ def along(values: list[float]) -> str:
 
 
 def stages() -> str:
-    """The scores after every stage, on images; the seconds of a fit that had the GPU to itself."""
+    """Scores after every stage, on images; seconds of a fit that had the GPU to itself."""
     records = RESULTS / "cells"
     rows = []
     for data, title in (("mnist", "MNIST"), ("fashion-mnist", "Fashion-MNIST")):
-        for run, recipe in (("dre-paper", "paper"), ("dre", "auto")):
+        for run, recipe in (("paper", "paper"), ("dre", "auto")):
             found = [json.loads(path.read_text()) for path in sorted(records.glob(f"{data}--{run}--*.json"))]
             scores = [
                 along([mean(each["stages"][i]["scores"][score] for each in found) for i in range(len(found[0]["stages"]))])
@@ -47,21 +49,23 @@ def stages() -> str:
             alone = records / f"gpu--{data}--{run}--0.json"
             seconds = f"{json.loads(alone.read_text())['fit_seconds']:.1f}" if alone.exists() else "–"
             rows.append([f"{title}, `{recipe}`", *scores, seconds])
-    head = ["recipe", "1-NN", "neighbourhood hit, paper's protocol", "trustworthiness", f"fit, s ({machine(found[0])})"]
-    return table(head, rows) + f"\n`dre bench table-1 table-4`, mean of {len(found)} seeds; seconds of one.\n"
+    head = ["recipe", "1-NN", "neighborhood hit, paper's protocol", "trustworthiness", f"fit, s ({machine(found[0])})"]
+    return table(head, rows) + f"\n`python benchmarks/bench.py table-1 table-4`, mean of {len(found)} seeds; seconds of one.\n"
 
 
 def tuning(number_of_round: int) -> str:
-    """One round of settings, the mean of their seeds."""
+    """One round of settings, means over the seeds."""
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for run in load("tuning")["results"]:
         if run["round"] == number_of_round:
             runs.setdefault(run["what"], {}).setdefault(run["data"], []).append(run)
     data = [name for name in DATA if any(name in found for found in runs.values())]
-    return table(["setting", *data], [[what, *(_told(found.get(name, [])) for name in data)] for what, found in runs.items()])
+    return table(
+        ["setting", *data], [[what, *(_tuning_cell(found.get(name, [])) for name in data)] for what, found in runs.items()]
+    )
 
 
-def _told(runs: list[dict[str, Any]]) -> str:
+def _tuning_cell(runs: list[dict[str, Any]]) -> str:
     if not runs:
         return ""
     scores = [mean(run["stages"][-1][score] for run in runs) for score in ("1nn", "hit", "trustworthiness")]
@@ -84,7 +88,7 @@ def neighbors() -> str:
          number(found["recall"]), found["chosen"]]
         for found in result["results"]
     ]  # fmt: skip
-    head = ["rows", "exact, s", "approximate, s", "recall of its 90 neighbours", "chosen"]
+    head = ["rows", "exact, s", "approximate, s", "recall of its 90 neighbors", "chosen"]
     return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
 
 
@@ -92,15 +96,15 @@ def metrics_speed() -> str:
     result = load("metrics-speed")
     found = {(each["work"], each["n"]): each for each in result["results"]}
     rows = [
-        _beside(n, each, found["trustworthiness, scikit-learn", n])
+        _versus(n, each, found["trustworthiness, scikit-learn", n])
         for (work, n), each in found.items()
         if work == "trustworthiness, dre"
     ]
     head = ["rows × 784", "trustworthiness, s", "scikit-learn, s", "faster", "peak memory, MB", "scikit-learn, MB"]
     ((_, largest), both) = next(item for item in found.items() if "continuity" in item[0][0])
     return table(head, rows) + (
-        f"\n`{result['command']}`, {machine(result)}; memory is that beside the data and the libraries. Rows, map and result "
-        f"are in float64; ours gets there from float32 products. At {largest:,} rows trustworthiness and continuity take "
+        f"\n`{result['command']}`, {machine(result)}; memory is in addition to data and libraries. Rows, map and result "
+        f"are float64; dre computes them from float32 products. At {largest:,} rows trustworthiness and continuity take "
         f"{both['seconds']:.0f} s and {both['peak_mb']:,.0f} MB.\n"
     )
 
@@ -108,22 +112,22 @@ def metrics_speed() -> str:
 def metrics_zadu() -> str:
     result = load("metrics-zadu")
     found = {(each["work"], each["n"]): each for each in result["results"]}
-    rows = [_beside(n, found["all, dre", n], each) for (work, n), each in found.items() if work == "all, ZADU"]
+    rows = [_versus(n, found["all, dre", n], each) for (work, n), each in found.items() if work == "all, ZADU"]
     head = ["rows × 784", "`evaluate`, s", "ZADU, s", "faster", "peak memory, MB", "ZADU, MB"]
     largest = max(n for _, n in found)
-    ours = found["all, dre", largest]
+    dre = found["all, dre", largest]
     return table(head, rows) + (
-        f"\n`{result['command']}`, {machine(result)}. `evaluate` has 8 scores; ZADU was asked for those 5 of them that it has. "
-        f"At {largest:,} rows `evaluate` takes {ours['seconds']:.0f} s and {ours['peak_mb']:,.0f} MB.\n"
+        f"\n`{result['command']}`, {machine(result)}. `evaluate` has 8 scores; ZADU has 5 of them. "
+        f"At {largest:,} rows `evaluate` takes {dre['seconds']:.0f} s and {dre['peak_mb']:,.0f} MB.\n"
     )
 
 
-def _beside(n: int, ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    seconds, memory = f"{ours['seconds']:.2f}", f"{ours['peak_mb']:,.0f}"
-    if "failed" in theirs:
+def _versus(n: int, dre: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    seconds, memory = f"{dre['seconds']:.2f}", f"{dre['peak_mb']:,.0f}"
+    if "failed" in other:
         return [f"{n:,}", seconds, "ends early", "", memory, "out of memory"]
-    faster = f"{theirs['seconds'] / ours['seconds']:.1f} ×"
-    return [f"{n:,}", seconds, f"{theirs['seconds']:.2f}", faster, memory, f"{theirs['peak_mb']:,.0f}"]
+    faster = f"{other['seconds'] / dre['seconds']:.1f} ×"
+    return [f"{n:,}", seconds, f"{other['seconds']:.2f}", faster, memory, f"{other['peak_mb']:,.0f}"]
 
 
 def metrics_gpu() -> str:
@@ -142,12 +146,12 @@ def metrics_paper() -> str:
         for protocol, found in result["results"].items()
     ]
     printed = ["printed in the paper", *(number(value, 2) for value in result["printed"].values())]
-    head = ["protocol", "neighbourhood hit", "trustworthiness", "continuity", "1 - stress", "Shepard goodness"]
+    head = ["protocol", "neighborhood hit", "trustworthiness", "continuity", "1 - stress", "Shepard goodness"]
     return table(head, [*rows, printed]) + f"\n`{result['command']}`\n"
 
 
 def infimnist() -> str:
-    """The slower of reading a range and taking single rows, on all cores and on a GPU."""
+    """The slower of reading a range and reading single rows, on all cores and on a GPU."""
     parts = []
     for name in ("infimnist", "infimnist-gpu"):
         result = load(name)
@@ -157,25 +161,28 @@ def infimnist() -> str:
 
 
 def paper() -> str:
-    """The hit and the 1-NN accuracy of ours beside the best others and the published value, as Table 1 of the report has it."""
-    reader = Reader(Plans.read(RESULTS.parent), Cells(RESULTS / "cells", RESULTS))
-    first = next(table for table in reader.plans.tables if table.name == "table-1")
-    names = ("dre", "dre-paper", "umap", "open-tsne", "parametric-tsne", "dl-umap")
+    """Neighborhood hit and 1-NN accuracy of DRE, other methods and the published value, as in Table 1 of the report."""
+    reader = Reader(load_spec(RESULTS.parent), Store(RESULTS / "cells", RESULTS))
+    first = next(table for table in reader.spec.tables if table.name == "table-1")
+    names = ("dre", "paper", "umap", "open-tsne", "parametric-tsne", "dl-umap")
     rows = []
     for data in ("mnist", "fashion-mnist", "imdb", "pbmc", "cbmc"):
         for score, title in (("neighborhood_hit", "hit"), ("nearest_neighbor", "1-NN")):
             here = [reader.read(first, Place(data, name, score)).mean for name in names]
-            printed = None if data in first.not_differenced else published(first, Place(data, "dre-paper", score))
+            printed = None if data in first.not_differenced else published(first, Place(data, "paper", score))
             values = [*((value, 3) for value in here), (printed, 2)]
-            told = ["–" if value is None else number(value, digits) for value, digits in values]
-            rows.append([f"{reader.plans.data[data].title}, {title}", *told])
-    titles = [reader.plans.methods[name].title for name in names]
+            texts = ["–" if value is None else number(value, digits) for value, digits in values]
+            rows.append([f"{reader.spec.data[data].title}, {title}", *texts])
+    titles = [reader.spec.methods[name].title for name in names]
     head = ["held-out", *titles, "DRE t-SNE + UMAP, published"]
-    return table(head, rows) + "\n`dre bench`, the means of Table 1 of its report; the hit counts as the paper does.\n"
+    return (
+        table(head, rows)
+        + "\n`python benchmarks/bench.py`, the means of Table 1 of its report; the hit is that of the paper.\n"
+    )
 
 
 def explorer() -> str:
-    """The page of Fashion-MNIST: how large, and how quick."""
+    """Size and speed of the explorer page of Fashion-MNIST."""
     result = load("explorer")
     rows = [
         [f"{found['points']:,} points {name}", f"{found['megabytes']:.1f}", f"{found['open_seconds']:.1f}",
@@ -183,8 +190,8 @@ def explorer() -> str:
         for name, found in result["results"].items()
     ]  # fmt: skip
     head = ["page", "MB", "open, s", "a frame of a drag, ms", "from stage to stage, ms"]
-    told = f"`{result['command']}`, Chromium in software rendering, {machine(result)}"
-    return table(head, rows) + f"\n{told}; most of a step between stages is the movement itself.\n"
+    note = f"`{result['command']}`, Chromium in software rendering, {machine(result)}"
+    return table(head, rows) + f"\n{note}; most of a step between stages is the animation.\n"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -203,18 +210,34 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
+def pages(root: Path = HERE.parent) -> list[Path]:
+    """Return the Markdown files that may have result tables."""
+    return [root / "README.md", *sorted((root / "docs").glob("*.md")), HERE / "NOTES.md", HERE / "SPEED.md"]
+
+
 def filled(text: str) -> str:
-    return BLOCK.sub(lambda match: f"{match[1]}{TABLES[match['name']]()}{match[3]}", text)
+    """Return a page with its result tables filled."""
+
+    def table_of(match: re.Match[str]) -> str:
+        if match["name"] not in TABLES:
+            raise SystemExit(f"unknown results {match['name']!r}; known: {', '.join(TABLES)}")
+        return f"{match[1]}{TABLES[match['name']]()}{match[3]}"
+
+    return BLOCK.sub(table_of, text)
 
 
 def main() -> None:
-    for page in PAGES:
-        text = page.read_text()
+    """Fill or check all pages."""
+    outdated = []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
         wanted = filled(text)
-        if "--check" in sys.argv and wanted != text:
-            sys.exit(f"{page.name} does not say what benchmarks/results say: run `make readme`")
         if wanted != text:
-            page.write_text(wanted)
+            outdated.append(page)
+            if "--check" not in sys.argv:
+                page.write_text(wanted, encoding="utf-8")
+    if outdated and "--check" in sys.argv:
+        sys.exit(f"{', '.join(page.name for page in outdated)}: tables differ from benchmarks/results; run `make readme`")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the results of the scripts beside this file go: results/NAME.json, or the folder that DRE_RESULTS names."""
+"""Write the results of the scripts in this folder to results/NAME.json, or to the folder $DRE_RESULTS."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def record(name: str, results: Any, **about: Any) -> None:
+    """Write results with their command, versions and machine."""
     command = {"command": " ".join(["python", *_without_folders(sys.argv)])}
     folder = Path(os.environ.get("DRE_RESULTS", RESULTS))
     write(folder / f"{name}.json", {**provenance(), **command, **about, "results": results})
 
 
 def _without_folders(words: list[str]) -> list[str]:
-    """Where the data lay on the machine says nothing to others."""
+    """Replace the path after --data, which means nothing on other machines."""
     return ["FOLDER" if before == "--data" else word for before, word in zip(["", *words], words, strict=False)]

@@ -1,4 +1,4 @@
-"""Digests of maps and scores: run it before and after a change that must not alter results, and compare the two files.
+"""Digests of maps and scores, to compare before and after a change that must not alter results.
 
 python benchmarks/same_bits.py before.json
 python benchmarks/same_bits.py after.json --against before.json
@@ -25,7 +25,7 @@ def digest(Y: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> str:
 
 
 def digests() -> dict[str, str]:
-    """Maps of the default, of its recursion and of the paper's recipe, and every score of one of them."""
+    """Digests of maps by the default, the fast and the paper's recipe, and every score of one map."""
     images, labels = load_digits(return_X_y=True)
     images = images.reshape(-1, 8, 8)
     found = {}

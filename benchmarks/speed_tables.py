@@ -1,4 +1,4 @@
-"""The tables of SPEED.md, from the JSON files in results."""
+"""Tables of SPEED.md from the JSON files in results."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dre.compare.plans import Plans
-from paper.report.wording import number
+from paper.load_spec import load_spec
+from paper.report.formatting import number
 from record import RESULTS
-from words import load, machine, table
+from result_text import load, machine, table
 
-BESIDE = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods that are timed on a CPU
+TIMED = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods timed on a CPU
 
 
 def steps() -> str:
     step, ceilings, streamed = load("gpu-step"), load("gpu-ceilings")["results"], load("gpu-stream")
     rows = [[what, f"{milliseconds:.2f}"] for what, milliseconds in step["results"].items()]
     rows += [
-        [f"Model B with batch norm, redrawn batches {where}", f"{took:.2f}"] for where, took in streamed["results"].items()
+        [f"Model B with batch norm, shuffled batches {where}", f"{took:.2f}"] for where, took in streamed["results"].items()
     ]
     known = [name for name in ("float32", "tf32", "bfloat16") if f"{name}_tflops" in ceilings]
     products = ", ".join(f"{name} {ceilings[f'{name}_tflops']:.0f}" for name in known)
     commands = f"`{step['command']}` and `{streamed['command']}`, {machine(step)}"
-    return table(["a step, from the draw to the update", "ms"], rows) + (
-        f"\n{commands}. This card multiplies at, in TFLOP/s: {products}; and copies at {ceilings['copy_gb_per_s']:,} GB/s.\n"
+    return table(["a step, from sampling to the update", "ms"], rows) + (
+        f"\n{commands}. Limits of this card, in TFLOP/s: {products}; it copies at {ceilings['copy_gb_per_s']:,} GB/s.\n"
     )
 
 
@@ -50,7 +50,7 @@ def sizes() -> str:
          f"{found['transform_seconds']:.2f}", f"{found['peak_gib']:.1f}", number(found["1nn"])]
         for found in result["results"]
     ]  # fmt: skip
-    head = ["deformed digits", "fit, s", "of which neighbours, s", "transform, s", "peak, GiB", "1-NN of MNIST's test set"]
+    head = ["deformed digits", "fit, s", "of which neighbors, s", "transform, s", "peak, GiB", "1-NN of MNIST's test set"]
     return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
 
 
@@ -61,7 +61,7 @@ def graphs() -> str:
          f"{found['recall']:.6f}", f"{found['peak_gib']:.1f}"]
         for found in result["results"]
     ]  # fmt: skip
-    head = ["rows", "90 neighbours of each, s", "2n²d / s, TFLOP/s", "recall against float64", "peak, GiB"]
+    head = ["rows", "90 neighbors of each, s", "2n²d / s, TFLOP/s", "recall against float64", "peak, GiB"]
     return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
 
 
@@ -83,17 +83,17 @@ def eight_million() -> str:
 
 def beside() -> str:
     """Fits on a CPU: seconds, their ratio to UMAP's, memory and score."""
-    titles = {name: method.title for name, method in Plans.read(RESULTS.parent).methods.items()}
-    cells = {name: _cell(name) for name in BESIDE}
+    titles = {name: method.title for name, method in load_spec(RESULTS.parent).methods.items()}
+    records = {name: _cell(name) for name in TIMED}
     rows = [
-        [titles[name], f"{cell['fit_seconds']:.0f}", f"{cell['fit_seconds'] / cells['umap']['fit_seconds']:.2f} ×",
+        [titles[name], f"{cell['fit_seconds']:.0f}", f"{cell['fit_seconds'] / records['umap']['fit_seconds']:.2f} ×",
          f"{cell['transform_seconds']:.2f}", f"{cell['peak_memory_mb']:,.0f}",
          number(cell["stages"][-1]["scores"]["nearest_neighbor"])]
-        for name, cell in cells.items()
+        for name, cell in records.items()
         if "scores" in cell["stages"][-1]
     ]  # fmt: skip
     head = ["MNIST", "fit, s", "of UMAP's", "transform of 10,000, s", "peak memory, MB", "1-NN, held out"]
-    return table(head, rows) + f"\n`dre bench --panels cpu --only-data mnist`, {machine(cells['dre'])}.\n"
+    return table(head, rows) + f"\n`python benchmarks/bench.py --panels cpu --only-data mnist`, {machine(records['dre'])}.\n"
 
 
 def _cell(run: str) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""The neighbourhood hit of published maps of the RNA-Seq cells, over their classes and over their clusters.
+"""Neighborhood hit of published maps of the RNA-Seq cells, over classes and over clusters.
 
 python benchmarks/tasic_maps.py --data FOLDER
 
-The maps were computed by others (de Bodt et al. 2025) from the cells of Tasic et al. 2018, which the paper embeds too: they say
-what a hit of so much means at either level.
+The maps of de Bodt et al. (2025) show the cells of Tasic et al. (2018), which the paper embeds too. They show which hits are
+possible at either level.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Counts:
 
 def commit() -> str:
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or os.environ.get("GIT_COMMIT", "unknown")
+    return os.environ.get("GIT_COMMIT") or done.stdout.strip() or "unknown"
 
 
 def main() -> int:

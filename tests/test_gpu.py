@@ -199,7 +199,7 @@ STREAMED = [
 ]
 
 
-@pytest.mark.parametrize("options", STREAMED, ids=lambda options: f"{options['schedule']} {options['training'][0]}")
+@pytest.mark.parametrize("options", STREAMED, ids=lambda options: f"{options['schedule']} {options['batch_size']}")
 def test_rows_that_do_not_fit_are_streamed_and_train_as_well(monkeypatch, options):
     options = {**options, "encoder": "mlp(32)", "device": "cuda", "random_state": 0}
     held = DRE(**options).fit(IMAGES)
@@ -248,7 +248,7 @@ def count(calls, function):
 def test_rates_and_clipped_gradients_are_replayed_as_they_would_be_made():
     schedule = "x: gaussian(10) -> kl * 3; h1: gaussian(10) -> kl(alpha=0.5) * 3"
     options = {"schedule": schedule, "encoder": "mlp(32)", "device": "cuda", "random_state": 0, "augment": "noise(0.1)"}
-    options["training"] = ("shuffled(150)", dre.Optimizer(1e-3, clip=0.01))
+    options |= {"batch_size": "shuffled(150)", "optimizer": dre.Optimizer(1e-3, clip=0.01)}
     replayed = DRE(**options).fit(IMAGES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dre.training.cuda_graphs.WARM_UP", 10**9)

@@ -1,1 +1,1 @@
-"""The tables, figures and claims of the paper as data: plans, one runner, records, and a report on them."""
+"""The paper's tables, figures and claims: the spec as data, a runner, stored results and a report."""

@@ -1,4 +1,4 @@
-"""All of it together: plans, where records and maps are kept, the run, and the report."""
+"""The benchmark as a whole: spec, store, run and report."""
 
 from __future__ import annotations
 
@@ -6,45 +6,48 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dre.compare.cells import Cells
-from dre.compare.jobs import Selection, jobs
-from dre.compare.plan import ANYWHERE, Data, Job
-from dre.compare.plans import Plans
 from dre.datasets import Dataset
 from dre.runtime import resolve_device
-from paper.loading import loaded
-from paper.runner import Outcome, Setting, carry_out, pending, watched
-from paper.unmatched import NO_PANEL, check_matches
+from paper.jobs import NO_PANEL, Selection, jobs, selection_errors
+from paper.load_spec import load_spec
+from paper.loading import load_data, mark_stand_ins
+from paper.runner import Outcome, Setting, pending, report_progress, run_jobs
+from paper.spec import ANYWHERE, Data, Job, Spec
+from paper.store import Store
 
-MADE = Path("out/bench")  # maps, which are too large to keep with the project, and all of a quick run
+OUT = Path("out/bench")  # embeddings, too large to keep with the project, and all output of quick runs
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    plans: Plans
-    cells: Cells
+    """A spec with the store of its results and the folder of its report."""
+
+    spec: Spec
+    store: Store
     report: Path
     quick: bool = False
 
     @classmethod
     def at(cls, folder: Path, *, out: Path | None = None, rows: tuple[int, int] | None = None) -> Benchmark:
-        """The plans of a folder, with its records and its report; or all that is made in ``out``.
+        """Open the benchmark of a folder; results and report go there, or to ``out``.
 
-        ``rows``, of training and test, makes it a quick one, whose records are kept apart.
+        ``rows``, the number of training and test rows, makes it a quick run with its own results.
         """
-        plans = Plans.read(folder)
+        spec = load_spec(folder)
         if rows is not None:
-            plans, out = plans.quick(*rows), out or MADE / "quick"
+            spec, out = spec.quick(*rows), out or OUT / "quick"
         if out is None:
-            return cls(plans, Cells(folder / "results" / "cells", MADE / "maps"), folder / "report")
-        return cls(plans, Cells(out / "cells", out / "maps"), out / "report", quick=rows is not None)
+            return cls(spec, Store(folder / "results" / "cells", OUT / "maps"), folder / "report")
+        return cls(spec, Store(out / "cells", out / "maps"), out / "report", quick=rows is not None)
 
-    def wanted(self, selection: Selection, device: str = "auto") -> list[Job]:
-        """What is selected, done or not; a part of the selection that nothing matches is an error."""
+    def select(self, selection: Selection, device: str = "auto") -> list[Job]:
+        """Return the selected jobs, done or not; raise ``ValueError`` if a part of the selection matches none."""
         chosen = _with_panels(selection, device)
-        found = jobs(self.plans, chosen)
-        check_matches(self.plans, chosen)
-        return found
+        selected = jobs(self.spec, chosen)
+        problem = selection_errors(self.spec, chosen)
+        if problem:
+            raise ValueError(problem)
+        return selected
 
     def run(
         self,
@@ -56,43 +59,45 @@ class Benchmark:
         dry_run: bool = False,
         say: Callable[[str], None] = print,
     ) -> list[Outcome]:
-        """Carry out what is not done yet; gives what failed."""
-        wanted = self.wanted(selection, device)
-        setting = Setting(self.plans, self.cells, folder, device, workers, stand_in=self.quick)
-        left = pending(wanted, setting)
-        say(f"{len(wanted)} cells, {len(wanted) - len(left)} of them done")
+        """Run the selected jobs that are not done; return the failed ones."""
+        selected = self.select(selection, device)
+        setting = Setting(self.spec, self.store, folder, device, workers, stand_in=self.quick)
+        left = pending(selected, setting)
+        say(f"{len(selected)} cells, {len(selected) - len(left)} of them done")
         if dry_run:
             for job in left:
                 say(str(job))
             return []
-        return watched(carry_out(left, setting), len(left), say)
+        return report_progress(run_jobs(left, setting), len(left), say)
 
     def write_report(self, selection: Selection, *, folder: str | None = None) -> list[Path]:
-        """The figures that can be drawn from the maps on this machine, and the report as Markdown and as a page."""
+        """Draw the figures whose embeddings are here, and write the report as Markdown and HTML."""
         from dre.datasets.tasic2018 import reference_maps
-        from paper.drawings import draw_networks, draw_schematic
         from paper.figures import draw_all, save
+        from paper.networks import draw_networks
         from paper.report import write_report
+        from paper.schematic import draw_schematic
 
         def load(plan: Data) -> Dataset:
-            return loaded(plan, folder, stand_in=self.quick)
+            # by name: the plan's title may be that of a stand-in already
+            return load_data(self.spec.data[plan.name], folder, stand_in=self.quick)
 
-        chosen = selection.of(self.plans)
+        chosen = selection.apply(mark_stand_ins(self.spec, self.store) if self.quick else self.spec)
         shown = self.report / "figures"
         pictures = {
             "figure-1": save(draw_networks(), shown / "figure-1.png"),
             "figure-2": save(draw_schematic(), shown / "figure-2.png"),
-            **draw_all(chosen, self.cells, load, shown, cells_maps=lambda: reference_maps(folder)),
+            **draw_all(chosen, self.store, load, shown, reference_maps=lambda: reference_maps(folder)),
         }
-        return write_report(chosen, self.cells, self.report, figures=pictures, quick=self.quick)
+        return write_report(chosen, self.store, self.report, figures=pictures, quick=self.quick)
 
 
 def _with_panels(selection: Selection, device: str) -> Selection:
-    """The times of this kind of machine, where none was named."""
+    """Add the panel of this kind of machine if none is selected."""
     if NO_PANEL in selection.panels:
         return replace(selection, panels=(ANYWHERE,))
     if "gpu" in selection.panels:
-        resolve_device("cuda")  # an error where there is none
+        resolve_device("cuda")  # raises without a GPU
     if selection.panels:
         return selection
     return replace(selection, panels=(ANYWHERE, "gpu" if resolve_device(device).type == "cuda" else "cpu"))

@@ -1,4 +1,4 @@
-"""Figure 2 of the paper, the schematic, drawn from the real schedule: what feeds which target, and which loss compares it."""
+"""Figure 2 of the paper, the schematic, drawn from the schedule: sources, targets and losses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Stage
 from dre.plot.style import INK, PAPER
 from paper.canvas import EDGE, LANES, QUIET, one_sheet, tint
-from paper.layers import Layer, layers
+from paper.networks import Layer, layers
 
-# What the paper calls the target, its counterpart in the map, and the loss.
+# The paper's symbols of the target and of its counterpart in the embedding, and the loss.
 SYMBOLS = {"kl": ("P", "Q", "t-SNE loss\nKL(P‖Q)"), "ce": ("V", "W", "UMAP loss\nCE(V‖W)")}
-FACTS = DataSpec(60_000, (1, 28, 28), "cpu")  # MNIST
-LEFT, STEP, BOX = 1.55, 2.2, 1.76  # of the lanes' titles; from one part of the network to the next, and how wide its box is
-HEIGHT, LANE, SLOT, APART = 0.86, 0.3, 1.3, 0.34  # of a part; above the first target, for each target, between lanes
+MNIST_SPEC = DataSpec(60_000, (1, 28, 28), "cpu")
+LEFT, STEP, BOX = 1.55, 2.2, 1.76  # titles of the lanes; distance and width of the network's parts
+HEIGHT, LANE, SLOT, APART = 0.86, 0.3, 1.3, 0.34  # height of a part, above the first target, of a target, between lanes
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Stages one after the other that have the same kind of target and loss, with the number that each has in the schedule."""
+    """Consecutive stages with the same affinity and loss, with their numbers in the schedule."""
 
     stages: tuple[tuple[int, Stage], ...]
 
@@ -35,20 +35,21 @@ class Lane:
 
     @property
     def slots(self) -> int:
-        """How many stages of it read the same source: they stand under each other."""
+        """The largest number of stages that read the same source; they are stacked."""
         sources = [stage.source for _, stage in self.stages]
         return max(sources.count(source) for source in sources)
 
 
 def lanes(recipe: Recipe) -> list[Lane]:
+    """Group the stages of a recipe into lanes."""
     numbered = enumerate(recipe.schedule, 1)
     groups = groupby(numbered, key=lambda each: (type(each[1].affinity), type(each[1].loss)))
     return [Lane(tuple(group)) for _, group in groups]
 
 
-def draw_schematic(recipe: Recipe | None = None, shape: tuple[int, ...] = FACTS.shape) -> Any:
-    """The paper's recipe, or another one, on rows of a shape; a matplotlib figure."""
-    recipe = RECIPES["paper"](FACTS, None) if recipe is None else recipe
+def draw_schematic(recipe: Recipe | None = None, shape: tuple[int, ...] = MNIST_SPEC.shape) -> Any:
+    """Draw the paper's recipe or another one for rows of a shape; return a matplotlib figure."""
+    recipe = RECIPES["paper"](MNIST_SPEC, None) if recipe is None else recipe
     network = recipe.encoder.build(shape, 2) if isinstance(recipe.encoder, Encoder) else recipe.encoder
     columns = _columns(layers(network, shape), shape)
     found = lanes(recipe)
@@ -60,13 +61,13 @@ def draw_schematic(recipe: Recipe | None = None, shape: tuple[int, ...] = FACTS.
     _network(axis, columns, places, network_y)
     top = network_y - HEIGHT / 2 - 0.55
     for i, lane in enumerate(found):
-        _Drawn(axis, places, LANES[i % len(LANES)], width, network_y).draw(lane, i, top)
+        _LaneDrawing(axis, places, LANES[i % len(LANES)], width, network_y).draw(lane, i, top)
         top -= LANE + SLOT * lane.slots + APART
     return figure
 
 
 def _columns(found: list[Layer], shape: tuple[int, ...]) -> dict[str, tuple[str, str]]:
-    """The parts of the network in their order, each with its size and what it is."""
+    """Return the parts of the network in order, each with its size and title."""
     columns = {"x": (" × ".join(map(str, shape)), "input x")}
     for part in dict.fromkeys(layer.part for layer in found):
         own = [layer for layer in found if layer.part == part]
@@ -91,21 +92,21 @@ def _network(axis: Any, columns: dict[str, tuple[str, str]], places: dict[str, f
     axis.text(0.32, y, "Network", fontsize=11, fontweight="bold", color=INK, va="center")
 
 
-class _Drawn:
-    """What the drawings of all lanes share: the axis, where the parts of the network are, and the lane's colour."""
+class _LaneDrawing:
+    """Draws a lane below the network."""
 
-    def __init__(self, axis: Any, places: dict[str, float], colour: str, width: float, network: float) -> None:
-        self.axis, self.places, self.colour, self.width = axis, places, colour, width
-        self.network, self.below = network, network - HEIGHT / 2 - 0.03
+    def __init__(self, axis: Any, places: dict[str, float], color: str, width: float, network: float) -> None:
+        self.axis, self.places, self.color, self.width = axis, places, color, width
+        self.network, self.shortfalls = network, network - HEIGHT / 2 - 0.03
 
     def draw(self, lane: Lane, at: int, top: float) -> None:
         target, counterpart, loss = lane.symbols
         bottom = top - LANE - SLOT * lane.slots
         middle = (top - LANE + bottom) / 2 + 0.2
         wide = self.width - 0.3
-        _box(self.axis, (self.width / 2, (top + bottom) / 2), (wide, top - bottom), self.colour + "12", self.colour + "66")
+        _box(self.axis, (self.width / 2, (top + bottom) / 2), (wide, top - bottom), self.color + "12", self.color + "66")
         epochs = sum(stage.epochs for _, stage in lane.stages)
-        self.axis.text(0.32, middle + 0.1, f"Stage {at + 1}", fontsize=11, fontweight="bold", color=self.colour, va="center")
+        self.axis.text(0.32, middle + 0.1, f"Stage {at + 1}", fontsize=11, fontweight="bold", color=self.color, va="center")
         self.axis.text(0.32, middle - 0.2, f"{epochs} epochs", fontsize=8.5, color=QUIET, va="center")
         ends, seen = [], dict.fromkeys(self.places, 0)
         for number, stage in lane.stages:
@@ -119,34 +120,34 @@ class _Drawn:
         self._gather(ends, bottom + 0.14, middle)
 
     def _lead(self, x: float, y: float, past: int) -> None:
-        """From a source to its target, past so many rows of targets above it."""
+        """Draw the line from a source to its target, past rows of targets above it."""
         if past == 0:
-            self._line([(x, self.below), (x, y + 0.5)])
+            self._line([(x, self.shortfalls), (x, y + 0.5)])
             return
-        turn, side = self.below - 0.1 - 0.12 * past, x + BOX / 2 + 0.08 + 0.1 * past
+        turn, side = self.shortfalls - 0.1 - 0.12 * past, x + BOX / 2 + 0.08 + 0.1 * past
         start = x + BOX / 2 - 0.15 * past
-        self._line([(start, self.below), (start, turn), (side, turn), (side, y), (x + BOX / 2 + 0.03, y)])
+        self._line([(start, self.shortfalls), (start, turn), (side, turn), (side, y), (x + BOX / 2 + 0.03, y)])
 
     def _target(self, number: int, stage: Stage, target: str, x: float, y: float) -> None:
-        _box(self.axis, (x, y), (BOX, 0.94), PAPER, self.colour, over=True)
+        _box(self.axis, (x, y), (BOX, 0.94), PAPER, self.color, over=True)
         rate = "" if stage.lr is None else f", rate {write_value(stage.lr)}"
         lines = [
             (0.25, f"${target}$ from {stage.source}", 10.5, INK),
             (-0.04, str(stage.affinity), 7, QUIET),
             (-0.28, f"{stage.epochs} epochs{rate}", 7, QUIET),
         ]
-        for up, text, size, colour in lines:
-            self.axis.text(x, y + up, text, ha="center", va="center", fontsize=size, color=colour, zorder=5)
+        for up, text, size, color in lines:
+            self.axis.text(x, y + up, text, ha="center", va="center", fontsize=size, color=color, zorder=5)
         corner = x - BOX / 2 + 0.04, y + 0.43
-        self.axis.scatter(*([value] for value in corner), s=150, color=self.colour, zorder=5)
+        self.axis.scatter(*([value] for value in corner), s=150, color=self.color, zorder=5)
         look = {"fontsize": 8, "color": "white", "fontweight": "bold", "zorder": 6}
         self.axis.text(*corner, str(number), ha="center", va="center_baseline", **look)
 
     def _compare(self, counterpart: str, loss: str, middle: float, top: float, at: int) -> None:
-        """The map's side of the loss, the loss, and the way back."""
+        """Draw the embedding's side of the loss, the loss, and the gradient."""
         x, loss_x, side = self.places["out"], self._loss_x, 0.62 * at
-        self._line([(x + side, self.below), (x + side, top - 0.12), (x, top - 0.12), (x, middle + 0.33)])
-        _box(self.axis, (x, middle), (0.9, 0.6), PAPER, self.colour)
+        self._line([(x + side, self.shortfalls), (x + side, top - 0.12), (x, top - 0.12), (x, middle + 0.33)])
+        _box(self.axis, (x, middle), (0.9, 0.6), PAPER, self.color)
         self.axis.text(x, middle, f"${counterpart}$", ha="center", va="center", fontsize=13, color=INK)
         self._line([(x + 0.47, middle), (loss_x - 0.83, middle)])
         back, enter = loss_x + 0.45 + 0.5 * at, self.network + 0.12 - 0.26 * at
@@ -155,11 +156,11 @@ class _Drawn:
         self._line(corners, dashed=True)
         if at == 0:
             self.axis.text((x + BOX / 2 + back) / 2, enter + 0.17, "gradient", ha="center", fontsize=8.5, color=QUIET)
-        _box(self.axis, (loss_x, middle), (1.58, 0.82), self.colour, self.colour)
+        _box(self.axis, (loss_x, middle), (1.58, 0.82), self.color, self.color)
         self.axis.text(loss_x, middle, loss, ha="center", va="center", fontsize=9.5, color="white", fontweight="bold")
 
     def _gather(self, ends: list[tuple[float, float]], rail: float, middle: float) -> None:
-        """From all targets to the loss."""
+        """Draw the lines from all targets to the loss."""
         for x, low in ends:
             self._line([(x, low), (x, rail)], head=False)
         self._line([(min(x for x, _ in ends), rail), (self._loss_x, rail), (self._loss_x, middle - 0.44)])
@@ -169,21 +170,21 @@ class _Drawn:
         return self.width - 1.55
 
     def _line(self, points: list[tuple[float, float]], *, head: bool = True, dashed: bool = False) -> None:
-        _line(self.axis, points, self.colour, head=head, dashed=dashed)
+        _line(self.axis, points, self.color, head=head, dashed=dashed)
 
 
 def _part(source: str, places: dict[str, float]) -> str:
-    """A source may be inside a part, such as ``features.3``."""
+    """Return the part of a source, which may be inside it, such as ``features.3``."""
     part = source.partition(".")[0]
     if part not in places:
-        raise ValueError(f"the source {source!r} is in no part of the network; its parts are {', '.join(places)}")
+        raise ValueError(f"the network has no part {source!r}; its parts are {', '.join(places)}")
     return part
 
 
 def _box(
     axis: Any, middle: tuple[float, float], size: tuple[float, float], fill: str, edge: str, *, over: bool = False
 ) -> None:
-    """``over`` lays it over the lines."""
+    """Draw a box, with ``over`` on top of the lines."""
     from matplotlib.patches import FancyBboxPatch
 
     (x, y), (width, height) = middle, size
@@ -193,13 +194,13 @@ def _box(
     axis.add_patch(shape)
 
 
-def _line(axis: Any, points: list[tuple[float, float]], colour: str, *, head: bool = True, dashed: bool = False) -> None:
-    """Through all points, with an arrow's head at the last."""
+def _line(axis: Any, points: list[tuple[float, float]], color: str, *, head: bool = True, dashed: bool = False) -> None:
+    """Draw a line through points, with an arrowhead at the last."""
     style = {"linestyle": (0, (4, 2.5))} if dashed else {"solid_capstyle": "round", "solid_joinstyle": "round"}
-    axis.plot(*zip(*points, strict=True), color=colour, linewidth=1.2, zorder=3, **style)
+    axis.plot(*zip(*points, strict=True), color=color, linewidth=1.2, zorder=3, **style)
     if head:
         (x, y), (from_x, from_y) = points[-1], points[-2]
         length = max(abs(x - from_x), abs(y - from_y), 1e-9)
         tail = x - 0.01 * (x - from_x) / length, y - 0.01 * (y - from_y) / length
-        look = {"arrowstyle": "-|>", "color": colour, "linewidth": 0, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 11}
+        look = {"arrowstyle": "-|>", "color": color, "linewidth": 0, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 11}
         axis.annotate("", xy=points[-1], xytext=tail, arrowprops=look, zorder=3)

@@ -1,4 +1,4 @@
-"""Whether a claim holds: differences over the seeds, their confidence interval, and what follows from it."""
+"""Judge claims: paired differences over the seeds, their confidence intervals, and the verdicts."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dre.compare.cells import Cells
-from dre.compare.plan import ANYWHERE, Claim, Comparison, Job, Method, Side, sides
-from dre.compare.plans import Plans
+from paper.spec import ANYWHERE, Claim, Comparison, Job, Method, Side, Spec, sides
+from paper.store import Store
 
 Array = np.ndarray[Any, Any]
 HOLDS, DOES_NOT, UNDECIDED = "holds", "does not hold", "undecided"
-CONFIDENCE = 0.90  # on both sides: 95 % that it is higher, or lower, or the same, of which each is a question about one side
-ERROR = round((1 - CONFIDENCE) / 2, 6)  # of one comparison, on its side
-# What is a field of the record and not a score of a stage.
+CONFIDENCE = 0.90  # two-sided; "higher", "lower" and each end of "same" are one-sided questions at 95 %
+ERROR = round((1 - CONFIDENCE) / 2, 6)  # one-sided error of a comparison
+# Fields of a record, not scores of a stage.
 FIELDS = ("fit_seconds", "transform_seconds")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Of one comparison: the two means, and the mean difference with its interval."""
+    """The outcome of a comparison: both means, and the interval of their difference."""
 
     comparison: Comparison
     verdict: str
@@ -32,8 +31,8 @@ class Finding:
     low: float = math.nan
     high: float = math.nan
     seeds: int = 0
-    missing: str = ""  # the cell that is not there
-    refuted: bool = False  # also by the wider interval that as many comparisons as the claim has ask for
+    missing: str = ""  # the missing cell
+    refuted: bool = False  # also at the Bonferroni-corrected confidence
 
     @property
     def difference(self) -> float:
@@ -42,12 +41,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
+    """A claim and the findings of its comparisons."""
+
     claim: Claim
     findings: tuple[Finding, ...]
 
     @property
     def verdict(self) -> str:
-        """All must hold. One that is surely refuted is enough, or more refuted ones than chance would make."""
+        """A claim holds if all comparisons do, and fails if one is surely refuted or more are refuted than by chance."""
         if all(finding.verdict == HOLDS for finding in self.findings):
             return HOLDS
         count = sum(finding.verdict == DOES_NOT for finding in self.findings)
@@ -55,34 +56,37 @@ class Verdict:
         return DOES_NOT if any(finding.refuted for finding in self.findings) or by_chance <= ERROR else UNDECIDED
 
 
-def judge(claim: Claim, plans: Plans, cells: Cells) -> Verdict:
-    return Verdict(claim, tuple(_finding(comparison, claim, plans, cells) for comparison in claim.comparisons))
+def judge(claim: Claim, spec: Spec, store: Store) -> Verdict:
+    """Judge a claim by the records."""
+    return Verdict(claim, tuple(_finding(comparison, claim, spec, store) for comparison in claim.comparisons))
 
 
-def _finding(comparison: Comparison, claim: Claim, plans: Plans, cells: Cells) -> Finding:
+def _finding(comparison: Comparison, claim: Claim, spec: Spec, store: Store) -> Finding:
     values: list[list[float]] = []
     held_out: set[bool] = set()
     for side in sides(comparison):
         of_seeds = []
         for seed in range(claim.seeds):
-            value = value_of(cells, plans, side, comparison.score, seed=seed, panel=comparison.panel)
-            held_out |= {_is_in_sample(cells, plans, side, seed, comparison.panel)}
+            value = value_of(store, spec, side, comparison.score, seed=seed, panel=comparison.panel)
+            held_out |= {_is_in_sample(store, spec, side, seed, comparison.panel)}
             if value is None:
                 return Finding(comparison, UNDECIDED, missing=f"{side.method} on {side.data}, seed {seed}")
             of_seeds.append(value)
         values.append(of_seeds)
     if len(held_out) > 1:
-        raise ValueError(f"{claim.name}: {comparison.this} and {comparison.that}: one is in-sample and the other held-out")
+        raise ValueError(
+            f"{claim.name}: can't compare {comparison.this} with {comparison.that}: one is in-sample, the other held-out"
+        )
     this, that = (np.array(values[i]) - (np.array(values[i + 2]) if comparison.minus else 0) for i in (0, 1))
     low, high = interval(this - that)
-    verdict = decided(comparison.expect, low, high, comparison.within)
+    verdict = decide(comparison.expect, low, high, comparison.within)
     wide = interval(this - that, 1 - (1 - CONFIDENCE) / len(claim.comparisons))
-    refuted = decided(comparison.expect, *wide, comparison.within) == DOES_NOT
+    refuted = decide(comparison.expect, *wide, comparison.within) == DOES_NOT
     return Finding(comparison, verdict, float(this.mean()), float(that.mean()), low, high, claim.seeds, refuted=refuted)
 
 
 def interval(differences: Array, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Of the mean, by Student's t.
+    """Return the confidence interval of the mean, by Student's t.
 
     >>> interval(np.array([.02, .03, .04]))[0] > 0, interval(np.array([.02]))
     (True, (-inf, inf))
@@ -95,12 +99,12 @@ def interval(differences: Array, confidence: float = CONFIDENCE) -> tuple[float,
     return mean - reach, mean + reach
 
 
-def decided(expect: str, low: float, high: float, within: float) -> str:
-    """``higher`` and ``lower`` by more than ``within``; ``same`` up to it.
+def decide(expect: str, low: float, high: float, within: float) -> str:
+    """Return the verdict of an interval: "higher" or "lower" by more than ``within``, or "same" up to it.
 
-    >>> decided("higher", .01, .03, 0), decided("higher", -.03, -.01, 0), decided("higher", -.01, .03, 0)
+    >>> decide("higher", .01, .03, 0), decide("higher", -.03, -.01, 0), decide("higher", -.01, .03, 0)
     ('holds', 'does not hold', 'undecided')
-    >>> decided("same", -.01, .01, .02), decided("same", .03, .05, .02), decided("same", .01, .03, .02)
+    >>> decide("same", -.01, .01, .02), decide("same", .03, .05, .02), decide("same", .01, .03, .02)
     ('holds', 'does not hold', 'undecided')
     """
     if expect == "same":
@@ -113,12 +117,12 @@ def decided(expect: str, low: float, high: float, within: float) -> str:
     return HOLDS if low > within else DOES_NOT if high < within else UNDECIDED
 
 
-def value_of(cells: Cells, plans: Plans, side: Side, score: str, *, seed: int, panel: str = ANYWHERE) -> float | None:
-    """A score of a method on data; None where the cell is not there, failed, is of another plan, or has no such score."""
-    method: Method = plans.methods[side.method]
+def value_of(store: Store, spec: Spec, side: Side, score: str, *, seed: int, panel: str = ANYWHERE) -> float | None:
+    """Return a score from the current record of a cell, or None without one."""
+    method: Method = spec.methods[side.method]
     job = Job(side.data, method.run, seed, panel)
-    found = cells.find(job)
-    if found is None or not cells.is_done(job, plans):
+    found = store.find(job)
+    if found is None or not store.is_done(job, spec):
         return None
     if score == "fit_seconds" and method.stage is not None:
         return _number(found["stages"][method.stage]["seconds"])
@@ -129,8 +133,8 @@ def value_of(cells: Cells, plans: Plans, side: Side, score: str, *, seed: int, p
     return _number(scores.get(score))
 
 
-def _is_in_sample(cells: Cells, plans: Plans, side: Side, seed: int, panel: str) -> bool:
-    found = cells.find(Job(side.data, plans.methods[side.method].run, seed, panel))
+def _is_in_sample(store: Store, spec: Spec, side: Side, seed: int, panel: str) -> bool:
+    found = store.find(Job(side.data, spec.methods[side.method].run, seed, panel))
     return found is not None and bool(found.get("in_sample", False))
 
 

@@ -1,4 +1,4 @@
-"""The auto-encoder: it reproduces rows better than two principal components do, and leads back from the map."""
+"""The autoencoder: training, reconstruction, and a decoder that mirrors the encoder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from small_models import autoencoder as cheap
 from small_models import some
+from torch import nn
 
-from dre.baselines.autoencoder import AutoEncoder
+from dre.baselines.autoencoder import AutoEncoder, build_decoder, layers_of
+from dre.encoder import ENCODERS
 from dre.encoder.mlp import MLP
 from dre.training.loop import DivergedError
 
@@ -53,8 +55,8 @@ def test_the_history_has_a_loss_per_epoch_that_is_the_error_of_scaled_rows(train
 
 
 def test_small_data_get_steps_and_large_data_no_more_of_them_than_they_need(monkeypatch):
-    monkeypatch.setattr("dre.baselines.autoencoder.LEAST", 12)
-    monkeypatch.setattr("dre.baselines.autoencoder.MOST", 35)
+    monkeypatch.setattr("dre.baselines.autoencoder.MIN_STEPS", 12)
+    monkeypatch.setattr("dre.baselines.autoencoder.MAX_STEPS", 35)
     monkeypatch.setattr("dre.baselines.autoencoder.EPOCHS", 3)
     assert len(cheap(epochs=None, batch_size=60).fit(some()).history_) == 12
     assert len(cheap(epochs=None, batch_size=6).fit(some()).history_) == 3
@@ -102,7 +104,7 @@ def test_the_way_back_changes_no_argument_and_takes_places_alone():
     places = model.embedding_.copy()
     model.inverse_transform(places)
     np.testing.assert_array_equal(places, model.embedding_)
-    with pytest.raises(ValueError, match=r"expected places in the map"):
+    with pytest.raises(ValueError, match=r"points of the embedding"):
         model.inverse_transform(some((20, 3)))
 
 
@@ -117,7 +119,7 @@ def test_the_way_back_changes_no_argument_and_takes_places_alone():
         ({"batch_size": 1}, "at least 2 rows"),
         ({"learning_rate": -1.0}, "lr=-1.0"),
         ({"encoder": "mpl"}, "Did you mean 'mlp'"),
-        ({"encoder": "mlp(16, n_pcs=3)"}, "computed front.*mlp without n_pcs"),
+        ({"encoder": "mlp(16, front=3)"}, "PCA front.*mlp"),
         ({"encoder": torch.nn.Linear(6, 2)}, "expected a text or Encoder"),
         ({"device": "gpu"}, "device='gpu'"),
     ],
@@ -138,3 +140,65 @@ def test_a_failed_fit_leaves_the_map_as_it_was():
     with pytest.raises(ValueError, match="epochs=0"):
         model.set_params(epochs=0).fit(X)
     np.testing.assert_array_equal(model.transform(X), model.embedding_)
+
+
+SHAPES = [(12,), (1, 8, 8), (1, 7, 10), (3, 5, 6)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    "text", ["mlp(16, depth=2)", "model-a(width=20)", "model-a(width=20, norm=true)", "model-b(norm=true)"]
+)
+def test_the_decoder_leads_from_the_map_to_rows_of_any_shape(text, shape):
+    if text.startswith("model-b") and len(shape) == 1:
+        shape = (1, 12, 1)
+    encoder = ENCODERS.parse(text).build(shape, 2)
+    decoder = build_decoder(encoder, shape)
+    assert decoder(torch.randn(4, 2)).shape == (4, *shape)
+
+
+@pytest.mark.parametrize("text", ["mlp(16, depth=2)", "model-a(width=20, norm=true)", "model-b(filters=3/5, norm=true)"])
+def test_every_width_of_the_encoder_comes_again_in_reverse(text):
+    encoder = ENCODERS.parse(text).build((1, 9, 6), 2)
+    decoder = build_decoder(encoder, (1, 9, 6))
+
+    def widths(layers, kind):
+        return [m for m in layers if isinstance(m.module, kind)]
+
+    there, back = layers_of(encoder, (1, 9, 6)), layers_of(decoder, (2,))
+    for kind in (nn.Linear, nn.Conv2d):
+        forwards, backwards = widths(there, kind), widths(back, kind)
+        assert [(m.before[0], m.after[0]) for m in forwards] == [(m.after[0], m.before[0]) for m in reversed(backwards)]
+    norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)
+    assert len(widths(there, norms)) == len(widths(back, norms)) > 0
+    assert [m.after for m in widths(there, nn.MaxPool2d)] == [m.before for m in reversed(widths(back, nn.Upsample))]
+
+
+def test_a_convolution_with_strides_is_turned_round_too():
+    encoder = nn.Sequential(nn.Conv2d(1, 4, 3, stride=2, padding=1), nn.GELU(), nn.Flatten(), nn.Linear(4 * 5 * 5, 2))
+    assert build_decoder(encoder, (1, 9, 9))(torch.randn(3, 2)).shape == (3, 1, 9, 9)
+
+
+def test_nothing_follows_the_last_layer_so_that_any_value_can_be_reached():
+    decoder = build_decoder(ENCODERS.parse("model-b(norm=true)").build((1, 8, 8), 2), (1, 8, 8))
+    assert isinstance(decoder[-1], nn.Conv2d)
+
+
+def test_the_encoder_stays_as_it_was_and_shares_nothing():
+    encoder = ENCODERS.parse("model-a(width=8, norm=true)").build((6,), 2)
+    encoder(torch.randn(20, 6))  # the norms have seen rows now
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    decoder = build_decoder(encoder, (6,))
+    assert encoder.training
+    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+    assert not any(module._forward_hooks for module in encoder.modules())
+    assert not {id(p) for p in encoder.parameters()} & {id(p) for p in decoder.parameters()}
+    assert all(int(m.num_batches_tracked) == 0 for m in decoder.modules() if isinstance(m, nn.BatchNorm1d))
+
+
+def test_what_can_not_be_turned_round_is_named():
+    for text in ("patch-mlp", "mlp(16, front=3)", "mlp(16, front=100)"):
+        with pytest.raises(ValueError, match=r"PCA front.*can't mirror.*model-a"):
+            build_decoder(ENCODERS.parse(text).build((1, 8, 8), 2), (1, 8, 8))
+    with pytest.raises(ValueError, match=r"can't mirror PixelShuffle.*model-a"):
+        build_decoder(nn.Sequential(nn.PixelShuffle(2), nn.Flatten(), nn.Linear(16, 2)), (4, 2, 2))

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from dre.baselines import NAMES, make
-from dre.baselines.open_tsne import OpenTSNE
+from dre.baselines.tsne import OpenTSNE
 
 SMALL = {"encoder": "mlp(64)"}
 # Options that make each of them quick on 200 rows.
@@ -29,10 +29,10 @@ CHEAP = {
     "parametric-tsne": {"layers": (50, 50, 100), "pretraining_epochs": 3, "epochs": 60},
     "dl-tsne": {"teacher": OpenTSNE(perplexity=15, n_jobs=1, random_state=0), "epochs": 60},
     "dl-umap": {"epochs": 60},
-    "deep-tsne": SMALL,
-    "deep-umap": SMALL,
-    "dr-tsne": SMALL,
-    "dre-paper": SMALL,
+    "paper-deep-tsne": SMALL,
+    "paper-deep-umap": SMALL,
+    "paper-tsne": SMALL,
+    "paper": SMALL,
     "dre": {**SMALL, "schedule": "x: gaussian(15) -> kl * 100; h1: gaussian(15) -> kl * 20"},
 }
 IN_SAMPLE = {"eigenmaps", "bh-tsne", "fit-sne"}
@@ -104,7 +104,7 @@ def test_a_transform_can_be_had_again(name, fits, digits):
 def test_those_that_embed_no_new_rows_say_so_and_what_does(name, fits, digits):
     model = fits(name)
     assert model.embeds_new_rows is False
-    with pytest.raises(NotImplementedError, match=r"embeds no new rows.*umap"):
+    with pytest.raises(NotImplementedError, match=r"can't embed new rows.*umap"):
         model.transform(digits.new)
 
 

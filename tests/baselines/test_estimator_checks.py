@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from dre.baselines.bh_tsne import BarnesHutTSNE
-from dre.baselines.dl_projection import DLProjection
-from dre.baselines.eigenmaps import LaplacianEigenmaps
-from dre.baselines.open_tsne import OpenTSNE
-from dre.baselines.pca import PCA
+from dre.baselines.distillation import DLProjection
+from dre.baselines.spectral import PCA, LaplacianEigenmaps
+from dre.baselines.tsne import BarnesHutTSNE, OpenTSNE
 from dre.baselines.umap import UMAP
 
 # The data of the checks are a few dozen rows, in clouds apart from each other.

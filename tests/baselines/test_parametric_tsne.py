@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from small_models import parametric_tsne as cheap
 from small_models import some
 
-from dre.baselines.parametric_tsne import ParametricTSNE, Unit, unrolled
+from dre.baselines.parametric_tsne import MinMax, ParametricTSNE, unroll
 from dre.baselines.rbm import RBM
 from dre.data.scaling import Scaling
 from dre.metrics import nearest_neighbor
@@ -30,7 +30,7 @@ def on_digits(digits: tuple[np.ndarray, np.ndarray], pretraining_epochs: int) ->
     """A model of 600 digits, and the held-out 1-NN of 400 others."""
     X, y = digits
     model = ParametricTSNE(WIDTHS, pretraining_epochs=pretraining_epochs, epochs=200, random_state=0, device="cpu").fit(X[:600])
-    return model, nearest_neighbor(model.transform(X[600:1000]), y[600:1000], reference=(model.embedding_, y[:600]))
+    return model, nearest_neighbor(model.transform(X[600:1000]), y[600:1000], train=(model.embedding_, y[:600]))
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def test_new_rows_fall_among_their_own_kind_and_do_not_in_an_untrained_network(t
     scaling = Scaling.fit(X[:600])
     rows, others = (to_model_rows(part, scaling, CPU) for part in (X[:600], X[600:1000]))
     with IsolatedRNG(0, CPU)():
-        bare = unrolled(Unit.of(rows, scaling), [64, *WIDTHS, 2], [])
-    untrained = nearest_neighbor(embed(bare, others), y[600:1000], reference=(embed(bare, rows), y[:600]))
+        bare = unroll(MinMax.fit(rows, scaling), [64, *WIDTHS, 2], [])
+    untrained = nearest_neighbor(embed(bare, others), y[600:1000], train=(embed(bare, rows), y[:600]))
     assert trained[1] > 0.75
     assert trained[1] > untrained + 0.3
 
@@ -88,10 +88,10 @@ def test_the_unrolled_network_is_the_machines_one_above_the_other():
     X = some((30, 5, 4))
     scaling = Scaling.fit(X)
     rows = to_model_rows(X, scaling, CPU)
-    unit, random = Unit.of(rows, scaling), torch.Generator().manual_seed(0)
-    machines = [RBM.blank(20, 7, random), RBM.blank(7, 2, random, linear=True)]
+    unit, random = MinMax.fit(rows, scaling), torch.Generator().manual_seed(0)
+    machines = [RBM.initialize(20, 7, random), RBM.initialize(7, 2, random, linear=True)]
     machines[0].hidden += 0.3
-    network = unrolled(unit, [20, 7, 2], machines)
+    network = unroll(unit, [20, 7, 2], machines)
     v = torch.from_numpy((X - X.min()) / np.ptp(X)).float().reshape(30, 20)
     np.testing.assert_allclose(embed(network, rows), machines[1].up(machines[0].up(v)), rtol=1e-4, atol=1e-5)
 
@@ -104,17 +104,17 @@ def test_pixels_are_brought_into_the_unit_interval_together(shape):
     rows = to_model_rows(X, scaling, CPU)
     expected = (X - X.min()) / np.ptp(X)
     expected = np.moveaxis(expected, -1, 1) if shape[-1] == 3 else expected
-    np.testing.assert_allclose(Unit.of(rows, scaling)(rows.read(0, 30)), expected.reshape(30, -1), atol=1e-5)
+    np.testing.assert_allclose(MinMax.fit(rows, scaling)(rows.read(0, 30)), expected.reshape(30, -1), atol=1e-5)
 
 
 def test_columns_are_brought_into_the_unit_interval_one_by_one():
     X = some() * [1, 10, 100, 1, 1, 0] + [0, 0, 0, 1e4, 0, 7]
     scaling = Scaling.fit(X)
     rows = to_model_rows(X, scaling, CPU)
-    v = Unit.of(rows, scaling)(rows.read(0, 60)).numpy()
+    v = MinMax.fit(rows, scaling)(rows.read(0, 60)).numpy()
     np.testing.assert_allclose(v.min(0), 0, atol=1e-4)
     np.testing.assert_allclose(v.max(0), [1, 1, 1, 1, 1, 0], atol=1e-4)
-    assert Unit.of(rows, scaling).size == 6
+    assert MinMax.fit(rows, scaling).size == 6
 
 
 # Rows of every kind.
@@ -140,9 +140,9 @@ def test_widths_may_come_as_a_list_too():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"layers": ()}, "width of each hidden layer"),
-        ({"layers": (5, 0)}, "width of each hidden layer"),
-        ({"layers": 500}, "width of each hidden layer"),
+        ({"layers": ()}, "layers=.*widths"),
+        ({"layers": (5, 0)}, "layers=.*widths"),
+        ({"layers": 500}, "layers=.*widths"),
         ({"pretraining_epochs": -1}, "pretraining_epochs=-1"),
         ({"pretraining_epochs": 0.5}, "whole number"),
         ({"epochs": 0}, "epochs=0"),

@@ -65,9 +65,9 @@ def test_linear_units_are_gaussian_around_their_input_with_the_variance_one():
     machine, v = tiny(linear=True), states(4)
     torch.testing.assert_close(machine.up(v), v @ machine.weight + machine.hidden)
     mean = machine.up(v[5:6]).expand(100_000, -1)
-    uniform_like = machine.sample(mean, generator())
-    torch.testing.assert_close(uniform_like.mean(0), mean[0], rtol=0, atol=0.02)
-    torch.testing.assert_close(uniform_like.var(0), torch.ones(3), rtol=0, atol=0.02)
+    samples = machine.sample(mean, generator())
+    torch.testing.assert_close(samples.mean(0), mean[0], rtol=0, atol=0.02)
+    torch.testing.assert_close(samples.var(0), torch.ones(3), rtol=0, atol=0.02)
 
 
 def test_the_rows_pull_at_the_weights_as_the_free_energy_falls():
@@ -84,7 +84,7 @@ def test_the_rows_pull_at_the_weights_as_the_free_energy_falls():
 
 def test_one_divergence_is_up_down_and_up_with_the_states_that_were_drawn():
     machine, v = tiny(), torch.rand(6, 4, generator=generator(2))
-    change = machine.divergence(v, generator(3))
+    change = machine.gradient(v, generator(3))
     W, b, c = (p.double().numpy() for p in (machine.weight, machine.visible, machine.hidden))
     v0 = v.double().numpy()
     h0 = 1 / (1 + np.exp(-(v0 @ W + c)))
@@ -104,14 +104,16 @@ def test_the_mean_of_many_divergences_is_the_expectation_over_all_hidden_states(
     back = machine.down(h)
     again = machine.up(back)
     expected = v.T @ h0 - torch.einsum("s,sv,sh->vh", chance, back, again)
-    found = machine.divergence(v.expand(200_000, -1), generator()).weight
+    found = machine.gradient(v.expand(200_000, -1), generator()).weight
     torch.testing.assert_close(found, expected, rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("linear", [False, True])
 def test_a_step_has_rate_decay_and_momentum_where_they_belong(linear):
     machine, v = tiny(linear=linear), torch.rand(8, 4, generator=generator(2))
-    plan = ContrastiveDivergence(3, batch_size=8, momentum=(0.5, 0.9), early=1, decay=0.01, rate=0.1, linear_rate=0.02)
+    plan = ContrastiveDivergence(
+        3, batch_size=8, momentum=(0.5, 0.9), early_epochs=1, weight_decay=0.01, learning_rate=0.1, linear_learning_rate=0.02
+    )
     rate = 0.02 if linear else 0.1
     found = plan.train(machine, v, generator(4))
 
@@ -119,7 +121,7 @@ def test_a_step_has_rate_decay_and_momentum_where_they_belong(linear):
     moving = [torch.zeros_like(p) for p in (W, b, c)]
     for momentum in (0.5, 0.9, 0.9):
         order = torch.randperm(8, generator=random)
-        change = RBM(W, b, c, linear=linear).divergence(v[order], random)
+        change = RBM(W, b, c, linear=linear).gradient(v[order], random)
         wanted = (change.weight - 0.01 * W, change.visible, change.hidden)
         moving = [momentum * m + rate * w for m, w in zip(moving, wanted, strict=True)]
         W, b, c = W + moving[0], b + moving[1], c + moving[2]
@@ -130,8 +132,8 @@ def test_a_step_has_rate_decay_and_momentum_where_they_belong(linear):
 def test_bars_and_stripes_become_likelier_than_chance():
     patterns = bars_and_stripes()
     v = patterns.repeat(40, 1)
-    blank = RBM.blank(9, 12, generator())
-    machine = ContrastiveDivergence(400, batch_size=len(v) // 8).train(blank, v, generator())
+    untrained = RBM.initialize(9, 12, generator())
+    machine = ContrastiveDivergence(400, batch_size=len(v) // 8).train(untrained, v, generator())
     everything = states(9)
     log_z = (-machine.free_energy(everything)).logsumexp(0)
     likelihood = float((-machine.free_energy(patterns) - log_z).mean())
@@ -146,8 +148,8 @@ def test_the_reconstruction_error_falls_below_that_of_the_mean(linear):
     random = generator(5)
     means = torch.rand(3, 20, generator=random).round() * 0.9 + 0.05
     v = means[torch.randint(3, (300,), generator=random)]
-    plan = ContrastiveDivergence(60, batch_size=20, linear_rate=0.01)
-    machine = plan.train(RBM.blank(20, 6, random, linear=linear), v, random)
+    plan = ContrastiveDivergence(60, batch_size=20, linear_learning_rate=0.01)
+    machine = plan.train(RBM.initialize(20, 6, random, linear=linear), v, random)
     assert len(machine.errors) == 60
     assert machine.errors[-1] < 0.5 * machine.errors[0]
     assert machine.errors[-1] < 0.5 * float((v - v.mean(0)).square().mean())
@@ -155,12 +157,12 @@ def test_the_reconstruction_error_falls_below_that_of_the_mean(linear):
 
 def test_seeds_decide_and_nothing_outside_is_touched():
     v = torch.rand(50, 6, generator=generator(6))
-    blank = RBM.blank(6, 4, generator())
-    before = [v.clone(), blank.weight.clone(), blank.hidden.clone(), blank.visible.clone(), torch.get_rng_state()]
-    first, second, other = (ContrastiveDivergence(3, batch_size=10).train(blank, v, generator(s)) for s in (1, 1, 2))
-    after = [v, blank.weight, blank.hidden, blank.visible, torch.get_rng_state()]
+    untrained = RBM.initialize(6, 4, generator())
+    before = [v.clone(), untrained.weight.clone(), untrained.hidden.clone(), untrained.visible.clone(), torch.get_rng_state()]
+    first, second, other = (ContrastiveDivergence(3, batch_size=10).train(untrained, v, generator(s)) for s in (1, 1, 2))
+    after = [v, untrained.weight, untrained.hidden, untrained.visible, torch.get_rng_state()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-    assert blank.errors == []
+    assert untrained.errors == []
     assert torch.equal(first.weight, second.weight)
     assert first.errors == second.errors
     assert not torch.equal(first.weight, other.weight)
@@ -169,14 +171,16 @@ def test_seeds_decide_and_nothing_outside_is_touched():
 def test_every_step_is_ticked_and_every_row_is_used():
     ticks: list[int] = []
     plan = ContrastiveDivergence(2, batch_size=10)
-    plan.train(RBM.blank(4, 2, generator()), torch.rand(35, 4, generator=generator()), generator(), lambda: ticks.append(1))
+    plan.train(
+        RBM.initialize(4, 2, generator()), torch.rand(35, 4, generator=generator()), generator(), lambda: ticks.append(1)
+    )
     assert len(ticks) == 2 * plan.steps(35) == 8
 
 
 def test_rows_out_of_range_that_make_it_diverge_are_an_error_that_says_what_to_do():
     v = 1e4 * torch.rand(40, 4, generator=generator())
     with pytest.raises(DivergedError, match=r"scale the rows to \[0, 1\]"):
-        ContrastiveDivergence(30, batch_size=5).train(RBM.blank(4, 3, generator(), linear=True), v, generator())
+        ContrastiveDivergence(30, batch_size=5).train(RBM.initialize(4, 3, generator(), linear=True), v, generator())
 
 
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch_size": 0}])

@@ -9,19 +9,19 @@ import pytest
 
 from dre import DRE
 from dre.baselines import BASELINES, NAMES, make
-from dre.baselines.dl_projection import DLProjection
+from dre.baselines.distillation import DLProjection
 
 
 def test_the_names_are_those_of_the_tables():
     others = "pca autoencoder eigenmaps bh-tsne fit-sne open-tsne umap parametric-tsne dl-tsne dl-umap"
-    ours = "deep-tsne deep-umap dr-tsne dre-paper dre"
-    assert list(NAMES) == [*others.split(), *ours.split()]
+    presets = "paper-deep-tsne paper-deep-umap paper-tsne paper dre"
+    assert list(NAMES) == [*others.split(), *presets.split()]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_made_with_the_seed_and_the_device_it_was_given(name):
     model = make(name, random_state=7, device="cpu")
-    assert type(model).__name__ == BASELINES[name].kind
+    assert type(model).__name__ == BASELINES[name].estimator
     assert model.get_params()["random_state"] == 7
     assert model.get_params().get("device", "cpu") == "cpu"
 
@@ -43,10 +43,10 @@ def test_an_unknown_option_is_met_with_those_that_there_are():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("deep-tsne", DRE("paper-tsne", recursions=0)),
-        ("deep-umap", DRE("paper-umap", recursions=0)),
-        ("dr-tsne", DRE("paper-tsne")),
-        ("dre-paper", DRE("paper")),
+        ("paper-deep-tsne", DRE("paper-tsne", recursions=0)),
+        ("paper-deep-umap", DRE("paper-umap", recursions=0)),
+        ("paper-tsne", DRE("paper-tsne")),
+        ("paper", DRE("paper")),
         ("dre", DRE()),
         ("dl-tsne", DLProjection("tsne")),
         ("dl-umap", DLProjection("umap")),
@@ -59,7 +59,7 @@ def test_a_name_stands_for_its_options(name, expected):
 
 
 def test_what_is_passed_takes_the_place_of_what_the_name_stands_for():
-    model = make("deep-tsne", recursions=2, encoder="mlp(8)")
+    model = make("paper-deep-tsne", recursions=2, encoder="mlp(8)")
     assert (model.recipe, model.recursions, model.encoder) == ("paper-tsne", 2, "mlp(8)")
 
 

@@ -58,7 +58,7 @@ class GraphCapture:
 @pytest.mark.parametrize(("random_state", "n_jobs"), [(None, -1), (0, 1)])
 def test_without_a_seed_all_cores_work_and_the_global_state_is_left_alone(random_state, n_jobs, monkeypatch):
     recorder = GraphCapture()
-    monkeypatch.setattr(adapter, "umap_learn", lambda: recorder)
+    monkeypatch.setattr(adapter, "import_umap", lambda: recorder)
     X = np.zeros((20, 3))
     before = np.random.get_state()
     first = UMAP(random_state=random_state).fit_transform(X)

@@ -1,24 +1,22 @@
-"""Made-up records and maps for the tests of the report and of the figures: nothing is fitted."""
+"""Made-up records and embeddings for the tests of the report and the figures: nothing is fitted."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dre.compare.cells import Cells, planned
-from dre.compare.jobs import Selection, jobs
-from dre.compare.plan import Data, Job
-from dre.compare.plans import Plans
-from dre.datasets import Dataset, DatasetSplit
-from paper.report.reading import Place, split_score
+from dre.datasets import Dataset, Part
+from paper.jobs import Selection, jobs
+from paper.load_spec import load_spec
+from paper.spec import Data, Job, Spec
+from paper.store import Store, fingerprint
 
-PLANS = Path(__file__).parents[2] / "benchmarks"
-STAGES = {"dre-paper": 5, "dre": 3}
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+STAGES = {"paper": 5, "dre": 3}
 IN_SAMPLE = ("bh-tsne", "fit-sne", "eigenmaps")
 SCORES = (
     "neighborhood_hit",
@@ -33,19 +31,19 @@ SCORES = (
 )
 
 
-def plans() -> Plans:
-    return Plans.read(PLANS)
+def spec() -> Spec:
+    return load_spec(FOLDER)
 
 
-def cells(folder: Path) -> Cells:
-    return Cells(folder / "cells", folder / "maps")
+def store(folder: Path) -> Store:
+    return Store(folder / "cells", folder / "maps")
 
 
 def rng_of(*parts: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32("/".join(map(str, parts)).encode()))
 
 
-def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
+def record(job: Job, told: Spec, **changes: Any) -> dict[str, Any]:
     """As `measure` writes one; ``changes`` take the place of its fields."""
     rng, plan, run = rng_of(job), told.data[job.data], told.runs[job.run]
     gpu = None if job.panel == "cpu" else "NVIDIA H200"
@@ -63,7 +61,7 @@ def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
         found: dict[str, Any] = {"stage": f"stage {stage}", "seconds": 10.0 * (stage + 1), "scores": scores}
         stages.append({**found, "prefixes": prefixes} if prefixes else found)
     return {
-        "plan": planned(job, told),
+        "plan": fingerprint(job, told),
         "job": {"data": job.data, "run": job.run, "seed": job.seed, "panel": job.panel},
         "data": plan.title,
         "rows": 10_000 if in_sample else 60_000,
@@ -76,7 +74,7 @@ def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
         "workers": 1,
         "device": "cpu" if gpu is None else "cuda",
         "stages": stages,
-        "command": f"dre bench{' --panel ' + job.panel if job.panel else ''}",
+        "command": f"python benchmarks/bench.py{' --panel ' + job.panel if job.panel else ''}",
         "date": f"2025-03-0{1 + job.seed}T12:00:00+00:00",
         "versions": {"dre": "0.3.0", "python": "3.12.1", "torch": "2.6.0"},
         "machine": {"cpus": 2 if gpu is None else 16, "gpu": gpu, "system": "Linux x86_64"},
@@ -84,43 +82,44 @@ def record(job: Job, told: Plans, **changes: Any) -> dict[str, Any]:
     }
 
 
-def write_all(told: Plans, into: Cells, selection: Selection | None = None) -> list[Job]:
+def write_all(told: Spec, into: Store, selection: Selection | None = None) -> list[Job]:
     """A record of every job that the plans ask for."""
     wanted = jobs(told, selection or Selection())
     for job in wanted:
-        into.keep(job, record(job, told))
+        into.save(job, record(job, told))
     return wanted
 
 
-def full(told: Plans, folder: Path) -> Cells:
+def full(told: Spec, folder: Path) -> Store:
     """All records but a few: a method failed, one was never run, one has two of its seeds, and the large data are not there."""
-    made = cells(folder)
+    made = store(folder)
     for job in write_all(told, made):
         if told.data[job.data].set == "tasic2018":
             made.path(job).unlink()
     for seed in range(3):
-        made.keep(Job("mnist", "umap", seed), {"plan": {}, "failed": "MemoryError: 31 GiB"})
+        made.save(Job("mnist", "umap", seed), {"plan": {}, "failed": "MemoryError: 31 GiB"})
     made.path(Job("mnist", "dl-tsne", 0)).unlink()
     made.path(Job("fashion-mnist", "dre", 2)).unlink()
     return made
 
 
-def measured(made: Cells, told: Plans, place: Place, seeds: Iterable[int]) -> list[float]:
-    """Straight from the files."""
-    known = told.methods[place.method]
-    name, prefix = split_score(place.score)
-    found = []
-    for seed in seeds:
-        parts = [*([place.panel] if place.panel else []), place.data, known.run, f"{seed}.json"]
-        content = json.loads((made.records / "--".join(parts)).read_text())
-        stage = content["stages"][-1 if known.stage is None else known.stage]
-        if name == "fit_seconds" and known.stage is not None:
-            found.append(stage["seconds"])
-        elif name.endswith("_seconds"):
-            found.append(content[name])
-        else:
-            found.append((stage["prefixes"][str(prefix)] if prefix else stage["scores"])[name])
-    return found
+def set_scores(into: Store, job: Job, stage: int = -1, *, prefixes: dict[int, float] | None = None, **scores: Any) -> None:
+    """Overwrite scores in the record of a job; ``prefixes`` are 1-NN accuracies of the first so many rows."""
+    content = json.loads(into.path(job).read_text())
+    content["stages"][stage]["scores"].update(scores)
+    for prefix, value in (prefixes or {}).items():
+        content["stages"][stage]["prefixes"][str(prefix)]["nearest_neighbor"] = value
+    into.save(job, content)
+
+
+def measured(made: Store, told: Spec, data: str, method: str, score: str) -> list[float]:
+    """Scores of all seeds there are records of, straight from the files."""
+    known = told.methods[method]
+    stages = [
+        json.loads(path.read_text())["stages"][-1 if known.stage is None else known.stage]
+        for path in sorted(made.records.glob(f"{data}--{known.run}--?.json"))
+    ]
+    return [stage["scores"][score] for stage in stages]
 
 
 def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:
@@ -129,7 +128,7 @@ def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:
     for count in (rows, test_rows):
         digits = np.arange(count) % 10
         levels = {"class": digits, "sentiment": np.where(digits < 5, "negative", "positive"), "stars": digits}
-        parts.append(DatasetSplit(np.zeros((count, 4), np.float32), digits, levels))
+        parts.append(Part(np.zeros((count, 4), np.float32), digits, levels))
     return Dataset(plan.set, plan.title, parts[0], parts[1], "made up")
 
 
@@ -142,7 +141,7 @@ def blobs(labels: Any, seed: int = 0, spread: float = 1.0) -> Any:
     return (middles + rng.normal(0, spread, (len(codes), 2))).astype(np.float32)
 
 
-def write_maps(told: Plans, into: Cells, wanted: list[Job], rows: int = 300, test_rows: int = 200) -> None:
+def write_maps(told: Spec, into: Store, wanted: list[Job], rows: int = 300, test_rows: int = 200) -> None:
     """The maps of the first seed, as the runner keeps them."""
     for job in wanted:
         if job.seed or job.panel:
@@ -153,10 +152,10 @@ def write_maps(told: Plans, into: Cells, wanted: list[Job], rows: int = 300, tes
             maps[f"test-{stage}"] = blobs(made.test.labels, stage)
             if told.runs[job.run].baseline not in IN_SAMPLE:
                 maps[f"train-{stage}"] = blobs(made.train.labels, stage + 10)
-        into.keep_maps(job, maps)
+        into.save_maps(job, maps)
 
 
-def _published(told: Plans, job: Job, stage: int) -> dict[str, float]:
+def _published(told: Spec, job: Job, stage: int) -> dict[str, float]:
     """What the paper has for the method that reads this stage."""
     for method in told.methods.values():
         last = STAGES.get(job.run, 1) - 1

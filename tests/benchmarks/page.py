@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-from dre.compare.cells import Cells
-from dre.compare.plans import Plans
 from paper.report import write_report
+from paper.spec import Spec
+from paper.store import Store
 
 EMPTY = ("meta", "br", "img", "link", "input", "hr")
 
@@ -101,16 +101,14 @@ class Written:
     """A report that was written into a folder, and read back."""
 
     folder: Path
-    cells: Cells
+    store: Store
     page: Page
     html: str
     markdown: str
 
 
-def written(
-    plans: Plans, cells: Cells, folder: Path, *, figures: dict[str, Path] | None = None, quick: bool = False
-) -> Written:
-    paths = write_report(plans, cells, folder, figures=figures or {}, quick=quick)
+def written(spec: Spec, store: Store, folder: Path, *, figures: dict[str, Path] | None = None, quick: bool = False) -> Written:
+    paths = write_report(spec, store, folder, figures=figures or {}, quick=quick)
     assert [path.name for path in paths] == ["report.md", "report.html"]
     html = (folder / "report.html").read_text()
-    return Written(folder, cells, Page(html), html, (folder / "report.md").read_text())
+    return Written(folder, store, Page(html), html, (folder / "report.md").read_text())

@@ -14,12 +14,11 @@ from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Schedule
-from paper import drawings
-from paper.drawings import draw_networks, draw_schematic
-from paper.layers import layers
-from paper.schematic import FACTS, lanes
+from paper import networks
+from paper.networks import draw_networks, layers
+from paper.schematic import MNIST_SPEC, draw_schematic, lanes
 
-PAPER = RECIPES["paper"](FACTS, None)
+PAPER = RECIPES["paper"](MNIST_SPEC, None)
 SHAPES = {"A": (ModelA(), (784,)), "B": (ModelB(), (1, 28, 28))}
 
 
@@ -68,14 +67,16 @@ def test_figure_1_has_the_sizes_of_both_networks() -> None:
 
 
 def test_another_network_makes_another_figure_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawings, "ModelA", lambda: ModelA(width=321, depth=2))
+    monkeypatch.setattr(networks, "ModelA", lambda: ModelA(width=321, depth=2))
     assert words(draw_networks()).count("321") == 2
 
 
 def test_figure_2_has_every_stage_of_the_schedule_under_its_source() -> None:
     figure = draw_schematic()
     texts = {text.get_text(): text.get_position() for text in figure.axes[0].texts}
-    sizes = [module.out_features for module in PAPER.encoder.build(FACTS.shape, 2).modules() if isinstance(module, nn.Linear)]  # type: ignore[union-attr, operator]
+    sizes = [
+        module.out_features for module in PAPER.encoder.build(MNIST_SPEC.shape, 2).modules() if isinstance(module, nn.Linear)
+    ]  # type: ignore[union-attr, operator]
     assert all(str(size) in texts for size in sizes)
     for symbol, stage in zip("PPPPV", PAPER.schedule, strict=True):
         x, y = texts[f"${symbol}$ from {stage.source}"]

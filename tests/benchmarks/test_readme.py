@@ -1,4 +1,4 @@
-"""The README says what is true: its figures are those of the result files, and its programs run."""
+"""The Markdown pages are true: their tables are those of the result files, and their programs run."""
 
 import re
 import subprocess
@@ -9,8 +9,15 @@ import matplotlib as mpl
 import pytest
 from sklearn.datasets import load_digits
 
+import readme
+
 ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAMS = [
+    pytest.param(program, id=f"{page.name}: {program.strip().splitlines()[-1][:40]}")
+    for page in PAGES
+    for program in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+]
 
 
 def test_every_table_is_read_from_the_result_files():
@@ -20,7 +27,27 @@ def test_every_table_is_read_from_the_result_files():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("program", BLOCKS, ids=[block.strip().splitlines()[-1][:40] for block in BLOCKS])
+def test_the_readme_and_all_pages_of_the_docs_are_filled(tmp_path):
+    (tmp_path / "docs").mkdir()
+    for name in ("README.md", "docs/speed.md", "docs/api.md"):
+        (tmp_path / name).write_text("")
+    found = [page.relative_to(tmp_path).as_posix() for page in readme.pages(tmp_path) if page.is_relative_to(tmp_path)]
+    assert found == ["README.md", "docs/api.md", "docs/speed.md"]
+    assert {page.name for page in readme.pages()} >= {"README.md", "NOTES.md", "SPEED.md"}
+
+
+def test_only_the_text_between_the_marks_is_replaced(monkeypatch):
+    monkeypatch.setitem(readme.TABLES, "digits", lambda: "| new |\n")
+    page = "# Title\n<!-- results: digits -->\n| old |\n<!-- end of results -->\n| old |\n"
+    assert readme.filled(page) == "# Title\n<!-- results: digits -->\n| new |\n<!-- end of results -->\n| old |\n"
+
+
+def test_an_unknown_table_is_named():
+    with pytest.raises(SystemExit, match=r"'no-such'.*known: explorer"):
+        readme.filled("<!-- results: no-such -->\n<!-- end of results -->")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_runs(program, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")

@@ -5,90 +5,94 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import made_up
 import pytest
 from page import Written, written
 
-from dre.compare.jobs import Selection
-from dre.compare.plan import ANYWHERE, Job, Table
-from paper.report.reading import CHANGED, NOT_YET, Place
-from paper.report.wording import number, ratio, score_title, signed
+from paper.jobs import Selection
+from paper.spec import Job, Table
 
-PLANS = made_up.plans()
+SPEC = made_up.spec()
+
+
+# Scores of three seeds that tests know by heart; stage 0 and 3 of the paper's run are Deep t-SNE and DRE t-SNE.
+KNOWN = {
+    "neighborhood_hit": (0.90, 0.91, 0.92),
+    "trustworthiness": (0.93, 0.93, 0.93),
+    "continuity": (0.95, 0.96, 0.97),
+    "one_minus_stress": (0.50, 0.52, 0.54),
+    "shepard_goodness": (0.31, 0.32, 0.33),
+    "nearest_neighbor": (0.90, 0.90, 0.93),
+}
 
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Written:
     folder = tmp_path_factory.mktemp("full")
-    return written(PLANS, made_up.full(PLANS, folder), folder / "report")
+    store = made_up.full(SPEC, folder)
+    for seed in range(3):
+        made_up.set_scores(store, Job("mnist", "paper", seed), **{name: values[seed] for name, values in KNOWN.items()})
+        made_up.set_scores(store, Job("fashion-mnist", "paper", seed), 0, neighborhood_hit=0.70)
+        made_up.set_scores(store, Job("fashion-mnist", "paper", seed), 3, neighborhood_hit=0.75)
+        made_up.set_scores(store, Job("pbmc", "umap", seed), neighborhood_hit=(0.90, 0.92, 0.94)[seed])
+        made_up.set_scores(store, Job("infimnist-10k", "dre", seed), prefixes={10_000: 0.8123, 30_000: 0.8456, 60_000: 0.8789})
+    return written(SPEC, store, folder / "report")
 
 
 def table_named(name: str) -> Table:
-    return next(table for table in PLANS.tables if table.name == name)
-
-
-def measured(full: Written, data: str, method: str, score: str, panel: str = ANYWHERE) -> list[float]:
-    """Of all seeds that there are records of, whether a table or a claim asked for them."""
-    run = PLANS.methods[method].run
-    there = [seed for seed in range(9) if full.cells.path(Job(data, run, seed, panel)).exists()]
-    return made_up.measured(full.cells, PLANS, Place(data, method, score, panel), there)
+    return next(table for table in SPEC.tables if table.name == name)
 
 
 def test_every_table_and_every_method_is_there(full: Written) -> None:
-    for table in PLANS.tables:
+    for table in SPEC.tables:
         shown = full.page.of(table.name)
         assert len(shown) == len(table.panels) * (1 if len(table.scores) == 1 else len(table.data))
         for block in shown:
             for method in table.methods:
-                assert block.row(PLANS.methods[method].title)
+                assert block.row(SPEC.methods[method].title)
         assert f"## {table.title}" in full.markdown
 
 
-def test_a_score_is_the_mean_over_the_seeds_beside_the_published_value_and_the_difference(full: Written) -> None:
-    table = table_named("table-1")
+def test_a_score_is_the_mean_over_the_seeds_next_to_the_published_value_and_the_difference(full: Written) -> None:
     block = next(block for block in full.page.of("table-1") if block.heading == "MNIST")
-    seeds = table.seeds_for("dre-paper")
-    cells = iter(block.row(PLANS.methods["dre-paper"].title)[1:])
-    for score, paper in zip(table.scores, table.published["mnist"]["dre-paper"], strict=False):
-        values = measured(full, "mnist", "dre-paper", score)
-        here, theirs, difference = next(cells), next(cells), next(cells)
-        assert here.text == f"{number(fmean(values))} ± {number(stdev(values))}"
-        assert theirs.text == number(paper, 2)
-        assert difference.text == signed(fmean(values) - paper)
-        assert all(f"mnist--dre-paper--{seed}.json" in here.title for seed in seeds)
-    assert number(fmean(measured(full, "mnist", "dre-paper", table.scores[-1]))) in next(cells).text
+    cells = block.row("DRE t-SNE + UMAP")[1:]
+    assert [cell.text for cell in cells] == [
+        *(".910 ± .010", ".97", "−.060"),
+        *(".930 ± .000", ".92", "+.010"),
+        *(".960 ± .010", ".96", "±.000"),
+        *(".520 ± .020", ".52", "±.000"),
+        *(".320 ± .010", ".29", "+.030"),
+        ".910 ± .017",
+    ]
+    for seed in range(3):
+        assert f"mnist--paper--{seed}.json" in cells[0].title
+    assert cells[0].title.startswith("seed 0: .900, seed 1: .910, seed 2: .920")
 
 
 def test_a_method_that_reads_an_earlier_stage_of_a_run_shows_that_stage(full: Written) -> None:
     block = next(block for block in full.page.of("table-1") if block.heading == "Fashion-MNIST")
-    for method in ("deep-tsne", "dr-tsne"):
-        values = measured(full, "fashion-mnist", method, "neighborhood_hit")
-        assert block.row(PLANS.methods[method].title)[1].text.startswith(number(fmean(values)))
+    assert block.row("Deep t-SNE")[1].text == ".700 ± .000"
+    assert block.row("DRE t-SNE")[1].text == ".750 ± .000"
 
 
 def test_prefixes_are_columns_of_their_own(full: Written) -> None:
-    table, (block,) = table_named("table-3"), full.page.of("table-3")
-    row = block.row(PLANS.methods["dre"].title)
-    for i, score in enumerate(table.scores):
-        values = measured(full, "infimnist-10k", "dre", score)
-        assert row[1 + 3 * i].text.startswith(number(fmean(values), 4))
-        assert score_title(score) in block.rows[0][2 + i].text
+    (block,) = full.page.of("table-3")
+    assert [cell.text for cell in block.rows[0][2:]] == ["1-NN, first 10,000", "1-NN, first 30,000", "1-NN, first 60,000"]
+    row = block.row("DRE(), default")
+    assert [row[1 + 3 * i].text for i in range(3)] == [".8123 ± .0000", ".8456 ± .0000", ".8789 ± .0000"]
 
 
 def test_times_are_shown_with_their_ratio_in_a_panel_for_each_kind_of_machine(full: Written) -> None:
-    table = table_named("table-4")
     gpu, cpu = full.page.of("table-4")
-    (seconds,) = measured(full, "mnist", "dr-tsne", "fit_seconds", "gpu")
-    paper = table.published["mnist"]["dr-tsne"][0]
-    assert [cell.text for cell in gpu.row(PLANS.methods["dr-tsne"].title)[1:4]] == ["40.0", f"{paper:,}", ratio(seconds, paper)]
+    assert [cell.text for cell in gpu.row("DRE t-SNE")[1:4]] == ["40.0", "339.51", "8.5 × faster"]
     assert {"ratio"} == set(gpu.heads()) - {"method", "seeds", "here", "paper"}
     assert "NVIDIA H200" in "".join(full.page.texts)
     assert "2 CPU cores" in "".join(full.page.texts)
-    assert cpu.row(PLANS.methods["fit-sne"].title)[4].text == "–"
-    assert "embeds no new rows" in cpu.notes
+    assert cpu.row("FIt-SNE, late exaggeration 4")[4].text == "–"
+    assert "can't embed new rows" in cpu.notes
 
 
 def test_no_cell_is_empty_and_each_dash_has_a_reason_that_is_there(full: Written) -> None:
@@ -104,18 +108,18 @@ def test_no_cell_is_empty_and_each_dash_has_a_reason_that_is_there(full: Written
 def test_the_reasons_are_those_of_the_plans_and_of_the_records(full: Written) -> None:
     notes = {table.heading: table.notes for table in full.page.of("table-1")}
     assert "failed: MemoryError: 31 GiB" in notes["MNIST"]
-    assert NOT_YET in notes["MNIST"]
-    assert f"seed 2: {NOT_YET}" in notes["Fashion-MNIST"]
+    assert "not measured yet" in notes["MNIST"]
+    assert "seed 2: not measured yet" in notes["Fashion-MNIST"]
     fashion = next(block for block in full.page.of("table-1") if block.heading == "Fashion-MNIST")
-    assert fashion.row(PLANS.methods["dre"].title)[0].text == "2 of 3"
-    for table in PLANS.tables:
+    assert fashion.row(SPEC.methods["dre"].title)[0].text == "2 of 3"
+    for table in SPEC.tables:
         for told in table.not_run:
             assert any(" ".join(told.reason.split()) in block.notes for block in full.page.of(table.name))
             assert told.reason.replace("*", "\\*") in full.markdown
 
 
 def test_in_sample_methods_are_marked_have_no_shade_and_are_never_the_best(full: Written) -> None:
-    titles = {method.title for method in PLANS.methods.values() if PLANS.runs[method.run].baseline in made_up.IN_SAMPLE}
+    titles = {method.title for method in SPEC.methods.values() if SPEC.runs[method.run].baseline in made_up.IN_SAMPLE}
     for block in full.page.of("table-1"):
         for row in block.rows[2:]:
             in_sample = row[0].text.removesuffix(" in-sample") in titles and row[1].text != "–"
@@ -123,25 +127,25 @@ def test_in_sample_methods_are_marked_have_no_shade_and_are_never_the_best(full:
             if in_sample:
                 values = [cell for cell in row if {"here", "paper"} & set(cell.classes)]
                 assert not any(re.search(r"\bs\d|best", " ".join(cell.classes)) for cell in values)
-    assert "not comparable with the held-out ones" in "".join(full.page.texts)
+    assert "not comparable with held-out values" in "".join(full.page.texts)
 
 
 def test_the_best_parametric_value_of_each_column_is_bold(full: Written) -> None:
     block = next(block for block in full.page.of("table-1") if block.heading.startswith("CBMC"))
     table = table_named("table-1")
     known = [
-        m for m in table.methods if PLANS.runs[PLANS.methods[m].run].baseline not in (*made_up.IN_SAMPLE, "umap", "open-tsne")
+        m for m in table.methods if SPEC.runs[SPEC.methods[m].run].baseline not in (*made_up.IN_SAMPLE, "umap", "open-tsne")
     ]
     for i, score in enumerate(table.scores):
-        means = {m: fmean(measured(full, "cbmc", m, score)) for m in known}
+        means = {m: fmean(made_up.measured(full.store, SPEC, "cbmc", m, score)) for m in known}
         best = [row[0].text for row in block.rows[2:] if "best" in row[2 + i].classes]
-        assert best == [PLANS.methods[max(means, key=means.__getitem__)].title]
+        assert best == [SPEC.methods[max(means, key=means.__getitem__)].title]
 
 
 def test_published_values_on_other_features_are_printed_but_not_differenced(full: Written) -> None:
     blocks = {block.heading: block for block in full.page.of("table-1")}
     for name in table_named("table-1").not_differenced:
-        heads = blocks[PLANS.data[name].title].heads()
+        heads = blocks[SPEC.data[name].title].heads()
         assert "paper" in heads
         assert "diff." not in heads
     assert "diff." in blocks["MNIST"].heads()
@@ -167,33 +171,33 @@ def test_better_has_a_higher_shade_for_scores_and_a_lower_one_for_times(full: Wr
 
 
 def test_a_record_of_another_plan_is_no_result_and_the_reason_is_given(tmp_path: Path) -> None:
-    cells = made_up.cells(tmp_path)
+    store = made_up.store(tmp_path)
     for seed in range(2):
         job = Job("infimnist-10k", "pca", seed)
-        cells.keep(job, made_up.record(job, PLANS, **({"plan": {"data": "another"}} if seed else {})))
-    (block,) = written(Selection(plans=("table-3",)).of(PLANS), cells, tmp_path / "report").page.of("table-3")
-    assert f"seed 1: {CHANGED}" in block.notes
-    assert f"seed 2: {NOT_YET}" in block.notes
-    here = made_up.measured(cells, PLANS, Place("infimnist-10k", "pca", table_named("table-3").scores[0]), range(1))
-    assert block.row("PCA")[1].text == number(here[0], 4)
+        store.save(job, made_up.record(job, SPEC, **({"plan": {"data": "another"}} if seed else {})))
+    made_up.set_scores(store, Job("infimnist-10k", "pca", 0), prefixes={10_000: 0.8123})
+    (block,) = written(Selection(parts=("table-3",)).apply(SPEC), store, tmp_path / "report").page.of("table-3")
+    assert "seed 1: measured before its settings were changed" in block.notes
+    assert "seed 2: not measured yet" in block.notes
+    assert block.row("PCA")[1].text == ".8123"
 
 
 def of_table_2(tmp_path: Path, test_rows: dict[str, int], **changes: Any) -> Written:
     """PCA, UMAP and DL projection on the smallest of its data, each scored on so many rows."""
     table = replace(table_named("table-2"), data=("infimnist-50k",), methods=tuple(test_rows))
-    plans = replace(PLANS, tables=(table,), figures=(), claims=())
-    cells = made_up.cells(tmp_path)
+    spec = replace(SPEC, tables=(table,), figures=(), claims=())
+    store = made_up.store(tmp_path)
     for method, count in test_rows.items():
-        job = Job("infimnist-50k", PLANS.methods[method].run, 0)
-        cells.keep(job, made_up.record(job, plans, rows=50_000, test_rows=count, **changes))
-    return written(plans, cells, tmp_path / "report")
+        job = Job("infimnist-50k", SPEC.methods[method].run, 0)
+        store.save(job, made_up.record(job, spec, rows=50_000, test_rows=count, **changes))
+    return written(spec, store, tmp_path / "report")
 
 
 def test_a_value_that_rests_on_other_rows_than_its_column_says_so(tmp_path: Path) -> None:
     found = of_table_2(tmp_path, {"pca": 1_000_000, "umap": 100_000, "dl-umap": 1_000_000})
     (block,) = found.page.of("table-2")
     note = "on the first 100,000 test rows, the others on 1,000,000"
-    cells = {method: block.row(PLANS.methods[method].title)[1] for method in ("pca", "umap", "dl-umap")}
+    cells = {method: block.row(SPEC.methods[method].title)[1] for method in ("pca", "umap", "dl-umap")}
     assert block.notes[int(cells["umap"].notes) - 1] == note
     assert not cells["pca"].notes
     assert not cells["dl-umap"].notes
@@ -208,36 +212,28 @@ def test_rows_that_are_the_same_for_all_need_no_note(tmp_path: Path) -> None:
 
 def test_the_rows_are_told_under_the_title_that_the_data_have_in_the_plans(full: Written, tmp_path: Path) -> None:
     found = of_table_2(tmp_path, {"pca": 1_000_000, "umap": 100_000, "dl-umap": 1_000_000}, data="InfiMNIST")
-    title = PLANS.data["infimnist-50k"].title
-    assert f"{title}: 50,000 rows to learn from, 1,000,000 to be tested on. Measured on" in found.html
+    title = SPEC.data["infimnist-50k"].title
+    assert f"{title}: 50,000 training rows, 1,000,000 test rows. Measured on" in found.html
     for data in table_named("table-2").data:
-        assert full.html.count(f"{PLANS.data[data].title}: 60,000 rows to learn from") == 1
-
-
-def test_what_stands_in_for_data_is_named(tmp_path: Path) -> None:
-    told = f"{PLANS.data['infimnist-50k'].title} (not at hand: the digits of scikit-learn stand in)"
-    found = of_table_2(tmp_path, {"pca": 400, "umap": 400}, data=told)
-    assert f"{told}: 50,000 rows to learn from" in found.html
+        assert full.html.count(f"{SPEC.data[data].title}: 60,000 training rows") == 1
 
 
 def test_a_value_is_the_mean_of_all_seeds_that_a_table_or_a_claim_asks_for(full: Written) -> None:
-    table = table_named("table-1")
-    assert list(table.seeds_for("umap")) == [0]
-    values = made_up.measured(full.cells, PLANS, Place("pbmc", "umap", "neighborhood_hit"), range(3))  # three for the claims
-    row = next(block for block in full.page.of("table-1") if block.heading.startswith("PBMC")).row(PLANS.methods["umap"].title)
-    assert [cell.text for cell in row[:2]] == ["3", f"{number(fmean(values))} ± {number(stdev(values))}"]
+    assert list(table_named("table-1").seeds_for("umap")) == [0]  # the other seeds are those of claims
+    row = next(block for block in full.page.of("table-1") if block.heading.startswith("PBMC")).row("UMAP")
+    assert [cell.text for cell in row[:2]] == ["3", ".920 ± .020"]
 
 
 def test_the_readme_has_the_means_of_the_report(full: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     import readme
 
-    monkeypatch.setattr(readme, "Cells", lambda records, maps: full.cells)
+    monkeypatch.setattr(readme, "Store", lambda records, maps: full.store)
     lines = [[part.strip() for part in line.split("|")[1:-1]] for line in readme.paper().splitlines() if "|" in line]
     rows = {line[0]: dict(zip(lines[0][1:], line[1:], strict=True)) for line in lines[2:]}
     blocks = {block.heading: block for block in full.page.of("table-1")}
     for data in ("mnist", "fashion-mnist", "pbmc"):
-        title = PLANS.data[data].title
+        title = SPEC.data[data].title
         for method in ("dre", "umap", "dl-umap"):
-            shown = blocks[title].row(PLANS.methods[method].title)[1].text
-            assert rows[f"{title}, hit"][PLANS.methods[method].title] == shown.split(" ±")[0]
-    assert rows["MNIST, hit"][PLANS.methods["umap"].title] == "–"
+            shown = blocks[title].row(SPEC.methods[method].title)[1].text
+            assert rows[f"{title}, hit"][SPEC.methods[method].title] == shown.split(" ±")[0]
+    assert rows["MNIST, hit"][SPEC.methods["umap"].title] == "–"

@@ -10,13 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dre.compare.cells import Cells
-from dre.compare.measure import measure
 from dre.compare.memory import PeakMemory
-from dre.compare.plan import Data, Figure, Job, Method, Row, Run
-from dre.compare.plans import Plans
-from paper.loading import loaded
-from paper.runner import Outcome, Setting, carry_out, one, pending, watched
+from paper.loading import load_data, mark_stand_ins
+from paper.runner import Outcome, Setting, measure_job, pending, report_progress, run_jobs, run_one
+from paper.spec import Data, Figure, Job, Method, Row, Run, Spec
+from paper.store import Store
 
 SMALL = {"encoder": "mlp(16)", "schedule": "x: gaussian(10) -> kl * 2; h1: gaussian(10) -> kl * 1", "training": [100, 1e-3]}
 DIGITS = Data("digits", "Digits", "digits", rows=200, test_rows=80, prefixes=(40, 80))
@@ -28,18 +26,18 @@ RUNS = {
 }
 METHODS = {name: Method(name, name, name) for name in RUNS} | {"dre-0": Method("dre-0", "", "dre", 0)}
 SHOWN = Figure("f", "", "", (Row("", "digits", ("dre-0", "dre", "eigenmaps")),))
-PLANS = Plans({"digits": DIGITS}, RUNS, METHODS, (), (SHOWN,), ())
+SPEC = Spec({"digits": DIGITS}, RUNS, METHODS, (), (SHOWN,), ())
 
 
 @pytest.fixture
 def setting(tmp_path):
-    return Setting(PLANS, Cells(tmp_path / "cells", tmp_path / "maps"), device="cpu")
+    return Setting(SPEC, Store(tmp_path / "cells", tmp_path / "maps"), device="cpu")
 
 
 def test_a_record_says_what_was_measured_and_by_what(setting):
     job = Job("digits", "dre", 0)
-    assert one(job, setting).problem == ""
-    record = json.loads(setting.cells.path(job).read_text())
+    assert run_one(job, setting).problem == ""
+    record = json.loads(setting.store.path(job).read_text())
     assert (record["rows"], record["test_rows"], record["in_sample"], record["device"]) == (200, 80, False, "cpu")
     assert record["job"] == {"data": "digits", "run": "dre", "seed": 0, "panel": ""}
     assert {"command", "date", "versions", "machine", "workers", "peak_memory_mb", "transform_seconds"} <= set(record)
@@ -54,35 +52,35 @@ def test_a_record_says_what_was_measured_and_by_what(setting):
 
 def test_the_maps_that_a_figure_shows_are_kept_and_no_others(setting):
     for seed in (0, 1):
-        one(Job("digits", "dre", seed), setting)
+        run_one(Job("digits", "dre", seed), setting)
     first, second = (Job("digits", "dre", seed) for seed in (0, 1))
-    assert setting.cells.map(first, "test", 0).shape == setting.cells.map(first, "test", None).shape == (80, 2)
-    assert not np.array_equal(setting.cells.map(first, "test", 0), setting.cells.map(first, "test", 1))
-    assert setting.cells.map(first, "train", None) is None
-    assert setting.cells.map(second, "test", None) is None
+    assert setting.store.map(first, "test", 0).shape == setting.store.map(first, "test", None).shape == (80, 2)
+    assert not np.array_equal(setting.store.map(first, "test", 0), setting.store.map(first, "test", 1))
+    assert setting.store.map(first, "train", None) is None
+    assert setting.store.map(second, "test", None) is None
 
 
 def test_a_run_can_have_fewer_test_rows_than_its_data(setting):
     few = replace(
-        PLANS, figures=(), runs={"pca": replace(RUNS["pca"], test_rows=50)}, data={"digits": replace(DIGITS, prefixes=())}
+        SPEC, figures=(), runs={"pca": replace(RUNS["pca"], test_rows=50)}, data={"digits": replace(DIGITS, prefixes=())}
     )
-    one(Job("digits", "pca", 0), replace(setting, plans=few))
-    assert setting.cells.find(Job("digits", "pca", 0))["test_rows"] == 50
+    run_one(Job("digits", "pca", 0), replace(setting, spec=few))
+    assert setting.store.find(Job("digits", "pca", 0))["test_rows"] == 50
 
 
 def test_what_embeds_no_new_rows_is_fitted_to_the_test_rows_and_says_so(setting):
     job = Job("digits", "eigenmaps", 0)
-    one(job, setting)
-    record = setting.cells.find(job)
+    run_one(job, setting)
+    record = setting.store.find(job)
     assert (record["in_sample"], record["rows"], record["transform_seconds"]) == (True, 80, None)
-    assert setting.cells.map(job, "train", None) is None
-    assert setting.cells.map(job, "test", None).shape == (80, 2)
+    assert setting.store.map(job, "train", None) is None
+    assert setting.store.map(job, "test", None).shape == (80, 2)
 
 
 def test_a_panel_times_the_training_rows_of_every_method_alike(setting):
-    dataset = loaded(DIGITS, None)
+    dataset = load_data(DIGITS, None)
     for run in ("eigenmaps", "dre", "pca"):
-        record = measure(Job("digits", run, 0, "cpu"), PLANS, dataset, device="cpu").record
+        record = measure_job(Job("digits", run, 0, "cpu"), SPEC, dataset, device="cpu").record
         assert record["rows"] == 200
         assert record["fit_seconds"] > 0
 
@@ -90,31 +88,31 @@ def test_a_panel_times_the_training_rows_of_every_method_alike(setting):
 def test_what_is_done_is_not_done_again_unless_the_plan_changed(setting):
     job = Job("digits", "pca", 0)
     assert pending([job], setting) == [job]
-    list(carry_out([job], setting))
+    list(run_jobs([job], setting))
     assert pending([job], setting) == []
-    retitled = replace(PLANS, data={"digits": replace(DIGITS, title="Other")})
-    assert pending([job], replace(setting, plans=retitled)) == []
-    changed = replace(PLANS, data={"digits": replace(DIGITS, rows=100)})
-    assert pending([job], replace(setting, plans=changed)) == [job]
+    retitled = replace(SPEC, data={"digits": replace(DIGITS, title="Other")})
+    assert pending([job], replace(setting, spec=retitled)) == []
+    changed = replace(SPEC, data={"digits": replace(DIGITS, rows=100)})
+    assert pending([job], replace(setting, spec=changed)) == [job]
 
 
 def test_a_failure_is_recorded_tried_again_and_stops_no_other(setting):
     jobs = [Job("digits", "wrong", 0), Job("digits", "pca", 0)]
     said = []
-    failed = watched(carry_out(jobs, setting), 2, said.append)
+    failed = report_progress(run_jobs(jobs, setting), 2, said.append)
     assert [outcome.job for outcome in failed] == jobs[:1]
     assert "colour" in said[0]
-    assert "colour" in setting.cells.find(jobs[0])["failed"]
+    assert "colour" in setting.store.find(jobs[0])["failed"]
     assert pending(jobs, setting) == jobs[:1]
 
 
 def test_several_workers_give_the_records_that_one_gives(setting, tmp_path):
     jobs = [Job("digits", "pca", 0), Job("digits", "dre", 1)]
-    list(carry_out(jobs, setting))
-    others = replace(setting, cells=Cells(tmp_path / "others", tmp_path / "other-maps"), workers=2)
-    assert {outcome.problem for outcome in carry_out(jobs, others)} == {""}
+    list(run_jobs(jobs, setting))
+    others = replace(setting, store=Store(tmp_path / "others", tmp_path / "other-maps"), workers=2)
+    assert {outcome.problem for outcome in run_jobs(jobs, others)} == {""}
     for job in jobs:
-        alone, beside = setting.cells.find(job), others.cells.find(job)
+        alone, beside = setting.store.find(job), others.store.find(job)
         assert [s["scores"] for s in alone["stages"]] == [s["scores"] for s in beside["stages"]]
         assert (alone["workers"], beside["workers"]) == (1, 2)
 
@@ -125,8 +123,8 @@ def test_a_half_trained_model_is_no_result(setting, monkeypatch):
 
     monkeypatch.setattr("dre.model.estimator.DRE.fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        one(Job("digits", "dre", 0), setting)
-    assert setting.cells.find(Job("digits", "dre", 0)) is None
+        run_one(Job("digits", "dre", 0), setting)
+    assert setting.store.find(Job("digits", "dre", 0)) is None
 
 
 def test_ctrl_c_that_a_library_swallowed_stops_before_the_next_cell():
@@ -139,27 +137,27 @@ def test_ctrl_c_that_a_library_swallowed_stops_before_the_next_cell():
     said = []
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        watched(outcomes(), 2, said.append)
-    assert said[-1] == "stopped after 1 of 2; the same command goes on from there"
+        report_progress(outcomes(), 2, said.append)
+    assert said[-1] == "stopped after 1 of 2; the same command resumes"
     assert signal.getsignal(signal.SIGINT) is before
 
 
-class Deadly(Cells):
+class Deadly(Store):
     """The process dies when it wants to keep the record of one job."""
 
-    def keep(self, job, record):
+    def save(self, job, record):
         if job.seed == 7 and "failed" not in record:
             os._exit(9)
-        super().keep(job, record)
+        super().save(job, record)
 
 
 def test_a_worker_that_dies_takes_no_other_job_with_it(setting, tmp_path):
-    deadly = replace(setting, cells=Deadly(tmp_path / "cells", tmp_path / "maps"), workers=2)
+    deadly = replace(setting, store=Deadly(tmp_path / "cells", tmp_path / "maps"), workers=2)
     jobs = [Job("digits", "pca", seed) for seed in (0, 7, 1)]
-    problems = {outcome.job.seed: outcome.problem for outcome in carry_out(jobs, deadly)}
+    problems = {outcome.job.seed: outcome.problem for outcome in run_jobs(jobs, deadly)}
     assert (problems[0], problems[1]) == ("", "")
     assert "process died" in problems[7]
-    assert "process died" in deadly.cells.find(jobs[1])["failed"]
+    assert "process died" in deadly.store.find(jobs[1])["failed"]
 
 
 def test_the_digits_stand_in_for_what_is_not_at_hand_and_say_so(tmp_path, monkeypatch):
@@ -168,14 +166,25 @@ def test_the_digits_stand_in_for_what_is_not_at_hand_and_say_so(tmp_path, monkey
     monkeypatch.delenv("DRE_DATA", raising=False)
     plan = Data("mnist", "MNIST", "mnist", rows=100, test_rows=30)
     with pytest.raises(FileNotFoundError, match="train-images"):
-        loaded(plan, None)
-    found = loaded(plan, None, stand_in=True)
-    assert "stand in" in found.title
+        load_data(plan, None)
+    found = load_data(plan, None, stand_in=True)
+    assert found.title == "digits (stand-in for MNIST)"
     assert found.train.rows.shape == (100, 28, 28)
     assert found.test.rows.shape[0] == len(found.test.labels) == 30
-    texts = loaded(replace(plan, name="imdb", set="imdb"), None, stand_in=True)
+    texts = load_data(replace(plan, name="imdb", set="imdb"), None, stand_in=True)
     assert texts.train.rows.shape == (100, 64)
     assert {name: len(np.unique(values)) for name, values in texts.train.levels.items()} == {"sentiment": 2, "stars": 10}
+
+
+def test_data_and_figures_measured_on_a_stand_in_are_renamed(setting):
+    record = {"job": {"data": "digits", "run": "pca", "seed": 0, "panel": ""}, "data": "digits (stand-in for Digits)"}
+    assert mark_stand_ins(SPEC, setting.store) == SPEC
+    setting.store.save(Job("digits", "pca", 0), record)
+    marked = mark_stand_ins(
+        replace(SPEC, figures=(replace(SHOWN, rows=(replace(SHOWN.rows[0], title="Test rows"),)),)), setting.store
+    )
+    assert marked.data["digits"].title == "digits (stand-in for Digits)"
+    assert marked.figures[0].rows[0].title == "digits (stand-in for Test rows)"
 
 
 def test_the_peak_of_a_piece_of_work_is_seen():

@@ -149,7 +149,7 @@ WRONG = {
     "thumbnails of vectors": (["y.npy", "x.npy", "--thumbnails"], "needs images"),
     "thumbnails of nothing": (["y.npy", "--thumbnails"], "DATA after MAP"),
     "another format": (["y.npy", "-o", "a.bmp"], ".png, .svg, .pdf"),
-    "a folder that is not there": (["y.npy", "-o", "no/a.png"], "make it"),
+    "a folder that is not there": (["y.npy", "-o", "no/a.png"], "create it"),
     "a picture that is there": (["y.npy", "-o", "there.png"], "--force"),
     "a size that is none": (["y.npy", "--size", "0"], "--size"),
 }

@@ -28,7 +28,7 @@ def test_a_column_that_holds_most_of_the_variance_is_named_with_its_share(column
     share = int(100 * heavy.var(0)[column] / heavy.var(0).sum())
     assert notices(heavy + 1e3, list("abcd")) == [
         f"column {'abcd'[column]!r} holds {share} % of the variance: the map will show little else; "
-        "leave it out or scale the columns"
+        "remove it or scale the columns"
     ]
     assert notices(heavy)[0].startswith(f"column {column + 1} holds {share} %")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dre.plot.palette import MOST
 from known_page import HOSTILE, known
 
 from dre.explore import Explorer, StageView, explorer, write_page
@@ -20,6 +19,7 @@ from dre.explore.columns import column
 from dre.explore.page import align_stages, page
 from dre.explore.thumbnails import as_images, thumbnails
 from dre.metrics import trustworthiness
+from dre.plot.colors import MAX_COLORS
 
 
 def payload(text: str, name: str) -> bytes:
@@ -103,7 +103,7 @@ def test_of_many_classes_the_largest_have_colors() -> None:
     assert made.names is not None
     assert made.names[:2] == ["larger", "large"]
     assert made.colors is not None
-    assert len(set(made.colors)) == MOST
+    assert len(set(made.colors)) == MAX_COLORS
     assert np.array(made.names)[made.values].tolist() == values.tolist()
 
 

@@ -1,27 +1,29 @@
-"""What a cell of a table holds: the mean over the seeds of what was measured, or the reason why there is nothing."""
+"""Read the records: values over the seeds, row counts and sources, or the reason why a value is missing."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any
 
-from dre.compare.cells import Cells, planned
-from dre.compare.jobs import Selection, jobs
-from dre.compare.plan import ANYWHERE, Job, Side, Table
-from dre.compare.plans import Plans
+from paper.jobs import Selection, jobs
+from paper.report.formatting import listed
+from paper.spec import ANYWHERE, Job, Side, Spec, Table, parse_score
+from paper.store import Store, fingerprint
 from paper.verdict import value_of
 
 NOT_YET = "not measured yet"
-LONGEST = 160  # characters of an error's message
-CHANGED = "measured before the plan was changed"
+MAX_MESSAGE = 160  # characters of an error message
+CHANGED = "measured before its settings were changed"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Which cell: a method on data in one score, such as ``nearest_neighbor#10000`` for that of the first 10,000 test rows."""
+    """A cell of a table: a method on a data set in one score, such as ``nearest_neighbor#10000``."""
 
     data: str
     method: str
@@ -31,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Reading:
-    """``values`` by seed; ``records`` are those measured as it is planned now. ``remarks`` say what is missing, and why."""
+    """Values by seed, their current records, and remarks on what is missing and why."""
 
     values: dict[int, float]
     planned: int = 0
@@ -46,18 +48,19 @@ class Reading:
 
     @property
     def spread(self) -> float:
-        """The standard deviation over the seeds; nan of one."""
+        """Standard deviation over the seeds; NaN for a single seed."""
         return stdev(self.values.values()) if len(self.values) > 1 else math.nan
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads cells as a table asks for them."""
+    """Reads the cells of tables from the store."""
 
-    plans: Plans
-    cells: Cells
+    spec: Spec
+    store: Store
 
     def read(self, table: Table, place: Place) -> Reading:
+        """Read one cell."""
         reason = table.reason(place.data, place.method, place.panel)
         if reason is not None:
             return Reading({}, remarks=(reason,))
@@ -73,84 +76,179 @@ class Reader:
             values={seed: value for seed, (value, _, _) in zip(seeds, found, strict=True) if value is not None},
             planned=len(seeds),
             in_sample=any(record.get("in_sample", False) for record in records),
-            remarks=tuple(_of_seeds(remark, which, len(seeds)) for remark, which in remarks.items()),
+            remarks=tuple(_for_seeds(remark, which, len(seeds)) for remark, which in remarks.items()),
             records=records,
-            files=tuple(self.cells.path(self.job(place, seed)).name for seed in seeds),
+            files=tuple(self.store.path(self.job(place, seed)).name for seed in seeds),
         )
 
     def seeds(self, table: Table, place: Place) -> tuple[int, ...]:
-        """Those of the table, and those that a claim asks for: what is measured is shown, not a part of it."""
-        asked_for = self._seeds_of_runs.get((place.data, self.plans.methods[place.method].run, place.panel), set())
+        """Return the seeds of the table and of the claims: everything measured is shown."""
+        asked_for = self._seeds_of_runs.get((place.data, self.spec.methods[place.method].run, place.panel), set())
         return tuple(sorted(asked_for.union(table.seeds_for(place.method))))
 
     @cached_property
     def _seeds_of_runs(self) -> dict[tuple[str, str, str], set[int]]:
         found: dict[tuple[str, str, str], set[int]] = {}
-        for job in jobs(self.plans, Selection()):
+        for job in jobs(self.spec, Selection()):
             found.setdefault((job.data, job.run, job.panel), set()).add(job.seed)
         return found
 
     def record(self, job: Job) -> tuple[dict[str, Any] | None, str]:
-        """What was measured as it is planned now; where there is nothing, the reason."""
-        found = self.cells.find(job)
+        """Return the current record of a job and "", or None and the reason why there is none."""
+        found = self.store.find(job)
         if found is None:
             return None, NOT_YET
         if "failed" in found:
             return None, failure(found)
-        return (found, "") if found["plan"] == planned(job, self.plans) else (None, CHANGED)
+        return (found, "") if found["plan"] == fingerprint(job, self.spec) else (None, CHANGED)
 
     def job(self, place: Place, seed: int) -> Job:
-        return Job(place.data, self.plans.methods[place.method].run, seed, place.panel)
+        """Return the job behind a cell."""
+        return Job(place.data, self.spec.methods[place.method].run, seed, place.panel)
 
     def _one(self, place: Place, seed: int) -> tuple[float | None, dict[str, Any] | None, str]:
-        """The value of a seed, its record, and what is to be said about it."""
+        """Return the value of a seed, its record, and a remark."""
         record, missing = self.record(self.job(place, seed))
         if record is None:
             return None, None, missing
-        score, prefix = split_score(place.score)
-        value = value_of(self.cells, self.plans, Side(place.method, place.data, prefix), score, seed=seed, panel=place.panel)
+        score, prefix = parse_score(place.score)
+        value = value_of(self.store, self.spec, Side(place.method, place.data, prefix), score, seed=seed, panel=place.panel)
         if value is None or not math.isfinite(value):
             embeds_none = score == "transform_seconds" and record["in_sample"]
-            return None, record, "embeds no new rows" if embeds_none else "its record has no such score"
+            return None, record, "can't embed new rows" if embeds_none else "its record has no such score"
         return value, record, ""
 
     def reason(self, data: str, method: str, panel: str = ANYWHERE) -> str | None:
-        """Why some table does not run it, or can't for want of data."""
-        tables = [table for table in self.plans.tables if data in table.data and method in table.methods]
+        """Return why a table does not run a cell, or can't without the data."""
+        tables = [table for table in self.spec.tables if data in table.data and method in table.methods]
         reasons = [reason(data, method, panel) for table in tables for reason in (table.reason, table.reason_without_data)]
         return next((reason for reason in reasons if reason is not None), None)
 
     def is_parametric(self, method: str) -> bool:
-        """Whether it learns a function, as the plans tell."""
-        return self.plans.methods[method].parametric
-
-
-def split_score(text: str) -> tuple[str, int | None]:
-    """
-
-    >>> split_score("nearest_neighbor#10000"), split_score("continuity")
-    (('nearest_neighbor', 10000), ('continuity', None))
-    """
-    score, _, prefix = text.partition("#")
-    return score, int(prefix) if prefix else None
+        """Return whether a method learns a function that embeds new rows."""
+        return self.spec.methods[method].parametric
 
 
 def failure(record: dict[str, Any]) -> str:
-    """What went wrong, in a line.
+    """Return the first line of an error.
 
     >>> failure({"failed": "MemoryError: too much\\nmore about it"})
     'failed: MemoryError: too much'
     """
     first = (str(record["failed"]).splitlines() or ["without a message"])[0]
-    return f"failed: {first if len(first) <= LONGEST else first[:LONGEST] + '…'}"
+    return f"failed: {first if len(first) <= MAX_MESSAGE else first[:MAX_MESSAGE] + '…'}"
 
 
 def published(table: Table, place: Place) -> float | None:
-    """What the paper has there; its rows may be shorter than ours."""
+    """Return the published value of a cell; the paper may have fewer scores."""
     values = table.published.get(place.data, {}).get(place.method, [])
     index = table.scores.index(place.score)
     return values[index] if index < len(values) else None
 
 
-def _of_seeds(remark: str, seeds: list[int], of: int) -> str:
+def _for_seeds(remark: str, seeds: list[int], of: int) -> str:
     return remark if len(seeds) == of else f"seed {', '.join(map(str, seeds))}: {remark}"
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Numbers of training and test rows behind a value."""
+
+    rows: int | None  # None if all methods were fitted to the test rows
+    test_rows: int
+
+
+def usual_counts(records: Iterable[dict[str, Any]]) -> RowCounts | None:
+    """Return the most frequent row counts of records, the larger of two equally frequent ones."""
+    found = list(records)
+    if not found:
+        return None
+    learned = [record["rows"] for record in found if not _fitted_to_test_rows(record)]
+    return RowCounts(_most_frequent(learned) if learned else None, _most_frequent([record["test_rows"] for record in found]))
+
+
+def departures(records: Iterable[dict[str, Any]], expected: RowCounts | None, score: str) -> list[str]:
+    """Describe records with other row counts than expected, if the score depends on them.
+
+    >>> few = {"rows": 50, "test_rows": 100, "in_sample": False}
+    >>> departures([few], RowCounts(50, 1000), "nearest_neighbor")
+    ['on the first 100 test rows, the others on 1,000']
+    >>> departures([few], RowCounts(50, 1000), "nearest_neighbor#100"), departures([few], RowCounts(50, 100), "fit_seconds")
+    ([], [])
+    """
+    if expected is None:
+        return []
+    name, prefix = parse_score(score)
+    told = []
+    for record in records:
+        if expected.rows is not None and not _fitted_to_test_rows(record) and record["rows"] != expected.rows:
+            told.append(f"fitted to {record['rows']:,} rows, the others to {expected.rows:,}")
+        least = min(prefix or expected.test_rows, expected.test_rows)
+        same = record["test_rows"] >= least if prefix else record["test_rows"] == expected.test_rows
+        if name != "fit_seconds" and not same:
+            first = "the first " if record["test_rows"] < expected.test_rows else ""
+            told.append(f"on {first}{record['test_rows']:,} test rows, the others on {least:,}")
+    return list(dict.fromkeys(told))
+
+
+def _fitted_to_test_rows(record: dict[str, Any]) -> bool:
+    """In-sample methods are, unless times are compared."""
+    return bool(record["in_sample"]) and not record["job"]["panel"]
+
+
+def _most_frequent(counts: list[int]) -> int:
+    return max(set(counts), key=lambda count: (counts.count(count), count))
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Counts, dates, machines and versions of all records."""
+
+    count: int
+    failed: int
+    planned: int  # jobs of the spec on any machine
+    done: int
+    days: str
+    machines: tuple[str, ...]
+    versions: tuple[str, ...]
+
+
+def sources(reader: Reader) -> Sources:
+    found = list(reader.store.all())
+    wanted = jobs(reader.spec, Selection())
+    days = sorted({record["date"][:10] for record in found if "date" in record})
+    return Sources(
+        count=len(found),
+        failed=sum("failed" in record for record in found),
+        planned=len(wanted),
+        done=sum(reader.store.is_done(job, reader.spec) for job in wanted),
+        days=f"{days[0]} to {days[-1]}" if len(days) > 1 else "".join(days),
+        machines=_counted(machine_name(record) for record in found if "machine" in record),
+        versions=_versions(found),
+    )
+
+
+def machine_name(record: dict[str, Any]) -> str:
+    """Name the machine of a record: its GPU or its CPU cores."""
+    machine = record["machine"]
+    on_gpu = machine["gpu"] is not None and not str(record.get("device", "cuda")).startswith("cpu")
+    name = f"{machine['gpu']}, {machine['cpus']} CPU cores" if on_gpu else f"{machine['cpus']} CPU cores"
+    return f"{name}, {machine['system']}"
+
+
+def machines_of(records: Iterable[dict[str, Any]]) -> str:
+    """Name all machines of records."""
+    return " and on ".join(dict.fromkeys(machine_name(record) for record in records if "machine" in record))
+
+
+def _counted(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{name} ({count:,} record{'s' * (count != 1)})" for name, count in Counter(names).most_common())
+
+
+def _versions(records: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Each library with the versions that the records name."""
+    seen: dict[str, dict[str, None]] = {}
+    for record in records:
+        for library, version in record.get("versions", {}).items():
+            seen.setdefault(library, {})[version] = None
+    return tuple(f"{library} {listed(list(versions))}" for library, versions in seen.items())

@@ -1,8 +1,9 @@
-"""Other systems that make maps, as scikit-learn estimators: what the method is compared with.
+"""Baselines: other embedding methods as scikit-learn estimators, by name.
 
-To add one, write a file here with an estimator like those beside it, and a line in ``BASELINES``. What is common to all:
-``fit(X)`` for X (n, d) or images (n, h, w), ``embedding_`` (n, 2) as float32, ``fit_transform``, and ``transform`` for new
-rows. Those that can't embed new rows have ``embeds_new_rows = False``, and their ``transform`` says so.
+To add one, write a module here with an estimator like those beside it, and add a line to ``BASELINES``. Every estimator has
+``fit(X)`` for vectors (n, d) or images (n, h, w), ``embedding_``, float32 (n, 2), ``fit_transform``, and ``transform`` for new
+rows. Methods that can't embed new rows have ``embeds_new_rows = False``, and their ``transform`` raises
+``NotImplementedError``.
 """
 
 from __future__ import annotations
@@ -13,53 +14,69 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dre.baselines.ours import OURS
+from dre.baselines.paper_methods import DRE_PRESETS
 from dre.notation import unknown
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Where a baseline lives, and which options its name stands for."""
+class Baseline:
+    """Module and class of a baseline, and the parameters that its name stands for."""
 
     module: str
-    kind: str  # the estimator's class
+    estimator: str
     preset: Mapping[str, Any] = field(default_factory=dict)
 
 
-BASELINES: dict[str, Entry] = {
-    "pca": Entry("dre.baselines.pca", "PCA"),
-    "autoencoder": Entry("dre.baselines.autoencoder", "AutoEncoder"),
-    "eigenmaps": Entry("dre.baselines.eigenmaps", "LaplacianEigenmaps"),
-    "bh-tsne": Entry("dre.baselines.bh_tsne", "BarnesHutTSNE"),
-    "fit-sne": Entry("dre.baselines.fit_sne", "FItSNE"),
-    "open-tsne": Entry("dre.baselines.open_tsne", "OpenTSNE"),
-    "umap": Entry("dre.baselines.umap", "UMAP"),
-    "parametric-tsne": Entry("dre.baselines.parametric_tsne", "ParametricTSNE"),
-    "dl-tsne": Entry("dre.baselines.dl_projection", "DLProjection", {"teacher": "tsne"}),
-    "dl-umap": Entry("dre.baselines.dl_projection", "DLProjection", {"teacher": "umap"}),
-    **{name: Entry("dre.model.estimator", "DRE", preset) for name, preset in OURS.items()},
+BASELINES: dict[str, Baseline] = {
+    "pca": Baseline("dre.baselines.spectral", "PCA"),
+    "autoencoder": Baseline("dre.baselines.autoencoder", "AutoEncoder"),
+    "eigenmaps": Baseline("dre.baselines.spectral", "LaplacianEigenmaps"),
+    "bh-tsne": Baseline("dre.baselines.tsne", "BarnesHutTSNE"),
+    "fit-sne": Baseline("dre.baselines.tsne", "FItSNE"),
+    "open-tsne": Baseline("dre.baselines.tsne", "OpenTSNE"),
+    "umap": Baseline("dre.baselines.umap", "UMAP"),
+    "parametric-tsne": Baseline("dre.baselines.parametric_tsne", "ParametricTSNE"),
+    "dl-tsne": Baseline("dre.baselines.distillation", "DLProjection", {"teacher": "tsne"}),
+    "dl-umap": Baseline("dre.baselines.distillation", "DLProjection", {"teacher": "umap"}),
+    **{name: Baseline("dre.model.estimator", "DRE", preset) for name, preset in DRE_PRESETS.items()},
 }
 NAMES = tuple(BASELINES)
 
 
 def make(name: str, *, random_state: Any = None, device: str = "auto", **options: Any) -> Any:
-    """The estimator of that name, not yet fitted.
+    """Return the estimator of that name, unfitted.
 
+    Parameters
+    ----------
+    name : str
+        One of ``dre.baselines.NAMES``.
+    random_state : int, RandomState or None, default=None
+        Seed of the estimator.
+    device : str, default="auto"
+        Where networks are trained. The other methods compute on the CPU.
+    **options : Any
+        Parameters of the estimator's class.
+
+    Returns
+    -------
+    estimator
+        A scikit-learn transformer.
+
+    Examples
+    --------
     >>> make("pca").fit_transform([[0, 1, 2], [3, 5, 4], [8, 6, 7]]).shape
     (3, 2)
     >>> make("fit-sne", exaggeration=4, random_state=0)
     FItSNE(exaggeration=4, random_state=0)
-
-    ``options`` are the parameters of its class. ``device`` says where networks are trained; the others compute on the CPU.
     """
     if name not in BASELINES:
         raise ValueError(unknown("baseline", name, list(NAMES)))
     entry = BASELINES[name]
-    kind = getattr(importlib.import_module(entry.module), entry.kind)
-    parameters = list(inspect.signature(kind).parameters)
+    estimator = getattr(importlib.import_module(entry.module), entry.estimator)
+    parameters = list(inspect.signature(estimator).parameters)
     known = [parameter for parameter in parameters if parameter not in ("random_state", "device")]
     for option in options:
         if option not in known:
             raise TypeError(unknown(f"option of {name}", option, known))
     where = {"device": device} if "device" in parameters else {}
-    return kind(**{**entry.preset, **options}, **where, random_state=random_state)
+    return estimator(**{**entry.preset, **options}, **where, random_state=random_state)

@@ -1,10 +1,11 @@
-"""The auto-encoder: a network that must say a row again from its place in the map (Hinton and Salakhutdinov 2006)."""
+"""The autoencoder: an encoder and its mirrored decoder, trained to reconstruct the rows (Hinton and Salakhutdinov 2006)."""
 
 from __future__ import annotations
 
+import copy
 import math
 import time
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -13,56 +14,72 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor, nn
 
-from dre.baselines import contract
-from dre.baselines.bar import bar
-from dre.baselines.diverged import check_error
-from dre.baselines.mirror import mirrored
-from dre.baselines.vectors import check_shape
+from dre.baselines import sklearn_api
+from dre.baselines.sklearn_api import check_finite, check_shape
 from dre.batches import Shuffled
 from dre.data.image_layout import image_layout, model_shape
-from dre.data.rows import ArrayRows, Rows, is_rows
-from dre.data.scaling import Scaling
+from dre.data.rows import ArrayRows, HostRows, Rows, is_rows
+from dre.data.scaling import ScaledRows, Scaling
 from dre.data.validation import check_number, check_rows, check_seed, parse_param
 from dre.encoder import ENCODERS, Encoder
-from dre.encoder.forward import chunk_rows, outputs
+from dre.encoder.forward import evaluating, outputs
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.model.fitted import SLICES, Array, embed, to_model_rows
+from dre.encoder.network import ChannelsLast, FlattenChannelsLast
+from dre.encoder.pca_front import PCAFront
+from dre.model.fitted import Array, embed, to_model_rows
+from dre.observe.progress import progress_bar
 from dre.optimizer import Optimizer
 from dre.runtime import IsolatedRNG, Runtime
 
 COMPONENTS = 2
 EPOCHS = 40
-LEAST, MOST = 2_000, 10_000  # steps: small data make few batches, and large data need no more of them
+MIN_STEPS, MAX_STEPS = 2_000, 10_000  # bounds of the default: small data make few batches, large data need no more steps
+POOLS = (nn.MaxPool2d, nn.AvgPool2d)
+UNCHANGED = (nn.Identity, ChannelsLast)  # modules that leave a row as it is
 
 
 class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """An encoder of ours and its mirror image, trained to reproduce the rows: mean squared error, Adam, a one-cycle rate.
+    """An encoder and its mirror image, trained with the mean squared error, Adam and a one-cycle learning rate.
 
+    Parameters
+    ----------
+    encoder : str, Encoder or None, default=None
+        None: Model B for images and Model A for vectors, with batch norm in all layers, without which a network this deep
+        learns slowly through a bottleneck of two units. An encoder with a PCA front is refused: it has no mirror image.
+    epochs : int or None, default=None
+        Epochs of training. None: 40, more if the rows make few batches, fewer if they make many.
+    batch_size : int, default=250
+        Rows of a batch.
+    learning_rate : float, default=1e-3
+        Peak of the one-cycle schedule.
+    device : str, default="auto"
+        As in ``dre.DRE``.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    verbose : bool or None, default=None
+        Whether to show a progress bar. None: in a terminal or a notebook.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, 2)
+        The embedding of the training rows, float32.
+    encoder_, decoder_ : torch.nn.Module
+        The trained networks.
+    history_ : list of dict
+        One record per epoch; ``loss`` is the mean squared error of the scaled rows.
+
+    References
+    ----------
+    G. E. Hinton, R. R. Salakhutdinov: Reducing the dimensionality of data with neural networks. Science 313 (2006).
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().images[:100]
     >>> model = AutoEncoder("mlp(32)", epochs=3, random_state=0).fit(X)
     >>> model.transform(X[:5]).shape, model.inverse_transform(model.embedding_).shape
     ((5, 2), (100, 8, 8))
-
-    Parameters
-    ----------
-    encoder : str or Encoder, optional
-        None: Model B for images and Model A for vectors, with batch norm in all layers, without which a network this deep
-        learns slowly through two numbers. One with a computed front has no mirror image, and is refused.
-    epochs, batch_size, learning_rate
-        Of the training. None as the number of epochs takes 40, more where the rows make few batches, fewer where they make
-        many; the rate is the highest of its cycle.
-    device, random_state, verbose
-        As in ``dre.DRE``.
-
-    Attributes
-    ----------
-    embedding_ : the map of the rows that were fitted, float32 (n, 2)
-    encoder_, decoder_ : the trained networks
-    history_ : one record per epoch, as plain dicts; the loss is the mean squared error of the scaled rows
-
-    G. E. Hinton, R. R. Salakhutdinov: Reducing the dimensionality of data with neural networks. Science 313 (2006).
     """
 
     embeds_new_rows = True
@@ -88,7 +105,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the map of X: (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w)."""
+        """Train on X: vectors (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w)."""
         if self.epochs is not None and check_number("epochs", self.epochs, whole=True) < 1:
             raise ValueError(f"epochs={self.epochs}: must be at least 1")
         X = check_rows(self, X, fitting=True)
@@ -97,7 +114,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         random = IsolatedRNG(seed, runtime.device)
         with random():
             encoder = self._plan(rows.shape[1:]).build(rows.shape[1:], COMPONENTS)
-            decoder = mirrored(encoder, rows.shape[1:])
+            decoder = build_decoder(encoder, rows.shape[1:])
             both = runtime.place(nn.Sequential(encoder, decoder))
             history = self._train(both, rows, runtime, runtime.generator(seed))
         self.encoder_: nn.Module = encoder.eval()
@@ -113,71 +130,163 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return plan
 
     def _train(self, both: nn.Module, rows: Rows, runtime: Runtime, generator: torch.Generator) -> list[dict[str, Any]]:
-        """Both networks, in place, and one record per epoch."""
+        """Train both networks in place; return one record per epoch."""
         parts = Shuffled(self.batch_size).steps(rows.shape[0])
-        epochs = _enough(parts) if self.epochs is None else self.epochs
+        epochs = _default_epochs(parts) if self.epochs is None else self.epochs
         descent = Optimizer(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
         history: list[dict[str, Any]] = []
-        with bar("auto-encoder", epochs * parts, self.verbose) as tick:
+        with progress_bar("autoencoder", epochs * parts, verbose=self.verbose) as tick:
             for epoch in range(epochs):
                 began, total = time.perf_counter(), torch.zeros((), device=runtime.device)
                 order = torch.randperm(rows.shape[0], generator=generator, device=generator.device)
-                for ids in torch.tensor_split(order, parts):  # even parts: batch norm can't use a leftover of one row
-                    total += learn(both, rows.take(ids), runtime)
+                for ids in torch.tensor_split(order, parts):  # even parts: batch norm fails on a leftover of one row
+                    total += backward(both, rows.take(ids), runtime)
                     descent.update()
                     tick()
                 history.append({"epoch": epoch, "loss": float(total) / parts, "seconds": time.perf_counter() - began})
-                check_error(history[-1]["loss"], epoch, of="the reconstruction error", remedy="pass a lower learning_rate")
+                check_finite(history[-1]["loss"], epoch, name="the reconstruction error", remedy="pass a lower learning_rate")
         return history
 
     def transform(self, X: Any) -> Array:
-        """The place of each row in the map, float32."""
+        """Embed the rows of X, float32."""
         check_is_fitted(self)
         shape = self._scaling.mean.shape
         check_shape(shape, X)
         X = check_rows(self, X, fitting=False)
-        if is_rows(X):
-            return embed(self.encoder_, to_model_rows(X, self._scaling, self._on))
-        step = SLICES * chunk_rows(model_shape(shape))  # only a slice is dense float32 at a time
-        slices = (to_model_rows(X[start : start + step], self._scaling, self._on) for start in range(0, X.shape[0], step))
-        return np.concatenate([embed(self.encoder_, rows) for rows in slices])
+        rows = ScaledRows(X if is_rows(X) else HostRows(X), self._scaling, self._device)  # read chunk by chunk
+        return embed(self.encoder_, rows)
 
     def inverse_transform(self, Y: Any) -> Array:
-        """The row that each place of the map stands for, float32, in the shape and the unit of the rows that were fitted."""
+        """Decode points of the embedding into rows, float32, in the shape and unit of the training rows."""
         check_is_fitted(self)
         points = check_array(Y, dtype=np.float32, input_name="Y")
         if points.shape[1] != COMPONENTS:
-            raise ValueError(f"Y has {points.shape[1]} columns: expected places in the map, (n, {COMPONENTS})")
+            raise ValueError(f"Y has {points.shape[1]} columns: expected points of the embedding, (n, {COMPONENTS})")
         shape = self._scaling.mean.shape
-        flat = outputs(nn.Sequential(self.decoder_, nn.Flatten()), ArrayRows(torch.tensor(points), self._on))
+        flat = outputs(nn.Sequential(self.decoder_, nn.Flatten()), ArrayRows(torch.tensor(points), self._device))
         x: Array = flat.reshape(len(points), *model_shape(shape)).cpu().numpy()
         x = np.moveaxis(x, 1, -1) if image_layout(shape) == "hwc" else x.reshape(len(x), *shape)
         return np.asarray(x * self._scaling.scale + self._scaling.mean, dtype=np.float32)
 
-    fit_transform = contract.fit_transform
+    fit_transform = sklearn_api.fit_transform
 
     @property
-    def _on(self) -> torch.device:
+    def _device(self) -> torch.device:
         return next(self.encoder_.parameters()).device
 
     def __sklearn_tags__(self) -> Tags:
-        return contract.takes_images(super().__sklearn_tags__())
+        return sklearn_api.takes_images(super().__sklearn_tags__())
 
 
-def _enough(parts: int) -> int:
-    """Epochs of so many batches.
+def _default_epochs(batches: int) -> int:
+    """Return the default number of epochs for so many batches.
 
-    >>> _enough(4), _enough(240), _enough(1200)
+    >>> _default_epochs(4), _default_epochs(240), _default_epochs(1200)
     (500, 40, 9)
     """
-    return min(max(EPOCHS, math.ceil(LEAST / parts)), math.ceil(MOST / parts))
+    return min(max(EPOCHS, math.ceil(MIN_STEPS / batches)), math.ceil(MAX_STEPS / batches))
 
 
-def learn(both: nn.Module, x: Tensor, runtime: Runtime) -> Tensor:
-    """Forward, error and backward for one batch; the gradients are left in the parameters."""
+def backward(both: nn.Module, x: Tensor, runtime: Runtime) -> Tensor:
+    """Return the reconstruction error of one batch, and leave its gradients in the parameters."""
     with runtime.autocast():
-        again = both(x)
-    loss = nn.functional.mse_loss(again.float(), x)
+        reconstruction = both(x)
+    loss = nn.functional.mse_loss(reconstruction.float(), x)
     both.zero_grad(set_to_none=True)
     loss.backward()
     return loss.detach()
+
+
+class Layer(NamedTuple):
+    """A leaf module, and the shapes of one row before and after it."""
+
+    module: nn.Module
+    before: torch.Size
+    after: torch.Size
+
+
+def build_decoder(encoder: nn.Module, shape: tuple[int, ...]) -> nn.Sequential:
+    """Return the mirrored encoder: from the embedding back to rows of shape (d,) or (channels, height, width).
+
+    >>> encoder = nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.ReLU(), nn.Linear(5, 2))
+    >>> build_decoder(encoder, (1, 3, 4))
+    Sequential(
+      (0): Linear(in_features=2, out_features=5, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=5, out_features=12, bias=True)
+      (3): Unflatten(dim=1, unflattened_size=torch.Size([1, 3, 4]))
+    )
+    """
+    if any(isinstance(module, PCAFront) for module in encoder.modules()):
+        raise ValueError(
+            "the encoder has a PCA front, which a decoder can't mirror: "
+            "use an encoder without one, such as model-a, model-b or mlp"
+        )
+    layers = (layer for layer in reversed(layers_of(encoder, shape)) if not isinstance(layer.module, UNCHANGED))
+    return nn.Sequential(*(_mirrored(layer) for layer in layers))
+
+
+def layers_of(encoder: nn.Module, shape: tuple[int, ...]) -> list[Layer]:
+    """Return the leaf modules that a row passes, in the order of the forward pass."""
+    seen: list[Layer] = []
+
+    def note(module: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> None:
+        seen.append(Layer(module, given[0].shape[1:], out.shape[1:]))
+
+    leaves = [module for module in encoder.modules() if not list(module.children())]
+    hooks = [module.register_forward_hook(note) for module in leaves]
+    try:
+        with evaluating(encoder), torch.no_grad():
+            encoder(torch.zeros(1, *shape))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return seen
+
+
+def _mirrored(layer: Layer) -> nn.Module:
+    """Return a layer from the output shape to the input shape."""
+    module, before, after = layer
+    if isinstance(module, nn.Linear):
+        return nn.Linear(module.out_features, module.in_features)
+    if isinstance(module, nn.Flatten):
+        return nn.Unflatten(1, before)
+    if isinstance(module, FlattenChannelsLast):
+        return _ToImages(before)
+    if isinstance(module, POOLS):
+        return nn.Upsample(size=tuple(before[1:]))
+    if isinstance(module, nn.Conv2d):
+        return _mirrored_convolution(module, before, after)
+    if before != after:
+        raise ValueError(
+            f"a decoder can't mirror {module}, which maps {tuple(before)} to {tuple(after)}: "
+            "use an encoder of dense layers, convolutions and pooling, such as model-a, model-b or mlp"
+        )
+    return _fresh(module)
+
+
+class _ToImages(nn.Module):
+    """Vectors to images (c, h, w), the inverse of ``FlattenChannelsLast``."""
+
+    def __init__(self, shape: torch.Size) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x: Tensor) -> Tensor:
+        c, h, w = self.shape
+        return x.view(-1, h, w, c).movedim(-1, 1)
+
+
+def _mirrored_convolution(module: nn.Conv2d, before: torch.Size, after: torch.Size) -> nn.Module:
+    sizes: Any = module.kernel_size
+    same = nn.Conv2d(module.out_channels, module.in_channels, sizes, padding="same")
+    return same if before[1:] == after[1:] else nn.Sequential(nn.Upsample(size=tuple(before[1:])), same)
+
+
+def _fresh(module: nn.Module) -> nn.Module:
+    """Return a copy of an activation or a norm with its parameters reset."""
+    module = copy.deepcopy(module)
+    reset = getattr(module, "reset_parameters", None)
+    if reset is not None:
+        reset()
+    return module

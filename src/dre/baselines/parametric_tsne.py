@@ -1,4 +1,4 @@
-"""Parametric t-SNE: a stack of Boltzmann machines unrolled into a network, then t-SNE's loss (van der Maaten 2009)."""
+"""Parametric t-SNE: a network pre-trained as a stack of RBMs and fine-tuned with t-SNE's loss (van der Maaten 2009)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dre.affinity.gaussian import Gaussian
-from dre.baselines import contract
-from dre.baselines.bar import bar
+from dre.baselines import sklearn_api
 from dre.baselines.rbm import RBM, ContrastiveDivergence
-from dre.baselines.vectors import check_shape
+from dre.baselines.sklearn_api import check_shape
 from dre.batches import Fixed
 from dre.data.image_layout import channels_first, image_layout
 from dre.data.rows import Rows
@@ -29,7 +28,7 @@ from dre.loss.kl import KL
 from dre.model.fitted import Array, FittedMap, embed, to_model_rows
 from dre.observe import Observer, watch
 from dre.observe.history import History
-from dre.observe.progress import Progress, is_interactive
+from dre.observe.progress import Progress, is_interactive, progress_bar
 from dre.observe.stopping import Interrupt
 from dre.optimizer import Optimizer
 from dre.plan.recipe import Recipe
@@ -39,43 +38,58 @@ from dre.training.loop import train
 
 COMPONENTS = 2
 EPOCHS = 100  # of the fine-tuning
-LEAST, MOST = 1_000, 3_000  # steps of it: small data make few batches, and large data need no more of them
+MIN_STEPS, MAX_STEPS = 1_000, 3_000  # bounds of the default: small data make few batches, large data need no more steps
 
 
 class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A network of sigmoid layers, pre-trained layer by layer without labels, fine-tuned with KL(P‖Q) in fixed batches.
+    """Sigmoid layers, pre-trained as restricted Boltzmann machines and fine-tuned with KL(P‖Q) in fixed batches.
 
+    The layers, the linear hidden units of the last machine, contrastive divergence, batches of 5,000 and α = 1 are those of
+    the paper. Adam replaces its conjugate gradients.
+
+    Parameters
+    ----------
+    layers : sequence of int, default=(500, 500, 2000)
+        Widths of the sigmoid layers. A linear layer of two units follows.
+    perplexity : float, default=30
+        Perplexity of the affinities within a batch.
+    pretraining_epochs : int, default=30
+        Epochs of contrastive divergence for each layer; 0 starts from random weights.
+    epochs : int or None, default=None
+        Epochs of the fine-tuning. None: 100, more if the rows make few batches, fewer if they make many.
+    batch_size : int, default=5000
+        Rows of a batch of the fine-tuning.
+    learning_rate : float, default=1e-2
+        Peak learning rate of the fine-tuning.
+    device : str, default="auto"
+        As in ``dre.DRE``.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    verbose : bool or None, default=None
+        Whether to show progress bars. None: in a terminal or a notebook.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, 2)
+        The embedding of the training rows, float32.
+    encoder_ : torch.nn.Module
+        The trained network.
+    machines_ : list of RBM
+        The pre-trained machines; ``machine.errors`` has their reconstruction errors.
+    history_ : list of dict
+        One record per epoch of the fine-tuning.
+
+    References
+    ----------
+    L. van der Maaten: Learning a parametric embedding by preserving local structure. AISTATS 2009.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().images[:200]
     >>> model = ParametricTSNE((20, 20, 40), pretraining_epochs=2, epochs=20, random_state=0).fit(X)
     >>> model.transform(X[:5]).shape
     (5, 2)
-
-    As published: the layers, one Boltzmann machine each with that of the map having linear hidden units, contrastive
-    divergence, P and Q inside batches of 5,000, α = 1. Not as published: Adam takes the place of conjugate gradients.
-
-    Parameters
-    ----------
-    layers : sequence of int
-        Widths of the sigmoid layers; the map follows on the last.
-    perplexity : float
-        Inside a batch.
-    pretraining_epochs : int
-        Epochs of contrastive divergence for each layer; 0 starts from random weights.
-    epochs, batch_size, learning_rate
-        Of the fine-tuning; None as the number of epochs takes 100, more where the rows make few batches, fewer where
-        they make many.
-    device, random_state, verbose
-        As in ``dre.DRE``.
-
-    Attributes
-    ----------
-    embedding_ : the map of the rows that were fitted, float32 (n, 2)
-    encoder_ : the trained network
-    machines_ : the Boltzmann machines that it started from, and their errors in ``machine.errors``
-    history_ : one record per epoch of the fine-tuning, as plain dicts
-
-    L. van der Maaten: Learning a parametric embedding by preserving local structure. AISTATS 2009.
     """
 
     embeds_new_rows = True
@@ -105,22 +119,22 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the map of X: (n, d), or images, which are flattened."""
+        """Train on X: vectors (n, d), or images, which are flattened."""
         self._check()
         return self._fit(check_rows(self, X, fitting=True))
 
     def _fit(self, X: Any) -> Self:
-        # In float32 throughout: sigmoids that are nearly saturated have no digits to spare.
+        # Float32 throughout: nearly saturated sigmoids need the precision.
         runtime, seed, scaling = Runtime.on(self.device, "float32"), check_seed(self.random_state), Scaling.fit(X)
         rows = to_model_rows(X, scaling, runtime.device)
-        unit = Unit.of(rows, scaling).to(runtime.device)
-        machines = self._machines(unit(rows.read(0, rows.shape[0])), runtime.generator(seed))
+        unit = MinMax.fit(rows, scaling).to(runtime.device)
+        machines = self._pretrain(unit(rows.read(0, rows.shape[0])), runtime.generator(seed))
         with IsolatedRNG(seed, runtime.device)():
-            encoder = runtime.place(unrolled(unit, [unit.size, *self.layers, COMPONENTS], machines))
+            encoder = runtime.place(unroll(unit, [unit.size, *self.layers, COMPONENTS], machines))
         recipe = self._recipe(encoder, rows.shape[0])
         history = History()
         events = train(encoder, rows, recipe, n_components=COMPONENTS, runtime=runtime, seed=seed)
-        watch(events, [history, Interrupt(), *self._shown()])
+        watch(events, [history, Interrupt(), *self._observers()])
         self._map = FittedMap(encoder.eval(), recipe, scaling, COMPONENTS, [*history.stages], history.records)
         self.encoder_, self.machines_, self.history_ = encoder, machines, history.records
         self.embedding_ = embed(encoder, rows)
@@ -129,48 +143,48 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _check(self) -> None:
         widths = list(self.layers) if isinstance(self.layers, Sequence) else []
         if not widths or not all(isinstance(width, (int, np.integer)) and width > 0 for width in widths):
-            raise ValueError(f"layers={self.layers!r}: expected the width of each hidden layer, such as (500, 500, 2000)")
+            raise ValueError(f"layers={self.layers!r}: expected the widths of the hidden layers, such as (500, 500, 2000)")
         if check_number("pretraining_epochs", self.pretraining_epochs, whole=True) < 0:
-            raise ValueError(f"pretraining_epochs={self.pretraining_epochs}: must be a number of epochs, 0 for none")
+            raise ValueError(f"pretraining_epochs={self.pretraining_epochs}: must be 0 or more; 0 skips the pre-training")
 
-    def _machines(self, v: Tensor, generator: torch.Generator) -> list[RBM]:
-        """One machine per layer, each trained on what the one below makes of the rows."""
+    def _pretrain(self, v: Tensor, generator: torch.Generator) -> list[RBM]:
+        """Train one machine per layer, each on the hidden units of the one below."""
         if not self.pretraining_epochs:
             return []
         plan = ContrastiveDivergence(self.pretraining_epochs)
         machines: list[RBM] = []
         steps = plan.epochs * plan.steps(len(v)) * (len(self.layers) + 1)
-        with bar("pre-training", steps, self.verbose) as tick:
+        with progress_bar("pre-training", steps, verbose=self.verbose) as tick:
             for width in (*self.layers, COMPONENTS):
-                blank = RBM.blank(v.shape[1], width, generator, linear=len(machines) == len(self.layers))
-                machines.append(plan.train(blank, v, generator, tick))
+                machine = RBM.initialize(v.shape[1], width, generator, linear=len(machines) == len(self.layers))
+                machines.append(plan.train(machine, v, generator, tick))
                 v = machines[-1].up(v)
         return machines
 
     def _recipe(self, encoder: nn.Module, n: int) -> Recipe:
         batches = Fixed(self.batch_size)
-        epochs = _enough(batches.steps(n)) if self.epochs is None else self.epochs
+        epochs = _default_epochs(batches.steps(n)) if self.epochs is None else self.epochs
         stage = Stage("x", Gaussian(self.perplexity, scope="batch"), KL(), epochs)
         recipe = Recipe(Schedule(stage), encoder, batches, Optimizer(self.learning_rate), precision="float32")
         return recipe.clamp_to(n)
 
-    def _shown(self) -> list[Observer]:
+    def _observers(self) -> list[Observer]:
         return [Progress()] if self.verbose or (self.verbose is None and is_interactive()) else []
 
     def transform(self, X: Any) -> Array:
-        """The place of each row in the map, float32."""
+        """Embed the rows of X, float32."""
         check_is_fitted(self)
         check_shape(self._map.shape, X)
         return self._map.embed(check_rows(self, X, fitting=False))
 
-    fit_transform = contract.fit_transform
+    fit_transform = sklearn_api.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return contract.takes_images(super().__sklearn_tags__())
+        return sklearn_api.takes_images(super().__sklearn_tags__())
 
 
-class Unit(nn.Module):
-    """Rows that come centred and scaled, flattened and brought into [0, 1], where a Boltzmann machine's units live."""
+class MinMax(nn.Module):
+    """Flatten standardized rows and scale them to [0, 1], the range of an RBM's visible units."""
 
     factor: Tensor
     offset: Tensor
@@ -181,8 +195,8 @@ class Unit(nn.Module):
         self.register_buffer("offset", offset)
 
     @classmethod
-    def of(cls, rows: Rows, scaling: Scaling) -> Unit:
-        """The smallest value becomes 0 and the largest 1: of all pixels, which have one unit, or of each column of vectors."""
+    def fit(cls, rows: Rows, scaling: Scaling) -> MinMax:
+        """Map the smallest value to 0 and the largest to 1: over all pixels of images, or over each column of vectors."""
         mean = channels_first(torch.from_numpy(scaling.mean / scaling.scale)[None], image_layout(scaling.mean.shape)).flatten()
         n, step = rows.shape[0], chunk_rows(rows.shape[1:])
         ends = [rows.read(start, min(n, start + step)).flatten(1).aminmax(dim=0) for start in range(0, n, step)]
@@ -190,7 +204,7 @@ class Unit(nn.Module):
         high = torch.stack([part.max.cpu() for part in ends]).amax(0) + mean
         if len(rows.shape) > 2:
             low, high = low.amin(), high.amax()
-        width = (high - low).masked_fill(high - low <= 0, 1.0)  # a column that never changes is 0
+        width = (high - low).masked_fill(high - low <= 0, 1.0)  # a constant column becomes 0
         return cls((1 / width).float(), ((mean - low) / width).float())
 
     @property
@@ -201,8 +215,8 @@ class Unit(nn.Module):
         return z.flatten(1) * self.factor + self.offset
 
 
-def unrolled(unit: Unit, widths: list[int], machines: list[RBM]) -> Network:
-    """The machines as one feed-forward network, sigmoid layers and a linear map; without machines its weights are random."""
+def unroll(unit: MinMax, widths: list[int], machines: list[RBM]) -> Network:
+    """Return the machines as one feed-forward network; without machines its weights are random."""
     layers = [nn.Linear(before, after) for before, after in pairwise(widths)]
     with torch.no_grad():
         for layer, machine in zip(layers, machines, strict=bool(machines)):
@@ -211,10 +225,10 @@ def unrolled(unit: Unit, widths: list[int], machines: list[RBM]) -> Network:
     return Network(unit, [nn.Sequential(layer, nn.Sigmoid()) for layer in layers[:-1]], layers[-1])
 
 
-def _enough(parts: int) -> int:
-    """Epochs of so many batches.
+def _default_epochs(batches: int) -> int:
+    """Return the default number of epochs for so many batches.
 
-    >>> _enough(2), _enough(12), _enough(60)
+    >>> _default_epochs(2), _default_epochs(12), _default_epochs(60)
     (500, 100, 50)
     """
-    return min(max(EPOCHS, LEAST // parts), MOST // parts) or 1
+    return min(max(EPOCHS, MIN_STEPS // batches), MAX_STEPS // batches) or 1

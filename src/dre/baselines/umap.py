@@ -1,4 +1,4 @@
-"""UMAP: neighbours attract, a few random rows repel, in a fuzzy graph of the rows."""
+"""UMAP by umap-learn."""
 
 from __future__ import annotations
 
@@ -10,25 +10,43 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from dre.baselines import contract
-from dre.baselines.libraries import umap_learn
-from dre.baselines.vectors import Array, vectors
+from dre.baselines import sklearn_api
+from dre.baselines.sklearn_api import Array, import_umap, vectors
 from dre.data.validation import check_seed
 
 
 class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """UMAP by umap-learn, with its defaults.
 
+    The first fit in a process includes the time that the library takes to compile.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=15
+        Size of the local neighborhood, including the row itself.
+    min_dist : float, default=0.1
+        Smallest distance between rows in the embedding.
+    n_epochs : int or None, default=None
+        Epochs of the layout. None: 500 up to 10,000 rows, 200 beyond.
+    random_state : int, RandomState or None, default=None
+        With a seed the library uses one thread and the embedding is reproducible; None uses all cores.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, 2)
+        The embedding of the training rows, float32.
+
+    References
+    ----------
+    L. McInnes, J. Healy, J. Melville: UMAP: uniform manifold approximation and projection for dimension reduction.
+    arXiv:1802.03426 (2018).
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().images
     >>> UMAP(n_epochs=20, random_state=0).fit(X[:60]).transform(X[60:65]).shape
     (5, 2)
-
-    With a ``random_state`` the library computes on one thread, and the map can be had again; without one, on all cores.
-    ``n_epochs=None`` is 500 up to 10,000 rows and 200 beyond. The first fit of a process waits for the library's compiler.
-
-    L. McInnes, J. Healy, J. Melville: UMAP: uniform manifold approximation and projection for dimension reduction.
-    arXiv:1802.03426 (2018).
     """
 
     embeds_new_rows = True
@@ -48,37 +66,37 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Place the rows of X: (n, d), or images, which are flattened."""
-        umap = umap_learn().UMAP
+        """Embed the rows of X: vectors (n, d), or images, which are flattened."""
+        umap = import_umap().UMAP
         rows = vectors(self, X, fitting=True)
         seeded = self.random_state is not None
         model = umap(
             n_neighbors=self.n_neighbors,
             min_dist=self.min_dist,
             n_epochs=self.n_epochs,
-            n_jobs=1 if seeded else -1,  # what a seed makes of it anyway, with a warning
+            n_jobs=1 if seeded else -1,  # a seed forces this anyway, with a warning
             random_state=check_seed(self.random_state) if seeded else None,
         )
-        with _own_global_state():
+        with _isolated_global_rng():
             self.model_ = model.fit(rows)
         self.embedding_: Array = np.array(model.embedding_, dtype=np.float32)
         return self
 
     def transform(self, X: Any) -> Array:
-        """The place of each row in the map, float32."""
+        """Embed the rows of X, float32."""
         rows = vectors(self, X, fitting=False)
-        with _own_global_state():
+        with _isolated_global_rng():
             return np.asarray(self.model_.transform(rows), dtype=np.float32)
 
-    fit_transform = contract.fit_transform
+    fit_transform = sklearn_api.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return contract.takes_images(super().__sklearn_tags__())
+        return sklearn_api.takes_images(super().__sklearn_tags__())
 
 
 @contextmanager
-def _own_global_state() -> Iterator[None]:
-    """Numpy's global random state, swapped for a fresh one: without a seed the library draws from it."""
+def _isolated_global_rng() -> Iterator[None]:
+    """Swap NumPy's global random state for a fresh one: without a seed the library draws from it."""
     before = np.random.get_state()
     np.random.seed(check_seed(None))
     try:

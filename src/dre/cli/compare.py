@@ -57,10 +57,10 @@ def compare(
     """
     from dre.atomic import atomic_write
     from dre.cli.data import open_data, path_of, split_labels
-    from dre.compare.compare import check_methods, check_split, usual_methods
-    from dre.compare.compare import compare as run
     from dre.compare.notices import notices
     from dre.compare.record import provenance, write
+    from dre.compare.run import check_methods, check_split, usual_methods
+    from dre.compare.run import compare as run
     from dre.io.writers import check_writable
     from dre.plot.style import pyplot
     from dre.runtime import resolve_device

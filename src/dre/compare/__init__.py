@@ -1,3 +1,8 @@
-"""Methods side by side on the same rows, fitted, embedded and scored in the same way."""
+"""Compare embedding methods on the same rows: fit, embed and score each in the same way."""
 
 from __future__ import annotations
+
+from dre.compare.comparison import Comparison
+from dre.compare.run import compare
+
+__all__ = ["Comparison", "compare"]

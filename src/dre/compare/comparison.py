@@ -1,4 +1,4 @@
-"""What came of a comparison: the maps of all methods, with their scores, as a table and as a picture."""
+"""The result of a comparison: embeddings and scores of all methods, as a table and as a figure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dre.compare.measure import Result
+from dre.compare.measure import Measurement
 from dre.datasets import Dataset
 from dre.metrics.inputs import unique_labels
 from dre.plot.scatter import MAX_LABELS
 
 Array = np.ndarray[Any, Any]
-SCORES = {  # in the order of the table; of all of them 1 is the best
+SCORES = {  # in the order of the table; 1 is the best value of each
     "nearest_neighbor": "1-NN accuracy",
-    "neighborhood_hit": "neighbourhood hit",
+    "neighborhood_hit": "neighborhood hit",
     "trustworthiness": "trustworthiness",
     "continuity": "continuity",
     "shepard_goodness": "Shepard goodness",
@@ -25,45 +25,48 @@ SCORES = {  # in the order of the table; of all of them 1 is the best
     "centroid_correlation": "centroid correlation",
 }
 SECONDS = {"fit_seconds": "fit, seconds", "transform_seconds": "embed, seconds"}
-COMPILED = ("umap", "dl-umap")  # by numba, in the first fit of a process
-WIDE = 12  # characters of a name in the head of the table
-IN_A_LINE = 4  # panels of the picture
+COMPILED = ("umap", "dl-umap")  # by Numba, in the first fit of a process
+HEADER_WIDTH = 12  # characters of a method's name per line
+MAX_COLUMNS = 4  # panels in a row of the figure
 PANEL = (4.2, 4.7)  # inches
-WRITTEN = 60  # characters of the names of all classes, up to which they are written into every map
+MAX_NAMES = 60  # characters of all class names together, up to which they are written into the panels
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A map of the held-out rows: that of a method, or what it was before the method's first recursion."""
+class MapScores:
+    """An embedding of the held-out rows, after the last stage of a method or before its first recursion."""
 
     name: str
     record: dict[str, Any]
-    places: Array
+    embedding: Array
     scores: dict[str, float]
-    seconds: dict[str, float | None]  # as SECONDS has them
+    seconds: dict[str, float | None]  # by the keys of SECONDS
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Printed, a table. ``results`` has the record and the maps of each method, ``failed`` why others have none."""
+class Comparison:
+    """Methods compared on the same rows; prints as a table.
+
+    ``results`` has the measurement of each method, ``failed`` the reason of each that failed.
+    """
 
     dataset: Dataset
-    results: dict[str, Result]
+    results: dict[str, Measurement]
     failed: dict[str, str]
 
-    def shown(self) -> list[Shown]:
-        """One map per method, and that before the recursion where there was one: it comes from the same fit."""
+    def maps(self) -> list[MapScores]:
+        """Return the embedding of each method, and the one before its first recursion, from the same fit."""
         return [each for name, result in self.results.items() for each in _maps_of(name, result)]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record per map, ready for ``pandas.DataFrame``."""
+        """Return one record per embedding, ready for ``pandas.DataFrame``."""
         return [
-            {"method": each.name, "in_sample": each.record["in_sample"], **each.scores, **each.seconds} for each in self.shown()
+            {"method": each.name, "in_sample": each.record["in_sample"], **each.scores, **each.seconds} for each in self.maps()
         ]
 
     def __str__(self) -> str:
         rows = self.rows()
-        heads = [textwrap.wrap(row["method"], WIDE) + ["(in-sample)"] * row["in_sample"] for row in rows]
+        heads = [textwrap.wrap(row["method"], HEADER_WIDTH) + ["(in-sample)"] * row["in_sample"] for row in rows]
         lines = [["", *(head[i] if i < len(head) else "" for head in heads)] for i in range(max(map(len, heads)))]
         scores = [name for name in SCORES if any(name in row for row in rows)]
         lines += [[SCORES[name], *(_score(row.get(name)) for row in rows)] for name in scores]
@@ -74,60 +77,60 @@ class Compared:
 
     def _notes(self) -> list[str]:
         fitted, held_out = (part.rows.shape[0] for part in (self.dataset.train, self.dataset.test))
-        notes = [f"Fitted to {fitted:,} rows, scored on {held_out:,} others; 1 is the best score."]
+        notes = [f"Fitted to {fitted:,} rows, scored on {held_out:,} held-out rows; 1 is the best score."]
         if not self.dataset.test.levels:
-            why = "Without labels" if self._colours() is None else "With labels that are a scale, and no classes"
-            notes.append(f"{why}, the scores that need classes are left out.")
+            why = "Without labels" if self._colors() is None else "With continuous labels"
+            notes.append(f"{why}, scores that need classes are left out.")
         if any(result.record["in_sample"] for result in self.results.values()):
-            notes.append("(in-sample): can't embed new rows, and was fitted to the held-out ones themselves.")
+            notes.append("(in-sample): can't embed new rows; fitted to the held-out rows themselves.")
         compiled = [name for name in COMPILED if name in self.results]
         if compiled:
-            notes.append(f"The seconds of {' and '.join(compiled)} include those of a compiler, once in a process.")
-        return notes + [f"{name} did not run: {reason}" for name, reason in self.failed.items()]
+            notes.append(f"The seconds of {' and '.join(compiled)} include compilation, once per process.")
+        return notes + [f"{name} failed: {reason}" for name, reason in self.failed.items()]
 
     def picture(self) -> Any:
-        """The maps of the held-out rows side by side; a matplotlib figure."""
+        """Draw the embeddings of the held-out rows side by side; return a matplotlib figure."""
         from dre.plot import scatter
         from dre.plot.style import INK, PAPER, pyplot
 
-        shown = self.shown()
-        lines = math.ceil(len(shown) / IN_A_LINE)
+        shown = self.maps()
+        lines = math.ceil(len(shown) / MAX_COLUMNS)
         columns = math.ceil(len(shown) / lines)
         figure = pyplot().figure(figsize=(PANEL[0] * columns, PANEL[1] * lines), facecolor=PAPER, layout="constrained")
         axes = list(figure.subplots(lines, columns, squeeze=False).flat)
-        labels = self._colours()
+        labels = self._colors()
         for axis, each in zip(axes, shown, strict=False):
-            scatter(each.places, labels, title=each.name, ax=axis)
+            scatter(each.embedding, labels, title=each.name, ax=axis)
             axis.set_xlabel(_caption(each), color=INK, fontsize=9)
         for axis in axes[len(shown) :]:
             axis.set_axis_off()
         if labels is not None and self.dataset.test.levels:
-            _list_below(figure, axes, [str(name) for name in unique_labels(labels, len(labels))[0]])
+            _add_legend(figure, axes, [str(name) for name in unique_labels(labels, len(labels))[0]])
         return figure
 
-    def _colours(self) -> Array | None:
-        """Labels that are a scale are no level, as they can't be scored; where there are none at all, the split has zeros."""
+    def _colors(self) -> Array | None:
+        """Labels to color by. Continuous labels are no level, since they can't be scored; without labels, Part has zeros."""
         test = self.dataset.test
         return test.labels if test.levels or test.labels.dtype.kind == "f" else None
 
 
-def _maps_of(name: str, result: Result) -> list[Shown]:
+def _maps_of(name: str, result: Measurement) -> list[MapScores]:
     record = result.record
     stages = [stage for stage in range(len(record["stages"])) if f"test-{stage}" in result.maps]
     found = []
     for stage in dict.fromkeys([stages[0], stages[-1]]):
-        told = record["stages"][stage]
+        after = record["stages"][stage]
         last = stage == stages[-1]
-        seconds = [record["fit_seconds"], record["transform_seconds"]] if last else [told["seconds"], None]
-        scores = {score: told["scores"][score] for score in SCORES if score in told["scores"]}
+        seconds = [record["fit_seconds"], record["transform_seconds"]] if last else [after["seconds"], None]
+        scores = {score: after["scores"][score] for score in SCORES if score in after["scores"]}
         title = name if last else f"{name}, before recursion"
-        found.append(Shown(title, record, result.maps[f"test-{stage}"], scores, dict(zip(SECONDS, seconds, strict=True))))
+        found.append(MapScores(title, record, result.maps[f"test-{stage}"], scores, dict(zip(SECONDS, seconds, strict=True))))
     return found
 
 
-def _list_below(figure: Any, axes: list[Any], classes: list[str]) -> None:
-    """Long names would hide the maps: one list of them below all takes their place."""
-    if len(classes) > MAX_LABELS or sum(map(len, classes)) <= WRITTEN:
+def _add_legend(figure: Any, axes: list[Any], classes: list[str]) -> None:
+    """Replace long class names, which would cover the points, by one legend below all panels."""
+    if len(classes) > MAX_LABELS or sum(map(len, classes)) <= MAX_NAMES:
         return
     from matplotlib.lines import Line2D
 
@@ -136,13 +139,13 @@ def _list_below(figure: Any, axes: list[Any], classes: list[str]) -> None:
     for text in [text for axis in axes for text in axis.texts]:
         text.remove()
     dots = [Line2D([], [], marker="o", linestyle="", color=colour) for colour in class_colors(len(classes))]
-    room = int(figure.get_figwidth() * 72 / (6 * max(map(len, classes)) + 40))  # names beside each other, in points
+    room = int(figure.get_figwidth() * 72 / (6 * max(map(len, classes)) + 40))  # names side by side, in points
     columns = max(1, min(room, len(classes)))
     figure.set_figheight(figure.get_figheight() + 0.22 * math.ceil(len(classes) / columns))
     figure.legend(dots, classes, loc="outside lower center", ncols=columns, frameon=False, fontsize=10)
 
 
-def _caption(each: Shown) -> str:
+def _caption(each: MapScores) -> str:
     score = next(iter(each.scores))
     fit, embed = each.seconds.values()
     parts = [f"{SCORES[score]} {_score(each.scores[score])}", f"fit {_time(fit)} s"]

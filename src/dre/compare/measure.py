@@ -1,11 +1,11 @@
-"""One job from data to record: fit, embed, score, with seconds and peak memory."""
+"""Measure one method: fit, embed and score it, with seconds and peak memory."""
 
 from __future__ import annotations
 
 import inspect
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,60 +13,96 @@ import numpy as np
 import torch
 
 from dre.baselines import make
-from dre.compare.cells import planned
-from dre.compare.jobs import command, stages_wanted
 from dre.compare.memory import PeakMemory
-from dre.compare.plan import Data, Job
-from dre.compare.plans import Plans
 from dre.compare.record import provenance
-from dre.datasets import Dataset, DatasetSplit
+from dre.datasets import Dataset, Part
 from dre.metrics import evaluate, nearest_neighbor, neighborhood_hit
 from dre.model.estimator import DRE
 from dre.training.loop import Event, StageEnded
 
 Array = np.ndarray[Any, Any]
-CHUNK = 50_000  # rows that are embedded at a time, where there are many
-# Rows that are fitted first where times are compared, so that what is compiled once is not timed; with fewer than 4,096 UMAP
-# takes another way.
-WARM_UP = 5000
+CHUNK = 50_000  # rows that are embedded at a time
+WARM_UP = 5000  # rows of the untimed first fit; below 4,096 UMAP compiles another code path
 INTERRUPTED = "fit was interrupted"
 
 
 @dataclass(frozen=True)
-class Result:
+class Scoring:
+    """How an embedding is scored."""
+
+    protocol: str = "standard"  # or "paper", as in dre.metrics.evaluate
+    only_nearest_neighbor: bool = False  # for data that are too large for the other scores
+    prefixes: tuple[int, ...] = ()  # also score the first so many test rows
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A record that JSON can hold, and the embeddings as "train-STAGE" and "test-STAGE"."""
+
     record: dict[str, Any]
-    maps: dict[str, Array]  # "train-STAGE" and "test-STAGE"
+    maps: dict[str, Array]
 
 
-def measure(job: Job, plans: Plans, dataset: Dataset, *, device: str = "auto", workers: int = 1) -> Result:
-    """Carry out a job.
+def measure(
+    method: str,
+    dataset: Dataset,
+    *,
+    options: Mapping[str, Any] | None = None,
+    random_state: int | None = 0,
+    device: str = "auto",
+    scoring: Scoring | None = None,
+    stages: Callable[[int], list[int]] | None = None,
+    warm_up: Mapping[str, Any] | None = None,
+) -> Measurement:
+    """Fit a method to the training rows, embed the test rows, and score the embedding after each stage.
 
-    A method that can't embed new rows is fitted to the test rows themselves, and says so (``in_sample``); where times are
-    compared it is fitted to the training rows like all others.
+    A method that can't embed new rows is fitted to the test rows instead, and its record says ``in_sample``.
+
+    Parameters
+    ----------
+    method : str
+        A name of ``dre.baselines``.
+    dataset : Dataset
+        Training and test rows with labels.
+    options : mapping, optional
+        Parameters of the estimator.
+    random_state : int or None, default=0
+        Seed. UMAP uses a single thread if it has one.
+    device : str, default="auto"
+        Where networks are trained.
+    scoring : Scoring, optional
+        Protocol and extent of the scores.
+    stages : callable, optional
+        Maps the number of stages of the model to the stages that are embedded and scored. Default: all.
+    warm_up : mapping, optional
+        Compare times: first fit a model with these options added to ``options`` to a few rows, so that compilation is not
+        timed, and fit in-sample methods to the training rows too.
+
+    Returns
+    -------
+    Measurement
+        ``record`` has the scores of each stage, seconds, peak memory and provenance.
     """
-    plan, run = plans.data[job.data], plans.runs[job.run]
-
-    # Times are taken without a seed: with one, UMAP works on a single thread.
-    seed = None if job.panel else job.seed
-    model = make(run.baseline, random_state=seed, device=device, **_read(run.options))
+    scoring = scoring or Scoring()
+    parameters = _with_tuples(options or {})
+    model = make(method, random_state=random_state, device=device, **parameters)
+    timed = warm_up is not None
     in_sample = not getattr(model, "embeds_new_rows", True)
-    fitted = dataset.test if in_sample and not job.panel else dataset.train
-    rows = as_array(fitted.rows, 0, fitted.rows.shape[0])
-    if job.panel:
-        few_steps = {name: value for name, value in run.quick.items() if name != "encoder"}
-        _warm_up(make(run.baseline, random_state=seed, device=device, **_read({**run.options, **few_steps})), rows[:WARM_UP])
+    part = dataset.test if in_sample and not timed else dataset.train
+    rows = as_array(part.rows, 0, part.rows.shape[0])
+    if warm_up is not None:
+        small = make(method, random_state=random_state, device=device, **{**parameters, **_with_tuples(warm_up)})
+        _warm_up(small, rows[:WARM_UP])
     clock = StageClock()
     with PeakMemory() as memory:
         seconds = clock.time(lambda: _fit(model, rows, clock))
     if in_sample:
-        maps = {"train-0" if job.panel else "test-0": model.embedding_}
+        maps: dict[str, Array] = {"train-0" if timed else "test-0": model.embedding_}
         transform_seconds = None
     else:
-        stages = stages_wanted(job, plans, len(getattr(model, "stages_", [None])))
-        maps, transform_seconds = _embedded(model, rows, dataset.test, stages)
+        count = len(getattr(model, "stages_", [None]))
+        maps, transform_seconds = _embed(model, rows, dataset.test, list(range(count)) if stages is None else stages(count))
     record = {
-        "plan": planned(job, plans),
-        "job": {"data": job.data, "run": job.run, "seed": job.seed, "panel": job.panel},
         "data": dataset.title,
         "rows": int(rows.shape[0]),
         "test_rows": int(dataset.test.rows.shape[0]),
@@ -75,89 +111,89 @@ def measure(job: Job, plans: Plans, dataset: Dataset, *, device: str = "auto", w
         "transform_seconds": transform_seconds,
         "peak_memory_mb": memory.host_mb,
         "peak_gpu_mb": memory.gpu_mb,
-        "workers": workers,
         "device": _device_of(model, device),
-        "stages": _stages(model, maps, plan, dataset, clock),
+        "stages": _stage_records(model, maps, dataset, scoring, clock),
         **provenance(),
-        "command": command(job, plans),
     }
-    return Result(record, maps)
+    return Measurement(record, maps)
 
 
 class StageClock:
-    """An observer that notes when each stage of a fit ended."""
+    """Observer that notes when each stage of a fit ends."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
-        self._began = 0.0
+        self._start = 0.0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageEnded):
-            _wait()
-            self.ends.append(time.perf_counter() - self._began)
+            _synchronize()
+            self.ends.append(time.perf_counter() - self._start)
 
     def time(self, work: Callable[[], Any]) -> float:
-        _wait()
-        self._began = time.perf_counter()
+        """Run ``work`` and return its seconds."""
+        _synchronize()
+        self._start = time.perf_counter()
         work()
-        _wait()
-        return time.perf_counter() - self._began
+        _synchronize()
+        return time.perf_counter() - self._start
 
 
 def as_array(rows: Any, start: int, stop: int) -> Array:
-    """Rows of an array, or of a generator as bytes; a copy is made only of what is generated."""
+    """Return a slice of rows as an array; only generated rows are copied."""
     if hasattr(rows, "images"):
         generated: Array = rows.images(start, stop).cpu().numpy()
         return generated
     return np.asarray(rows[start:stop])
 
 
-def _embedded(model: Any, rows: Array, test: DatasetSplit, stages: list[int]) -> tuple[dict[str, Array], float]:
-    """The maps of both parts after these stages, and the seconds that the test rows took by the last."""
+def _embed(model: Any, rows: Array, test: Part, stages: list[int]) -> tuple[dict[str, Array], float]:
+    """Embed both parts after each of the stages; also return the seconds of the test rows after the last."""
     n, last = test.rows.shape[0], stages[-1]
     pieces: dict[int, list[Array]] = {stage: [] for stage in stages}
-    spent = 0.0
+    seconds = 0.0
     for start in range(0, n, CHUNK):
         stop = min(n, start + CHUNK)
-        # ours reads generated rows where they are generated; the others get them as an array
+        # DRE reads generated rows where they are generated; other methods need an array.
         part = test.rows[start:stop] if isinstance(model, DRE) else as_array(test.rows, start, stop)
         for stage in stages:
             began = time.perf_counter()
-            pieces[stage].append(_placed(model, part, None if stage == last else stage))
-            spent += time.perf_counter() - began if stage == last else 0
+            pieces[stage].append(_transform(model, part, None if stage == last else stage))
+            seconds += time.perf_counter() - began if stage == last else 0
     maps = {f"test-{stage}": np.concatenate(of_stage) for stage, of_stage in pieces.items()}
     for stage in stages:
-        maps[f"train-{stage}"] = model.embedding_ if stage == last else _placed(model, rows, stage)
-    return maps, round(spent, 4)
+        maps[f"train-{stage}"] = model.embedding_ if stage == last else _transform(model, rows, stage)
+    return maps, round(seconds, 4)
 
 
-def _placed(model: Any, rows: Any, stage: int | None) -> Array:
-    placed: Array = model.transform(rows) if stage is None else model.transform(rows, stage=stage)
-    return placed
+def _transform(model: Any, rows: Any, stage: int | None) -> Array:
+    embedding: Array = model.transform(rows) if stage is None else model.transform(rows, stage=stage)
+    return embedding
 
 
-def _stages(model: Any, maps: dict[str, Array], plan: Data, dataset: Dataset, clock: StageClock) -> list[dict[str, Any]]:
-    described = [str(stage) for stage in getattr(model, "schedule_", [""])]
-    found = []
-    for stage, text in enumerate(described):
+def _stage_records(
+    model: Any, maps: dict[str, Array], dataset: Dataset, scoring: Scoring, clock: StageClock
+) -> list[dict[str, Any]]:
+    records = []
+    for stage, text in enumerate(str(each) for each in getattr(model, "schedule_", [""])):
         test, train = maps.get(f"test-{stage}"), maps.get(f"train-{stage}")
         scores: dict[str, Any] = {}
         if test is not None:
             known = (train, dataset.train.labels) if train is not None and dataset.test.levels else None
-            scores = scored(plan, dataset.test, test, known)
-        found.append({"stage": text, "seconds": round(clock.ends[stage], 3) if clock.ends else None, **scores})
-    return found
+            scores = score(dataset.test, test, known, scoring)
+        records.append({"stage": text, "seconds": round(clock.ends[stage], 3) if clock.ends else None, **scores})
+    return records
 
 
-def scored(plan: Data, test: DatasetSplit, Y: Array, known: tuple[Array, Array] | None) -> dict[str, Any]:
-    """The scores of a map of the test rows, and of the first so many of them where the plan asks."""
+def score(test: Part, Y: Array, known: tuple[Array, Array] | None, scoring: Scoring) -> dict[str, Any]:
+    """Score an embedding of the test rows; ``known`` is the embedding of the training rows with their labels."""
     found: dict[str, Any] = {}
-    for prefix in plan.prefixes:
+    for prefix in scoring.prefixes:
         found.setdefault("prefixes", {})[str(prefix)] = _one_nn(Y[:prefix], test.labels[:prefix], known)
-    if plan.scores == "1-nn":
+    if scoring.only_nearest_neighbor:
         return {"scores": _one_nn(Y, test.labels, known), **found}
     X = as_array(test.rows, 0, test.rows.shape[0]).reshape(len(Y), -1).astype(np.float32)
-    scores = dict(evaluate(X, Y, test.levels or None, protocol=plan.protocol, reference=known))
+    scores = dict(evaluate(X, Y, test.levels or None, protocol=scoring.protocol, reference=known))
     if test.levels:
         scores["neighborhood_hit_standard"] = neighborhood_hit(Y, test.labels)
     scores["one_minus_stress"] = 1 - scores.pop("normalized_stress")
@@ -165,7 +201,7 @@ def scored(plan: Data, test: DatasetSplit, Y: Array, known: tuple[Array, Array] 
 
 
 def _one_nn(Y: Array, labels: Array, known: tuple[Array, Array] | None) -> dict[str, float]:
-    # on the CPU, where few dimensions are searched by a tree: a million rows take seconds
+    # On the CPU, where a tree searches two dimensions: a million rows take seconds.
     return {"nearest_neighbor": nearest_neighbor(Y, labels, reference=known, device="cpu")}
 
 
@@ -176,7 +212,7 @@ def _warm_up(model: Any, rows: Array) -> None:
 
 
 def _fit(model: Any, rows: Array, clock: StageClock) -> None:
-    """Ours tells when a stage ends, and takes those who want to know. A model that Ctrl-C left half-trained is no result."""
+    """Fit with the clock as observer where the model takes observers; Ctrl-C raises, since half a fit is no result."""
     observed = {"observers": [clock]} if "observers" in inspect.signature(model.fit).parameters else {}
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=INTERRUPTED)
@@ -188,18 +224,18 @@ def _fit(model: Any, rows: Array, clock: StageClock) -> None:
             raise
 
 
-def _read(options: dict[str, Any]) -> dict[str, Any]:
-    """TOML has lists where the estimators want tuples."""
+def _with_tuples(options: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML and JSON have lists where estimators take tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
 
 
 def _device_of(model: Any, device: str) -> str:
-    """Where the work was done: what has no parameter for it does it on the CPU."""
-    return (
-        (device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu") if hasattr(model, "device") else "cpu"
-    )
+    """The device that was used; estimators without a parameter for it compute on the CPU."""
+    if not hasattr(model, "device"):
+        return "cpu"
+    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _wait() -> None:
+def _synchronize() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""The most memory that a piece of work held, beside what was there before: of the process, and of the GPU."""
+"""Peak memory of a block of code, in addition to what was in use before: of the process and of the GPU."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from types import TracebackType
 
 import torch
 
-STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class PeakMemory:
-    """``host_mb`` is None where the system does not tell (it is Linux that does); ``gpu_mb`` where there is no GPU.
+    """Context manager that measures peak memory.
+
+    ``host_mb`` is None on systems other than Linux, ``gpu_mb`` without a GPU.
+
 
     >>> with PeakMemory() as peak:
     ...     held = bytearray(50_000_000)
@@ -25,8 +28,8 @@ class PeakMemory:
     gpu_mb: float | None = None
 
     def __enter__(self) -> PeakMemory:
-        _give_back_what_is_free()
-        self._before = _forget_peak()
+        _release_free_memory()
+        self._before = _reset_peak()
         self._gpu_before = 0
         if torch.cuda.is_available():
             torch.cuda.synchronize()
@@ -41,8 +44,8 @@ class PeakMemory:
             self.gpu_mb = round((torch.cuda.max_memory_allocated() - self._gpu_before) / 1e6, 1)
 
 
-def _give_back_what_is_free() -> None:
-    """To the system, so that what an allocator has kept from earlier work is not used for free."""
+def _release_free_memory() -> None:
+    """Return memory to the system that the allocator kept, or the block could reuse it unseen."""
     gc.collect()
     try:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
@@ -50,14 +53,14 @@ def _give_back_what_is_free() -> None:
         return  # another system, or another C library
 
 
-def _forget_peak() -> float | None:
+def _reset_peak() -> float | None:
     try:
-        FORGET.write_text("5")
+        CLEAR_REFS.write_text("5")
     except OSError:
         return None
     return _status("VmRSS")
 
 
 def _status(name: str) -> float:
-    """In MB."""
+    """Return a field of /proc/self/status in MB."""
     return next(int(line.split()[1]) * 1024 / 1e6 for line in STATUS.read_text().splitlines() if line.startswith(name))

@@ -1,4 +1,4 @@
-"""A result as JSON, with what made it: the command, the versions, the machine."""
+"""Results as JSON with their provenance: the command, the date, the versions and the machine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from typing import Any
 import torch
 
 import dre
+from dre.atomic import atomic_write
 
 LIBRARIES = ("torch", "numpy", "scikit-learn", "faiss-cpu", "umap-learn", "openTSNE", "pynndescent", "zadu")
 
 
 def provenance() -> dict[str, Any]:
+    """Return the command, date, versions and machine of this process.
+
+    >>> sorted(provenance())
+    ['command', 'date', 'machine', 'versions']
+    """
     return {
         "command": " ".join([Path(sys.argv[0]).name.removesuffix(".py"), *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -29,19 +35,15 @@ def provenance() -> dict[str, Any]:
 
 
 def write(path: Path, content: Any) -> None:
-    """All of it or nothing: a run that is killed leaves no half-written file, and two at once do not mix."""
+    """Write JSON atomically, with NaN and infinity as null; folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_without_nan(content), indent=1, allow_nan=False) + "\n"
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with atomic_write(path) as part:
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _without_nan(content: Any) -> Any:
-    """JSON has no word for what is not a number: null."""
+    """Replace NaN and infinity, which JSON lacks, by None."""
     if isinstance(content, dict):
         return {name: _without_nan(value) for name, value in content.items()}
     if isinstance(content, (list, tuple)):
@@ -50,6 +52,7 @@ def _without_nan(content: Any) -> Any:
 
 
 def machine() -> dict[str, Any]:
+    """Return the number of CPUs, the GPU or None, and the system."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {"cpus": os.cpu_count(), "gpu": gpu, "system": f"{platform.system()} {platform.machine()}"}
 

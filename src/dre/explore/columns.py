@@ -70,7 +70,7 @@ def _numbers(values: Array) -> Array:
 
 
 def _classes(name: str, found: Categorical) -> Column:
-    """Categorical in their order, or the largest first if there are more than colors; rows without a class come last, in gray."""
+    """Return classes in their order, or the largest first if there are more than colors; rows without a class come last."""
     names, codes = list(found.names), found.codes.astype(np.int64)
     if len(names) > MAX_COLORS:
         counts = np.bincount(codes[codes >= 0], minlength=len(names))

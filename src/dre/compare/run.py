@@ -1,0 +1,190 @@
+"""Fit several methods to the same training rows and score them on the same held-out rows."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+
+from dre.baselines import NAMES
+from dre.compare.comparison import Comparison
+from dre.compare.measure import Measurement, measure
+from dre.data.validation import check_array, check_memory, check_number
+from dre.datasets import Dataset, Part
+from dre.metrics.inputs import check_same_index, complete_labels
+from dre.notation import unknown
+from dre.plot.scatter import MAX_LABELS
+from dre.runtime import resolve_device
+
+Array = np.ndarray[Any, Any]
+# Default methods and the library that each needs. All are quick on a CPU and embed new rows.
+DEFAULT_METHODS = {"pca": None, "umap": "umap", "open-tsne": "openTSNE", "dre": None}
+MIN_ROWS = 15  # of each part: scores look at 7 neighbors and need as many other rows
+
+
+def usual_methods() -> list[str]:
+    """Return the default methods that are installed."""
+    return [name for name, library in DEFAULT_METHODS.items() if library is None or find_spec(library) is not None]
+
+
+def compare(
+    X: Any,
+    labels: Any = None,
+    *,
+    methods: Sequence[str] | None = None,
+    test_size: float = 0.25,
+    random_state: int = 0,
+    device: str = "auto",
+    say: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Fit methods to the same training rows of X and score their embeddings of the same held-out rows.
+
+    A method that fails is listed with the reason, and the others go on. For methods with recursions the embedding before the
+    first recursion is shown too.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or Rows
+        Vectors (n, d) or images.
+    labels : array-like of shape (n,), optional
+        Class labels. Fractional numbers with many distinct values become colors and are not scored.
+    methods : sequence of str, optional
+        Names of ``dre.baselines``. Default: pca, umap, open-tsne and dre, if installed.
+    test_size : float, default=0.25
+        Share of the rows to hold out.
+    random_state : int, default=0
+        Seed of the split and of every method.
+    device : str, default="auto"
+        Where networks are trained.
+    say : callable, optional
+        Receives progress messages.
+
+    Returns
+    -------
+    Comparison
+        Prints as a table; ``rows()`` gives the scores, ``picture()`` the embeddings side by side.
+
+    Raises
+    ------
+    ValueError
+        If the input can't be split or scored, or if every method fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 9))
+    >>> X[:50, 0] += 20
+    >>> result = compare(X, ["left"] * 50 + ["right"] * 50, methods=["pca"])
+    >>> result.rows()[0]["nearest_neighbor"] > 0.9
+    True
+    """
+    names = check_methods(usual_methods() if methods is None else methods)
+    resolve_device(device)
+    dataset = split(X, labels, test_size, random_state)
+    start = time.perf_counter()
+
+    def report(text: str) -> None:
+        if say is not None:
+            say(f"{time.perf_counter() - start:7.1f} s  {text}")
+
+    results: dict[str, Measurement] = {}
+    failed: dict[str, str] = {}
+    for position, name in enumerate(names, start=1):
+        report(f"fitting {name} ({position} of {len(names)})")
+        try:
+            with _keep_torch_threads():
+                results[name] = measure(name, dataset, random_state=random_state, device=device)
+        except Exception as problem:
+            if os.environ.get("DRE_DEBUG"):
+                raise
+            failed[name] = _reason(problem)
+            report(f"{name} failed: {failed[name]}")
+    if not results:
+        raise ValueError("\n    ".join(["every method failed:", *(f"{name}: {reason}" for name, reason in failed.items())]))
+    report("done")
+    return Comparison(dataset, results, failed)
+
+
+def check_methods(names: Sequence[str]) -> list[str]:
+    """Return the names without repetition; raise ``ValueError`` for an unknown one."""
+    unique = list(dict.fromkeys([names] if isinstance(names, str) else names))
+    if not unique:
+        raise ValueError(f"no method to compare; known: {', '.join(NAMES)}")
+    for name in unique:
+        if name not in NAMES:
+            raise ValueError(unknown("method", name, list(NAMES)))
+    return unique
+
+
+def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
+    """Split into training and test rows, stratified by class where the classes are large enough."""
+    from sklearn.model_selection import train_test_split
+
+    rows = check_array(X, "X")
+    check_same_index(X=X, labels=labels)
+    n = rows.shape[0]
+    check_split(test_size, n)
+    if scipy.sparse.issparse(rows):
+        check_memory(rows, "X", rows.dtype)
+        rows = rows.toarray()
+    known = np.zeros(n, int) if labels is None else _check_labels(labels, n)
+    are_classes = labels is not None and not _is_continuous(known)
+    stratify = known if are_classes and _can_stratify(known, test_size) else None
+    halves = train_test_split(np.arange(n), test_size=test_size, random_state=random_state, stratify=stratify)
+    parts = [Part(rows[ids], known[ids], {"label": known[ids]} if are_classes else {}) for ids in halves]
+    return Dataset("data", "data", parts[0], parts[1], "")
+
+
+def check_split(test_size: Any, n: int) -> None:
+    """Raise ``ValueError`` if n rows can't be split so that both parts can be scored."""
+    if test_size is None or not 0 < check_number("test_size", test_size) < 1:
+        raise ValueError(f"test_size={test_size!r}: expected the share of rows to hold out, between 0 and 1, such as 0.25")
+    held_out = math.ceil(test_size * n)  # scikit-learn's rounding
+    if min(held_out, n - held_out) < MIN_ROWS:
+        raise ValueError(
+            f"X has {n} rows: test_size={test_size:g} leaves {n - held_out} to fit and {held_out} to score, and both must "
+            f"be at least {MIN_ROWS}; pass more rows" + (", or test_size=0.5" if n >= 2 * MIN_ROWS else "")
+        )
+
+
+def _check_labels(labels: Any, n: int) -> Array:
+    shape = np.shape(labels)
+    if len(shape) == 1 and shape[0] != n:
+        raise ValueError(f"there are {shape[0]} labels, but X has {n} rows: pass one label per row")
+    return complete_labels(labels, n, "labels")
+
+
+def _is_continuous(labels: Array) -> bool:
+    """Fractional numbers with many values, which the plot colors by a scale too."""
+    return labels.dtype.kind == "f" and len(np.unique(labels)) > MAX_LABELS
+
+
+def _can_stratify(labels: Array, test_size: float) -> bool:
+    _, counts = np.unique(labels, return_counts=True)
+    return bool(counts.min() >= 2 and len(counts) <= min(test_size, 1 - test_size) * len(labels))
+
+
+@contextmanager
+def _keep_torch_threads() -> Iterator[None]:
+    """Restore torch's number of threads: code that umap-learn compiles changes it for the whole process."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _reason(problem: Exception) -> str:
+    """The first line of the message, after the error's type where the message alone says little."""
+    text = next((line.strip() for line in str(problem).splitlines() if line.strip()), "")
+    if text and isinstance(problem, ValueError | ImportError | NotImplementedError | OSError | RuntimeError):
+        return text
+    return f"{type(problem).__name__}: {text}" if text else type(problem).__name__
