@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.datasets import Dataset, DatasetNotFoundError, Part, load
+from dre.datasets import Dataset, DatasetNotFoundError, DatasetSplit, load
 from paper.spec import Data, Row, Spec
 from paper.store import Store
 
@@ -38,14 +38,14 @@ def digits_in_place_of(plan: Data) -> Dataset:
     """Return the digits in the shape of the missing data: images of 28 × 28 for MNIST and its kin, else 64 columns."""
     digits = load("digits", images=True)
 
-    def shaped(part: Part) -> Part:
+    def shaped(part: DatasetSplit) -> DatasetSplit:
         rows = np.asarray(part.rows)
         images = np.kron(rows, np.ones((1, 3, 3)))[:, :SIDE, :SIDE] * 15  # 8 × 8 pixels of 0 to 16
         images = np.pad(images, ((0, 0), (2, 2), (2, 2))).astype(np.uint8)
         shown = images if "mnist" in plan.set else rows.reshape(len(rows), -1)
         coarse, fine = LEVELS.get(plan.set, ("digit", "digit"))
         levels = {coarse: part.labels // 5, fine: part.labels}
-        return Part(shown, levels[coarse], levels)
+        return DatasetSplit(shown, levels[coarse], levels)
 
     return replace(digits, title=stand_in_title(plan.title), train=shaped(digits.train), test=shaped(digits.test))
 
@@ -81,15 +81,15 @@ def mark_stand_ins(spec: Spec, store: Store) -> Spec:
     )
 
 
-def first(part: Part, count: int | None) -> Part:
+def first(part: DatasetSplit, count: int | None) -> DatasetSplit:
     """Return the first ``count`` rows; None: all."""
     return _cut(part, slice(count))
 
 
-def spread(part: Part, count: int | None) -> Part:
+def spread(part: DatasetSplit, count: int | None) -> DatasetSplit:
     """Return ``count`` rows in equal steps."""
     return first(_cut(part, slice(None, None, max(1, part.rows.shape[0] // (count or part.rows.shape[0])))), count)
 
 
-def _cut(part: Part, which: slice) -> Part:
-    return Part(part.rows[which], part.labels[which], {name: values[which] for name, values in part.levels.items()})
+def _cut(part: DatasetSplit, which: slice) -> DatasetSplit:
+    return DatasetSplit(part.rows[which], part.labels[which], {name: values[which] for name, values in part.levels.items()})

@@ -119,7 +119,7 @@ def test_the_way_back_changes_no_argument_and_takes_places_alone():
         ({"batch_size": 1}, "at least 2 rows"),
         ({"learning_rate": -1.0}, "lr=-1.0"),
         ({"encoder": "mpl"}, "Did you mean 'mlp'"),
-        ({"encoder": "mlp(16, front=3)"}, "PCA front.*mlp"),
+        ({"encoder": "mlp(16, n_pcs=3)"}, "PCA front.*mlp"),
         ({"encoder": torch.nn.Linear(6, 2)}, "expected a text or Encoder"),
         ({"device": "gpu"}, "device='gpu'"),
     ],
@@ -197,7 +197,7 @@ def test_the_encoder_stays_as_it_was_and_shares_nothing():
 
 
 def test_what_can_not_be_turned_round_is_named():
-    for text in ("patch-mlp", "mlp(16, front=3)", "mlp(16, front=100)"):
+    for text in ("patch-mlp", "mlp(16, n_pcs=3)", "mlp(16, n_pcs=100)"):
         with pytest.raises(ValueError, match=r"PCA front.*can't mirror.*model-a"):
             build_decoder(ENCODERS.parse(text).build((1, 8, 8), 2), (1, 8, 8))
     with pytest.raises(ValueError, match=r"can't mirror PixelShuffle.*model-a"):

@@ -104,10 +104,10 @@ def test_the_network_is_that_of_the_paper():
 
 def test_rows_are_scaled_by_one_number_so_that_their_proportions_stay():
     rows = np.array([[0.0, 1e6], [4.0, 1e6], [8.0, 1e6 + 2]])
-    scaled = max_abs_scaling(rows).apply(rows).numpy()
+    scaled = max_abs_scaling(rows)(torch.from_numpy(rows)).numpy()
     assert np.abs(scaled).max() == 1
     assert np.ptp(scaled[:, 0]) == pytest.approx(4 * np.ptp(scaled[:, 1]))
-    assert (max_abs_scaling(np.ones((3, 2))).apply(np.ones((3, 2))) == 0).all()
+    assert (max_abs_scaling(np.ones((3, 2)))(torch.ones(3, 2)) == 0).all()
 
 
 class Elsewhere(BaseEstimator):

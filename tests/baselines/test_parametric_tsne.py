@@ -30,7 +30,7 @@ def on_digits(digits: tuple[np.ndarray, np.ndarray], pretraining_epochs: int) ->
     """A model of 600 digits, and the held-out 1-NN of 400 others."""
     X, y = digits
     model = ParametricTSNE(WIDTHS, pretraining_epochs=pretraining_epochs, epochs=200, random_state=0, device="cpu").fit(X[:600])
-    return model, nearest_neighbor(model.transform(X[600:1000]), y[600:1000], train=(model.embedding_, y[:600]))
+    return model, nearest_neighbor(model.transform(X[600:1000]), y[600:1000], reference=(model.embedding_, y[:600]))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_new_rows_fall_among_their_own_kind_and_do_not_in_an_untrained_network(t
     rows, others = (to_model_rows(part, scaling, CPU) for part in (X[:600], X[600:1000]))
     with IsolatedRNG(0, CPU)():
         bare = unroll(MinMax.fit(rows, scaling), [64, *WIDTHS, 2], [])
-    untrained = nearest_neighbor(embed(bare, others), y[600:1000], train=(embed(bare, rows), y[:600]))
+    untrained = nearest_neighbor(embed(bare, others), y[600:1000], reference=(embed(bare, rows), y[:600]))
     assert trained[1] > 0.75
     assert trained[1] > untrained + 0.3
 

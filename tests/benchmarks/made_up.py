@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.datasets import Dataset, Part
+from dre.datasets import Dataset, DatasetSplit
 from paper.jobs import Selection, jobs
 from paper.load_spec import load_spec
 from paper.spec import Data, Job, Spec
@@ -128,7 +128,7 @@ def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:
     for count in (rows, test_rows):
         digits = np.arange(count) % 10
         levels = {"class": digits, "sentiment": np.where(digits < 5, "negative", "positive"), "stars": digits}
-        parts.append(Part(np.zeros((count, 4), np.float32), digits, levels))
+        parts.append(DatasetSplit(np.zeros((count, 4), np.float32), digits, levels))
     return Dataset(plan.set, plan.title, parts[0], parts[1], "made up")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dre.datasets import Dataset, DatasetNotFoundError
-from dre.datasets.tasic2018 import Labels, ReferenceMaps
+from dre.datasets.tasic2018 import ReferenceMaps, TasicLabels
 from dre.plot.colors import class_colors
 from paper.figures import PUBLISHED_MAPS, draw_all, draw_figure, draw_published
 from paper.jobs import Selection
@@ -208,7 +208,7 @@ def published() -> ReferenceMaps:
     levels = {"class": np.array([name[0] for name in clusters]), "cluster": clusters}
     colors = {"class": {"a": "#ff0000", "b": "#0000ff"}, "cluster": {"a 1": "#ff0000", "a 2": "#880000", "b 1": "#0000ff"}}
     maps = {"tsne-p30": rng.normal(size=(90, 2)), "mds": rng.normal(size=(90, 2))}
-    return ReferenceMaps(maps, Labels(np.arange(90).astype(str), levels, colors))
+    return ReferenceMaps(maps, TasicLabels(np.arange(90).astype(str), levels, colors))
 
 
 def missing() -> ReferenceMaps:

@@ -16,7 +16,12 @@ from paper.runner import Outcome, Setting, measure_job, pending, report_progress
 from paper.spec import Data, Figure, Job, Method, Row, Run, Spec
 from paper.store import Store
 
-SMALL = {"encoder": "mlp(16)", "schedule": "x: gaussian(10) -> kl * 2; h1: gaussian(10) -> kl * 1", "training": [100, 1e-3]}
+SMALL = {
+    "encoder": "mlp(16)",
+    "schedule": "x: gaussian(10) -> kl * 2; h1: gaussian(10) -> kl * 1",
+    "batch_size": 100,
+    "learning_rate": 1e-3,
+}
 DIGITS = Data("digits", "Digits", "digits", rows=200, test_rows=80, prefixes=(40, 80))
 RUNS = {
     "pca": Run("pca", "pca"),

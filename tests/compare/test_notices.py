@@ -26,11 +26,10 @@ def test_a_column_that_holds_most_of_the_variance_is_named_with_its_share(column
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 4 * 150)  # several chunks
     heavy = with_heavy(column, times)
     share = int(100 * heavy.var(0)[column] / heavy.var(0).sum())
-    assert notices(heavy + 1e3, list("abcd")) == [
-        f"column {'abcd'[column]!r} holds {share} % of the variance: the map will show little else; "
-        "remove it or scale the columns"
-    ]
-    assert notices(heavy)[0].startswith(f"column {column + 1} holds {share} %")
+    (notice,) = notices(heavy + 1e3, list("abcd"))
+    assert f"column {'abcd'[column]!r} makes up {share} %" in notice
+    assert "scale the columns" in notice
+    assert f"column {column + 1} makes up {share} %" in notices(heavy)[0]
 
 
 def test_nine_tenths_are_the_limit():
@@ -54,13 +53,12 @@ def test_a_column_with_large_values_that_hardly_differ_is_not_heavy():
         X[:, :1] * 1e3,  # one column has no other beside it
         np.ones((30, 3)),
         np.zeros((0, 3)),
-        with_heavy(1, 1e200),
         np.where(np.arange(4) == 1, np.nan, X),
         X * 1j,
         X.astype(str),
         np.zeros((5, 8, 8)),
     ],
-    ids=["one", "constant", "none", "overflow", "gaps", "complex", "text", "images"],
+    ids=["one", "constant", "none", "gaps", "complex", "text", "images"],
 )
 def test_what_has_no_shares_is_left_to_those_who_check_it(values):
     with warnings.catch_warnings():

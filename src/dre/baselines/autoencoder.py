@@ -150,7 +150,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform(self, X: Any) -> Array:
         """Embed the rows of X, float32."""
         check_is_fitted(self)
-        shape = self._scaling.mean.shape
+        shape = self._scaling.shape
         check_shape(shape, X)
         X = check_rows(self, X, fitting=False)
         rows = ScaledRows(X if is_rows(X) else HostRows(X), self._scaling, self._device)  # read chunk by chunk
@@ -162,11 +162,11 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         points = check_array(Y, dtype=np.float32, input_name="Y")
         if points.shape[1] != COMPONENTS:
             raise ValueError(f"Y has {points.shape[1]} columns: expected points of the embedding, (n, {COMPONENTS})")
-        shape = self._scaling.mean.shape
+        shape = self._scaling.shape
         flat = outputs(nn.Sequential(self.decoder_, nn.Flatten()), ArrayRows(torch.tensor(points), self._device))
         x: Array = flat.reshape(len(points), *model_shape(shape)).cpu().numpy()
         x = np.moveaxis(x, 1, -1) if image_layout(shape) == "hwc" else x.reshape(len(x), *shape)
-        return np.asarray(x * self._scaling.scale + self._scaling.mean, dtype=np.float32)
+        return np.asarray(x * self._scaling.scale.numpy() + self._scaling.mean.numpy(), dtype=np.float32)
 
     fit_transform = sklearn_api.fit_transform
 

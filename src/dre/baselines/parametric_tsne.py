@@ -197,7 +197,7 @@ class MinMax(nn.Module):
     @classmethod
     def fit(cls, rows: Rows, scaling: Scaling) -> MinMax:
         """Map the smallest value to 0 and the largest to 1: over all pixels of images, or over each column of vectors."""
-        mean = channels_first(torch.from_numpy(scaling.mean / scaling.scale)[None], image_layout(scaling.mean.shape)).flatten()
+        mean = channels_first((scaling.mean / scaling.scale)[None], image_layout(scaling.shape)).flatten()
         n, step = rows.shape[0], chunk_rows(rows.shape[1:])
         ends = [rows.read(start, min(n, start + step)).flatten(1).aminmax(dim=0) for start in range(0, n, step)]
         low = torch.stack([part.min.cpu() for part in ends]).amin(0) + mean

@@ -109,7 +109,7 @@ class Comparison:
         return figure
 
     def _colors(self) -> Array | None:
-        """Labels to color by. Continuous labels are no level, since they can't be scored; without labels, Part has zeros."""
+        """Labels to color by. Continuous labels are no level, since they can't be scored; a split without labels has zeros."""
         test = self.dataset.test
         return test.labels if test.levels or test.labels.dtype.kind == "f" else None
 

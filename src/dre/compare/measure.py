@@ -15,7 +15,7 @@ import torch
 from dre.baselines import make
 from dre.compare.memory import PeakMemory
 from dre.compare.record import provenance
-from dre.datasets import Dataset, Part
+from dre.datasets import Dataset, DatasetSplit
 from dre.metrics import evaluate, nearest_neighbor, neighborhood_hit
 from dre.model.estimator import DRE
 from dre.training.loop import Event, StageEnded
@@ -147,7 +147,7 @@ def as_array(rows: Any, start: int, stop: int) -> Array:
     return np.asarray(rows[start:stop])
 
 
-def _embed(model: Any, rows: Array, test: Part, stages: list[int]) -> tuple[dict[str, Array], float]:
+def _embed(model: Any, rows: Array, test: DatasetSplit, stages: list[int]) -> tuple[dict[str, Array], float]:
     """Embed both parts after each of the stages; also return the seconds of the test rows after the last."""
     n, last = test.rows.shape[0], stages[-1]
     pieces: dict[int, list[Array]] = {stage: [] for stage in stages}
@@ -185,7 +185,7 @@ def _stage_records(
     return records
 
 
-def score(test: Part, Y: Array, known: tuple[Array, Array] | None, scoring: Scoring) -> dict[str, Any]:
+def score(test: DatasetSplit, Y: Array, known: tuple[Array, Array] | None, scoring: Scoring) -> dict[str, Any]:
     """Score an embedding of the test rows; ``known`` is the embedding of the training rows with their labels."""
     found: dict[str, Any] = {}
     for prefix in scoring.prefixes:

@@ -14,7 +14,7 @@ def notices(rows: Any, columns: list[str] | None = None) -> list[str]:
     """Return warnings about the rows, one line each; rows other than numeric 2-D arrays are not examined."""
     if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype.kind not in "biuf":
         return []
-    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+    if len(rows) == 0 or (rows.dtype.kind == "f" and not np.isfinite(rows).all()):
         return []
     dominant = Scaling.fit(rows).dominant_column
     if dominant is None:

@@ -18,7 +18,7 @@ from dre.baselines import NAMES
 from dre.compare.comparison import Comparison
 from dre.compare.measure import Measurement, measure
 from dre.data.validation import check_array, check_memory, check_number
-from dre.datasets import Dataset, Part
+from dre.datasets import Dataset, DatasetSplit
 from dre.metrics.inputs import check_same_index, complete_labels
 from dre.notation import unknown
 from dre.plot.scatter import MAX_LABELS
@@ -139,7 +139,7 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
     are_classes = labels is not None and not _is_continuous(known)
     stratify = known if are_classes and _can_stratify(known, test_size) else None
     halves = train_test_split(np.arange(n), test_size=test_size, random_state=random_state, stratify=stratify)
-    parts = [Part(rows[ids], known[ids], {"label": known[ids]} if are_classes else {}) for ids in halves]
+    parts = [DatasetSplit(rows[ids], known[ids], {"label": known[ids]} if are_classes else {}) for ids in halves]
     return Dataset("data", "data", parts[0], parts[1], "")
 
 

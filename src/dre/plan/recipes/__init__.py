@@ -1,4 +1,4 @@
-"""Named recipes."""
+"""Recipes by name: the default, its variants, and the paper's."""
 
 from __future__ import annotations
 
