@@ -35,7 +35,7 @@ from test_layers import ROOMS
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+ALL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 LONGEST_README = 200  # lines
 ROWS, EPOCHS = 100, 2  # enough rows for the perplexity of the recipes; epochs of each stage, at most
 REGISTRIES = (AFFINITIES, AUGMENTS, BATCHES, ENCODERS, LOSSES)
@@ -147,7 +147,7 @@ def lines_of_shell(page: Path) -> Iterator[list[str]]:
                 yield words
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_commands_in_blocks_exist_with_their_arguments(page: Path) -> None:
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     for program, *rest in lines_of_shell(page):
@@ -164,7 +164,7 @@ def test_commands_in_blocks_exist_with_their_arguments(page: Path) -> None:
             assert [program, rest[0]] == ["pip", "install"], rest
 
 
-@pytest.mark.parametrize("page", LINKED, ids=name_of)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_commands_in_sentences_exist_with_their_options(page: Path) -> None:
     for text in INLINE_COMMAND.findall(prose(page)):
         before, name, options = _split_command(text.split())
@@ -195,7 +195,7 @@ def anchors(page: Path) -> set[str]:
     return {NOT_IN_ANCHORS.sub("", title).strip().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", LINKED, ids=name_of)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_links_and_pictures_exist(page: Path) -> None:
     for link in LINK.findall(prose(page)):
         if link.startswith(("https://", "http://")):
