@@ -110,7 +110,7 @@ def draw(path: Path, folder: Path) -> None:
         page.locator("#theme").click()
         page.locator("#color").select_option(label="trust")
         page.wait_for_timeout(500)
-        page.screenshot(path=folder / "explorer-lies.png")
+        page.screenshot(path=folder / "explorer-trust.png")
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def evaluate(
     if loaded.model is not None:  # a model is scored on its own features, in its units
         rows, metric = loaded.model.metric_rows(loaded.rows), metric or loaded.model.metric
     classes = None if known is None else known[ids]
-    options = {"k": n_neighbors, "protocol": protocol, "metric": metric or "euclidean", "device": device}
+    options: dict[str, Any] = {"k": n_neighbors, "protocol": protocol, "metric": metric or "euclidean", "device": device}
     results = [score(rows, each, classes, **options) for each in maps]
     of = f" (of {n:,}, evenly spaced)" if len(ids) < n else ""
     typer.echo(results[-1].title.replace(" rows", f" rows{of}", 1))

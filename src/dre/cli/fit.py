@@ -72,11 +72,11 @@ def fit(
     ] = None,
     batch_size: Annotated[
         str | None,
-        typer.Option(metavar="N|TEXT", rich_help_panel=OVERRIDES, help="A number, or a way of sampling: 'edges(1024)'."),
+        typer.Option(metavar="N|TEXT", rich_help_panel=OVERRIDES, help="A number, or a text such as 'edges(1024)'."),
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(metavar="R", rich_help_panel=OVERRIDES, help="Learning rate; its peak in a one-cycle policy."),
+        typer.Option(metavar="R", rich_help_panel=OVERRIDES, help="Learning rate, the peak of a one-cycle policy."),
     ] = None,
     optimizer: Annotated[
         str | None, typer.Option(metavar="TEXT", rich_help_panel=OVERRIDES, help="'adam(0.001, policy=constant, clip=1.0)'.")

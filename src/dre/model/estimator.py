@@ -475,5 +475,5 @@ def _given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Nei
         return None
     if not isinstance(knn, (tuple, list)) or len(knn) != 2:
         raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances)")
-    k = max(stage.affinity.neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph")
+    k = max((stage.affinity.neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph"), default=1)
     return check_neighbors(*knn, n, k)

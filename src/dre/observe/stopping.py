@@ -24,14 +24,14 @@ class EarlyStop:
             raise ValueError(f"patience={patience}: must be at least 1")
         self.patience = patience
         self.improvement = improvement
-        self._default, self._waited = math.inf, 0
+        self._best, self._waited = math.inf, 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageBegan):
-            self._default, self._waited = math.inf, 0
+            self._best, self._waited = math.inf, 0
         elif isinstance(event, EpochEnded):
-            if event.loss < self._default - self.improvement * abs(event.loss):
-                self._default, self._waited = event.loss, 0
+            if event.loss < self._best - self.improvement * abs(event.loss):
+                self._best, self._waited = event.loss, 0
             else:
                 self._waited += 1
             if self._waited >= self.patience:
