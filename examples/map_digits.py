@@ -1,6 +1,6 @@
 """The main job on the digits that ship with scikit-learn: fit, embed rows the network has not seen, score, draw.
 
-Writes out/digits.png, the map after each stage beside that of PCA, and out/digits-distortion.png, where the last map is distorted.
+Writes out/digits.png, the map after each stage beside that of PCA, and out/digits-distortion.png, the distortion of the last.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def draw(panels: list[tuple[str, Array, Array]], labels: Array, test_labels: Arr
             x, y = np.median(of_digit, axis=0)
             height = np.median(np.abs(of_digit[:, 1] - y))
             label = axis.annotate(str(digit), (x, y + 2 * height), xytext=(0, 3), textcoords="offset points", ha="center")
-            label.set(
-                fontsize=15, weight="bold", color=colors(digit), path_effects=[withStroke(linewidth=3, foreground=PAPER)]
-            )
+            label.set(fontsize=15, weight="bold", color=colors(digit), path_effects=[withStroke(linewidth=3, foreground=PAPER)])
         axis.margins(0.08)
         axis.set_title(title, color=INK, fontsize=12)
         axis.set_xticks([])

@@ -35,10 +35,10 @@ IN_A_LONG_STEP = IN_FIT.replace("flush=True)", "flush=True); time.sleep(60)")
 BEFORE_THE_FIRST_STEP = """
 import time
 import dre.data.scaling
-def of(X, device):
+def fit(X, device, **options):
     print("now", flush=True)
     time.sleep(60)
-dre.data.scaling.Scaling.fit = of
+dre.data.scaling.Scaling.fit = fit
 """
 IN_TRANSFORM = """
 import dre.cli.transform, dre.model.estimator, time

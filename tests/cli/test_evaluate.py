@@ -132,7 +132,7 @@ def test_points_of_a_sample_say_which_rows_they_are(dre: Run, said: str, names: 
         (["x.npy", "y.npy", "-o", "scores.txt"], "such as scores.json"),
         (["x.npy", "y.npy", "-o", "there.json"], "--force"),
         (["x.npy", "y.npy", "--per-point", "there.csv"], "--force"),
-        (["x.npy", "y.npy", "--per-point", "x.npy", "--force"], "would be written over"),
+        (["x.npy", "y.npy", "--per-point", "x.npy", "--force"], "would be overwritten"),
         (["x.npy", "y.npy", "--per-point", "p.h5ad"], "such as p."),
         (["x.npy", "y.npy", "--sample", "50", "--per-point", "p.npy"], "--sample all"),
         (["x.npy", "none.safetensors"], "dre fit"),

@@ -59,7 +59,7 @@ def test_every_kind_of_file_is_fitted_and_embedded_again(dre: Run, kind: str, ca
 
 
 def test_the_command_learns_what_the_estimator_learns(dre: Run) -> None:
-    assert dre("fit", made("npy"), "-o", "m.safetensors", "--embedding", "y.npy", *SHORT, "--components", 3) == 0
+    assert dre("fit", made("npy"), "-o", "m.safetensors", "--embedding", "y.npy", *SHORT, "--n-components", 3) == 0
     theirs = DRE(schedule=SHORT[1], n_components=3, random_state=0, device="cpu").fit(X)
     assert np.allclose(np.load("y.npy"), theirs.embedding_, atol=1e-5)
     assert np.allclose(DRE.load("m.safetensors").transform(X), theirs.transform(X), atol=1e-5)
@@ -155,7 +155,7 @@ def test_a_stage_that_is_not_there_and_rows_of_another_shape_are_refused_before_
     np.save("other.npy", X[:, :5])
     before = sorted(Path().iterdir())
     assert dre("transform", "m.safetensors", "x.npy", "-o", "y.npy", "--stage", 2) == 2
-    assert "carried out 2 stage(s)" in capsys.readouterr().err
+    assert "2 stage(s)" in capsys.readouterr().err
     assert dre("transform", "m.safetensors", "other.npy", "-o", "y.npy") == 2
     assert "rows of 5 values" in capsys.readouterr().err
     assert sorted(Path().iterdir()) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def test_stages_are_panels_with_scores(here: Run, figures: list[Any]) -> None:
 
 
 def test_what_speaks_of_some_of_the_rows_says_so(here: Run, figures: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dre.plot.sample.MOST", 50)
+    monkeypatch.setattr(importlib.import_module("dre.plot.stages"), "MAX_SCORED", 50)
     assert here("plot", "y.npy", "x.npy", "--kind", "distortion", "-o", "a.png") == 0
     assert figures[-1].get_supxlabel() == "of 50 of 90 rows"
     assert here("plot", "y.npy", "x.npy", "--kind", "shepard", "-o", "b.png") == 0
@@ -145,7 +146,7 @@ WRONG = {
     "distortion without rows": (["y.npy", "--kind", "distortion"], "DATA after MAP"),
     "other rows": (["y.npy", "short.npy", "--kind", "distortion"], "pass the embedded rows"),
     "a color from nowhere": (["coordinates.csv", "--color", "species"], "columns: depth, type, name"),
-    "labels of other rows": (["y.npy", "--color", "short.txt"], "one label for each row"),
+    "labels of other rows": (["y.npy", "--color", "short.txt"], "one label per row"),
     "thumbnails of vectors": (["y.npy", "x.npy", "--thumbnails"], "needs images"),
     "thumbnails of nothing": (["y.npy", "--thumbnails"], "DATA after MAP"),
     "another format": (["y.npy", "-o", "a.bmp"], ".png, .svg, .pdf"),

@@ -16,9 +16,9 @@ from known_page import HOSTILE, known
 from dre.explore import Explorer, StageView, explorer, write_page
 from dre.explore.build import point_trust
 from dre.explore.columns import column
-from dre.explore.page import align_stages, page
+from dre.explore.page import page
 from dre.explore.thumbnails import as_images, thumbnails
-from dre.metrics import trustworthiness
+from dre.metrics import align_stages, trustworthiness
 from dre.plot.colors import MAX_COLORS
 
 
@@ -42,7 +42,7 @@ def test_stages_are_turned_and_sized_as_a_whole_and_nothing_else() -> None:
     turn = np.array([[0.0, 1.0], [1.0, 0.0]])  # a mirror too
     noise = rng.normal(size=(50, 2)) * 0.1
     first = 3.0 * (last + noise) @ turn + 7
-    back, kept = align_stages([first, last])
+    back, kept = align_stages([first, last], scale="match")
     assert kept == pytest.approx(last)
     apart = lambda embedding: np.linalg.norm(embedding[:, None] - embedding[None], axis=2)  # noqa: E731
     ratio = apart(back)[np.triu_indices(50, 1)] / apart(first)[np.triu_indices(50, 1)]
@@ -93,7 +93,8 @@ def test_numbers_are_carried_as_they_are(kind: type) -> None:
 
 def test_stages_that_have_nothing_in_common_are_as_large_as_the_last() -> None:
     rng = np.random.default_rng(0)
-    sizes = [each.std() for each in align_stages([rng.normal(size=(500, 2)) * factor for factor in (9.0, 0.1, 2.0)])]
+    maps = [rng.normal(size=(500, 2)) * factor for factor in (9.0, 0.1, 2.0)]
+    sizes = [each.std() for each in align_stages(maps, scale="match")]
     assert sizes == pytest.approx([sizes[-1]] * 3)
 
 
