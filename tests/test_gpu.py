@@ -13,8 +13,8 @@ from dre import DRE, Gaussian
 from dre.affinity.target import Graph, Pairs
 from dre.data.scaling import Scaling
 from dre.encoder.model_b import ConvBlock
-from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
-from dre.loss.pair_sums import over_all, over_target
+from dre.loss.curves import Attraction, LogOdds, NegLogStudent, Repulsion, Student
+from dre.loss.pair_sums import sum_over_pairs, sum_over_target
 from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.inputs import as_points
 from dre.model.fitted import to_model_rows
@@ -23,7 +23,7 @@ from dre.neighbors.search import nearest
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
 IMAGES = load_digits().images[:400]
 ODDS = LogOdds(1.5, 0.9)
-CURVES = [Student(1.0), Student(0.75), LogStudent(0.75), ODDS, Attraction(ODDS), Repulsion(ODDS)]
+CURVES = [Student(1.0), Student(0.75), NegLogStudent(0.75), ODDS, Attraction(ODDS), Repulsion(ODDS)]
 SCHEDULE = "x: gaussian(10) -> kl * 3; h1: gaussian(10) -> kl(alpha=0.5) * 2; h3: fuzzy(8) -> ce * 2"
 
 
@@ -151,7 +151,7 @@ def test_kernels_of_the_loss_give_the_sums_and_gradients_of_the_cpu(curve, shape
         for device, dtype in (("cpu", torch.double), ("cuda", torch.float32)):
             place = y.to(device, dtype).detach().requires_grad_()
             moved = None if pairs is None else Pairs(*(None if part is None else part.to(device) for part in pairs))
-            total = over_all(place, curve) if moved is None else over_target(place, moved, curve)
+            total = sum_over_pairs(place, curve) if moved is None else sum_over_target(place, moved, curve)
             (gradient,) = torch.autograd.grad(total, place)
             results.append((total.double().cpu(), gradient.double().cpu()))
         for here, there in zip(*results, strict=True):

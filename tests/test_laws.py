@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dre import DRE, DeepTSNE, EarlyStop
+from dre import DRE, DeepTSNE, EarlyStopping
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.training.loop import EpochEnded, StageBegan, StageEnded, TargetBegan, Tick
+from dre.training.loop import EpochEnded, StageBegan, StageEnded, StepEnded, TargetBegan
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 
@@ -380,7 +380,7 @@ def test_the_history_has_one_record_per_epoch(X):
 def test_observers_see_every_event(X):
     events = []
     cheap(batch_size="shuffled(30)").fit(X, observers=[events.append])
-    epoch = [Tick, Tick, EpochEnded]
+    epoch = [StepEnded, StepEnded, EpochEnded]
     assert [type(e) for e in events] == [
         *[TargetBegan, StageBegan, *epoch, *epoch, StageEnded],
         *[TargetBegan, StageBegan, *epoch, StageEnded],
@@ -393,13 +393,13 @@ def test_an_observer_that_only_looks_does_not_change_the_map(X):
 
 def test_an_early_stop_ends_its_stage_and_the_next_begins(X):
     schedule = "x: gaussian(5) -> kl * 50; h1: gaussian(5) -> kl * 50"
-    model = cheap(schedule=schedule).fit(X, observers=[EarlyStop(patience=2, improvement=10.0)])  # nothing improves that much
+    model = cheap(schedule=schedule).fit(X, observers=[EarlyStopping(patience=2, min_delta=10.0)])  # nothing improves that much
     assert [(r["stage"], r["epoch"]) for r in model.history_] == [(i, epoch) for i in range(2) for epoch in range(3)]
     assert len(model.stages_) == 2
 
 
 def test_an_early_stop_lets_a_loss_fall(X):
-    model = cheap(schedule="x: gaussian(5) -> kl * 20", learning_rate=1e-2).fit(X, observers=[EarlyStop(10, 0.0)])
+    model = cheap(schedule="x: gaussian(5) -> kl * 20", learning_rate=1e-2).fit(X, observers=[EarlyStopping(10, 0.0)])
     losses = [r["loss"] for r in model.history_]
     assert len(losses) == 20
     assert losses[-1] < losses[0]

@@ -30,7 +30,7 @@ def test_steps_are_those_of_torchs_adam(clip: float | None, eps: float) -> None:
     ours, theirs = a_network(), a_network()
     plan = Optimizer(1e-2, eps=eps, policy="constant", clip=clip)
     weights = [p for layer in ours for p in layer.parameters()]
-    descent = plan.start(weights, plan.lr, 10)
+    descent = plan.start(weights, 10)
     their_weights = [p for layer in theirs for p in layer.parameters()]
     adam = torch.optim.Adam(their_weights, lr=1e-2, eps=eps)
     for x in batches_of(10):
@@ -50,7 +50,7 @@ def test_weights_without_a_gradient_stay_and_frozen_ones_too() -> None:
     used, unused = a_network()
     used.bias.requires_grad_(requires_grad=False)
     before = [p.detach().clone() for p in (used.bias, *unused.parameters())]
-    descent = Optimizer(1e-2).start([*used.parameters(), *unused.parameters()], 1e-2, 1)
+    descent = Optimizer(1e-2).start([*used.parameters(), *unused.parameters()], 1)
     moved = used.weight.detach().clone()
     used(torch.ones(2, 5)).sum().backward()
     descent.update()

@@ -1,7 +1,10 @@
 from . import augment as augment
 from . import baselines as baselines
 from . import batches as batches
+from . import compare as compare
 from . import datasets as datasets
+from . import explore as explore
+from . import io as io
 from . import metrics as metrics
 from . import plot as plot
 from .affinity.fuzzy import Fuzzy as Fuzzy
@@ -17,7 +20,7 @@ from .model.archive import ModelFileError as ModelFileError
 from .model.estimator import DRE as DRE
 from .model.estimator import DeepTSNE as DeepTSNE
 from .model.estimator import DeepUMAP as DeepUMAP
-from .observe.stopping import EarlyStop as EarlyStop
+from .observe.stopping import EarlyStopping as EarlyStopping
 from .optimizer import Optimizer as Optimizer
 from .plan.recipe import Recipe as Recipe
 from .plan.schedule import Schedule as Schedule

@@ -1,4 +1,4 @@
-"""Files that are complete or absent: they are written beside their place and then moved there."""
+"""Atomic writes: files are written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path; what was written there replaces ``path`` if the block ends without an error.
 
-    The temporary file has the same name, since some writers choose their format by the suffix, in a folder on the same disk,
-    where moving it is one act.
+    The temporary file has the same name, since some writers choose their format by the suffix. It lies in a new folder on the
+    same disk, so that the rename is atomic.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic_write(Path(folder, "scores.json")) as part:

@@ -1,4 +1,4 @@
-"""Which rows meet in a step: fixed batches (the paper), shuffled ones, sampled edges, or rows with their neighbors."""
+"""Batch samplers: fixed batches (the paper), shuffled ones, sampled edges, or rows with their neighbors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dre.affinity.target import Graph, Pairs, Target
 from dre.notation import Registry, write
 from dre.runtime import RandomStreams
 
-BATCHES = Registry("way of sampling batches", __name__)
+BATCHES = Registry("batch sampler", __name__)
 KEEP_BYTES = 4 * 2**30  # pairs of fixed batches are kept between epochs up to this size, and computed again beyond it
 
 
@@ -83,7 +83,7 @@ class Batches:
         return self
 
     def resized(self, size: int) -> Batches:
-        """Return the same way of sampling with another batch size."""
+        """Return the same way of sampling with about this many rows in a batch."""
         return type(self)(size)  # type: ignore[call-arg]
 
     def steps(self, n: int) -> int:
@@ -164,6 +164,9 @@ class Edges(Batches, name="edges", follows_graph=True):
     def __post_init__(self) -> None:
         _check_size(self.size)
 
+    def resized(self, size: int) -> Edges:
+        return Edges(max(2, size // 2))  # each edge brings two rows into the batch
+
     def steps(self, n: int) -> int:
         return math.ceil(n / self.size)
 
@@ -191,20 +194,20 @@ class Edges(Batches, name="edges", follows_graph=True):
 class Neighborhoods(Batches, name="neighborhoods", follows_graph=True):
     """Random rows, each with some of its neighbors; the batch gets the weights among all of them."""
 
-    seeds: int = 250
+    centers: int = 250
     neighbors: int = 9
     capturable = True
 
     def __post_init__(self) -> None:
-        _check_size(self.seeds * (1 + self.neighbors))
+        _check_size(self.centers * (1 + self.neighbors))
         if self.neighbors < 1:
-            raise ValueError(f"neighbors={self.neighbors}: each seed needs at least one")
+            raise ValueError(f"neighbors={self.neighbors}: each center needs at least one")
 
     def resized(self, size: int) -> Neighborhoods:
         return Neighborhoods(max(1, size // (1 + self.neighbors)), self.neighbors)
 
     def steps(self, n: int) -> int:
-        return math.ceil(n / (self.seeds * (1 + self.neighbors)))
+        return math.ceil(n / (self.centers * (1 + self.neighbors)))
 
     def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
         graph = _check_graph(target, self)
@@ -217,8 +220,8 @@ class Neighborhoods(Batches, name="neighborhoods", follows_graph=True):
 
     def _sample_one(self, graph: Graph, n: int, generator: torch.Generator) -> LazyBatch:
         device, k = generator.device, graph.indices.shape[1]
-        rows = torch.randint(n, (self.seeds,), generator=generator, device=device)
-        slots = torch.randint(k, (self.seeds, self.neighbors), generator=generator, device=device)
+        rows = torch.randint(n, (self.centers,), generator=generator, device=device)
+        slots = torch.randint(k, (self.centers, self.neighbors), generator=generator, device=device)
         ids = torch.cat([rows, graph.indices[rows].gather(1, slots).ravel()]).unique()
         return presampled(ids, graph.block(ids))
 
@@ -261,4 +264,4 @@ def _check_graph(target: Target, batches: Batches) -> Graph:
 
 def _check_size(size: int) -> None:
     if size < 2:
-        raise ValueError(f"a batch of {size}: at least 2 rows must meet in a step")
+        raise ValueError(f"size={size}: a batch needs at least 2 rows")

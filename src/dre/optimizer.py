@@ -1,4 +1,4 @@
-"""How the weights are updated: Adam, at a constant learning rate or one that rises and falls once per stage."""
+"""Adam with a constant learning rate, or one that rises and falls once per stage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Optimizer:
     lr : float
         Learning rate; the peak of a one-cycle policy.
     eps : float
-        Of Adam.
+        Added to the denominator of Adam's update.
     policy : {"one-cycle", "constant"}
         One-cycle warms the rate up and lets it fall to nothing, which needs fewer epochs for the same map.
     clip : float or None
@@ -54,9 +54,15 @@ class Optimizer:
             if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
                 raise ValueError(f"{name}={value!r}: must be a positive number")
 
-    def start(self, parameters: Iterable[nn.Parameter], lr: float, steps: int, *, captured: bool = False) -> AdamState:
-        """Return the state of Adam for one stage; ``captured`` if its updates are replayed from a CUDA graph."""
-        return AdamState(self, [p for p in parameters if p.requires_grad], lr, steps, captured=captured)
+    def start(
+        self, parameters: Iterable[nn.Parameter], steps: int, *, lr: float | None = None, captured: bool = False
+    ) -> AdamState:
+        """Return the state of Adam for a stage of so many steps.
+
+        ``lr`` overrides the learning rate; ``captured`` if updates are replayed from a CUDA graph.
+        """
+        trained = [p for p in parameters if p.requires_grad]
+        return AdamState(self, trained, self.lr if lr is None else lr, steps, captured=captured)
 
     def __str__(self) -> str:
         return write(self, "adam")

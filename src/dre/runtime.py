@@ -1,4 +1,4 @@
-"""Device, precision and random streams: the only file that knows of them."""
+"""Device, precision of matrix products, Triton support and random streams."""
 
 from __future__ import annotations
 
@@ -93,9 +93,6 @@ def _has_bfloat16(device: torch.device) -> bool:
     return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-# Precision of matrix products.
-
-
 def full_float32() -> AbstractContextManager[None]:
     """Switch off tf32 and autocast."""
     return _matmul_precision("highest")
@@ -119,9 +116,6 @@ def _matmul_precision(precision: str) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = convolutions
 
 
-# Triton kernels.
-
-
 @cache
 def has_triton() -> bool:
     """It comes with torch builds for NVIDIA GPUs."""
@@ -141,9 +135,6 @@ def _is_ampere(device: torch.device) -> bool:
 def on_device_of(x: Tensor) -> AbstractContextManager[object]:
     """Make the device of x current: Triton launches kernels on the current device."""
     return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
-
-
-# Random numbers.
 
 
 @dataclass(frozen=True)

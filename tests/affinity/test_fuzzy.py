@@ -47,7 +47,7 @@ def umap_v(X: np.ndarray, neighbors: Neighbors) -> np.ndarray:
 def test_v_is_umaps_on_the_same_neighbors(name: str, n_neighbors: int) -> None:
     X, affinity = DATA[name], Fuzzy(n_neighbors)
     n = len(X)
-    neighbors = nearest(torch.tensor(X), affinity.neighbors(n))
+    neighbors = nearest(torch.tensor(X), affinity.count_neighbors(n))
     expected = umap_v(X, neighbors)
     found = Graph.of(affinity, neighbors).block(torch.arange(n)).dense(n).numpy()
 
@@ -59,7 +59,7 @@ def test_v_is_umaps_on_the_same_neighbors(name: str, n_neighbors: int) -> None:
 
 @pytest.mark.parametrize("n", [3, 15, 400])
 def test_n_neighbors_counts_the_row_itself(n: int) -> None:
-    assert Fuzzy(15).neighbors(n) == min(n, 15) - 1
+    assert Fuzzy(15).count_neighbors(n) == min(n, 15) - 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -38,7 +38,7 @@ def perplexities(weights: torch.Tensor) -> torch.Tensor:
 def test_p_is_scikit_learns_on_the_same_neighbors(name: str, perplexity: float) -> None:
     X, affinity = torch.tensor(DATA[name]), Gaussian(perplexity)
     n = len(X)
-    neighbors = nearest(X, affinity.neighbors(n))
+    neighbors = nearest(X, affinity.count_neighbors(n))
     squared = neighbors.distances.numpy() ** 2
     k = squared.shape[1]
     graph = csr_matrix((squared.ravel(), neighbors.indices.numpy().ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
@@ -113,8 +113,8 @@ def test_what_is_fitted_can_be_reached_by_the_neighbors_there_are(n: int, perple
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = Gaussian(perplexity).clamp_to(n)
-    assert fitted.perplexity <= max(1, fitted.neighbors(n))
-    assert 1 <= fitted.neighbors(n) <= n - 1
+    assert fitted.perplexity <= max(1, fitted.count_neighbors(n))
+    assert 1 <= fitted.count_neighbors(n) <= n - 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fitted.clamp_to(n) is fitted

@@ -19,7 +19,7 @@ AFFINITIES = pytest.mark.parametrize("affinity", [Gaussian(5), Fuzzy(8)], ids=st
 
 
 def graph(affinity: Affinity, features: Tensor = X) -> Graph:
-    return Graph.of(affinity, nearest(features, affinity.neighbors(len(features))))
+    return Graph.of(affinity, nearest(features, affinity.count_neighbors(len(features))))
 
 
 def full_matrix(affinity: Affinity, neighbors: Neighbors) -> Tensor:
@@ -42,7 +42,7 @@ def some_ids(seed: int, size: int, n: int = N) -> Tensor:
 def test_a_graph_over_all_rows_is_the_full_symmetric_matrix(affinity: Affinity) -> None:
     target = graph(affinity)
     ours = target.block(torch.arange(N)).dense(N)
-    found = nearest(X, affinity.neighbors(N))
+    found = nearest(X, affinity.count_neighbors(N))
     assert torch.allclose(ours.double(), full_matrix(affinity, found), rtol=1e-6, atol=0)
     assert torch.equal(ours, ours.T)
     assert (ours.diagonal() == 0).all()
@@ -51,7 +51,7 @@ def test_a_graph_over_all_rows_is_the_full_symmetric_matrix(affinity: Affinity) 
 @AFFINITIES
 def test_graphs_of_parts_joined_are_one_that_has_no_pairs_between_them(affinity: Affinity) -> None:
     parts = some_ids(3, N).tensor_split(3)
-    graphs = [(ids, Graph.of(affinity, nearest(X[ids], affinity.neighbors(len(ids))))) for ids in parts]
+    graphs = [(ids, Graph.of(affinity, nearest(X[ids], affinity.count_neighbors(len(ids))))) for ids in parts]
     whole = Graph.joined(graphs)
     assert whole.search == ("exact", 1.0, 3)
     dense = whole.block(torch.arange(N)).dense(N)
@@ -92,7 +92,7 @@ def test_each_pair_stands_once(affinity: Affinity) -> None:
     ]
     assert all(len(pair) == 2 for pair in stored)
     assert len(stored) == len(set(stored))
-    assert len(stored) == int((full_matrix(affinity, nearest(X, affinity.neighbors(N))) > 0).sum()) // 2
+    assert len(stored) == int((full_matrix(affinity, nearest(X, affinity.count_neighbors(N))) > 0).sum()) // 2
 
 
 @AFFINITIES

@@ -80,7 +80,7 @@ def test_a_and_b_are_umaps(min_dist: float, spread: float) -> None:
 
 
 @KINDS
-@pytest.mark.parametrize("loss", [CE(), CE(min_dist=0.001), CE(negatives=5)])
+@pytest.mark.parametrize("loss", [CE(), CE(min_dist=0.001), CE(negative_sample_rate=5)])
 def test_autograd_agrees_with_finite_differences(make, loss: CE) -> None:
     pairs = make(15)
     assert torch.autograd.gradcheck(lambda y: loss(Step.of(y, pairs)), embedding(15))
@@ -99,7 +99,7 @@ def test_it_is_zero_and_flat_where_the_map_already_matches() -> None:
     assert gradient(CE(), y, pairs).abs().max() <= 1e-12
 
 
-@pytest.mark.parametrize("loss", [CE(), CE(min_dist=0.001), CE(negatives=5)])
+@pytest.mark.parametrize("loss", [CE(), CE(min_dist=0.001), CE(negative_sample_rate=5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     "place",
@@ -120,14 +120,14 @@ def test_value_and_gradient_are_finite_wherever_the_points_lie(place, dtype: tor
     assert gradient(loss, y, pairs).abs().max() <= 1e4
 
 
-@pytest.mark.parametrize("negatives", [1, 5, 12.5])
+@pytest.mark.parametrize("rate", [1, 5, 12.5])
 @pytest.mark.parametrize("n", [4, 20])
-def test_negatives_is_the_ratio_of_repulsive_to_attractive_terms_whatever_the_number_of_rows(n: int, negatives: float) -> None:
+def test_the_rate_is_the_ratio_of_repulsive_to_attractive_terms_whatever_the_number_of_rows(n: int, rate: float) -> None:
     side, pairs, (a, b) = 0.7, dense_pairs(n), fit_ab(0.1, 1.0)
     w = 1 / (1 + a * side ** (2 * b))
     terms = pairs.dense(n).sum().item()
-    wanted = terms * -math.log(w) + negatives * terms * -math.log(1 - w)
-    assert n * CE(negatives=negatives)(Step.of(simplex(n, side), pairs)).item() == pytest.approx(wanted, rel=1e-9)
+    wanted = terms * -math.log(w) + rate * terms * -math.log(1 - w)
+    assert n * CE(negative_sample_rate=rate)(Step.of(simplex(n, side), pairs)).item() == pytest.approx(wanted, rel=1e-9)
 
 
 def test_two_strangers_are_pushed_apart_and_two_full_members_drawn_together() -> None:
@@ -157,8 +157,15 @@ def test_exact_repulsion_grows_with_the_strangers_a_row_meets() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"min_dist": -0.1}, {"min_dist": 2.0}, {"negatives": 0}, {"negatives": -1}, {"min_dist": 0.0, "spread": 0.0}]
+    "wrong",
+    [
+        {"min_dist": -0.1},
+        {"min_dist": 2.0},
+        {"negative_sample_rate": 0},
+        {"negative_sample_rate": -1},
+        {"min_dist": 0.0, "spread": 0.0},
+    ],
 )
 def test_impossible_parameters_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"min_dist|negatives"):
+    with pytest.raises(ValueError, match=r"min_dist|negative_sample_rate"):
         CE(**wrong)

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from dre.affinity.target import Pairs
 from dre.loss import pair_sums
-from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
-from dre.loss.pair_sums import Curve, over_all, over_target
+from dre.loss.curves import Attraction, LogOdds, NegLogStudent, Repulsion, Student
+from dre.loss.pair_sums import Curve, sum_over_pairs, sum_over_target
 
 ODDS = LogOdds(1.5, 0.9)
-CURVES = [Student(1.0), Student(0.75), Student(0.6), Student(3.0), LogStudent(0.75), ODDS, Attraction(ODDS), Repulsion(ODDS)]
+CURVES = [Student(1.0), Student(0.75), Student(0.6), Student(3.0), NegLogStudent(0.75), ODDS, Attraction(ODDS), Repulsion(ODDS)]
 EACH = pytest.mark.parametrize("curve", CURVES, ids=str)
 
 
@@ -27,7 +27,7 @@ def values(curve: Curve, squared: Tensor) -> Tensor:
     """By autograd's own means."""
     if isinstance(curve, Student):
         return (1 + squared) ** -curve.exponent
-    if isinstance(curve, LogStudent):
+    if isinstance(curve, NegLogStudent):
         return curve.exponent * (1 + squared).log()
     w = 1 / (1 + ODDS.a * squared**ODDS.b)
     return {LogOdds: ((1 - w) / w).log(), Attraction: -w.log(), Repulsion: -(1 - w).log()}[type(curve)]
@@ -60,7 +60,7 @@ def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("block")
 def test_all_pairs_sum_to_what_plain_torch_finds(curve: Curve, components: int) -> None:
     y = points(23, components)
-    ours, theirs = over_all(y, curve), plain(y, curve, torch.ones(23, 23, dtype=torch.double).triu(1))
+    ours, theirs = sum_over_pairs(y, curve), plain(y, curve, torch.ones(23, 23, dtype=torch.double).triu(1))
     assert torch.allclose(ours, theirs, rtol=1e-12)
     (gradient,), (wanted,) = torch.autograd.grad(3 * ours, y), torch.autograd.grad(3 * theirs, y)
     assert torch.allclose(gradient, wanted, rtol=1e-9, atol=1e-12)
@@ -71,7 +71,7 @@ def test_all_pairs_sum_to_what_plain_torch_finds(curve: Curve, components: int) 
 @pytest.mark.usefixtures("block")
 def test_the_pairs_of_a_target_sum_to_what_plain_torch_finds(curve: Curve, kind: str) -> None:
     y, (pairs, once) = points(23), targets(23)[kind]
-    ours, theirs = over_target(y, pairs, curve), plain(y, curve, once)
+    ours, theirs = sum_over_target(y, pairs, curve), plain(y, curve, once)
     assert torch.allclose(ours, theirs, rtol=1e-12)
     (gradient,), (wanted,) = torch.autograd.grad(ours, y), torch.autograd.grad(theirs, y)
     assert torch.allclose(gradient, wanted, rtol=1e-9, atol=1e-12)
@@ -80,27 +80,27 @@ def test_the_pairs_of_a_target_sum_to_what_plain_torch_finds(curve: Curve, kind:
 def test_the_target_is_left_as_it_was() -> None:
     for pairs, _ in targets(9).values():
         before = pairs.weight.clone()
-        over_target(points(9), pairs, LogStudent(1.0))
+        sum_over_target(points(9), pairs, NegLogStudent(1.0))
         assert torch.equal(pairs.weight, before)
 
 
 def test_close_pairs_far_from_the_origin_keep_their_distance_in_float32() -> None:
     y = torch.tensor([[1000.0, -1000.0], [1000.001, -1000.0]])
     exact = float((y[1, 0].double() - y[0, 0].double()) ** 2)
-    found = over_all(y, LogOdds(1.0, 1.0)).exp().item()
+    found = sum_over_pairs(y, LogOdds(1.0, 1.0)).exp().item()
     assert found == pytest.approx(max(exact, 1e-12), rel=1e-5)
 
 
 def test_the_gradient_keeps_its_precision_far_from_the_origin_in_float32() -> None:
     y = (points(30).detach() * 4096).round().float() / 4096  # these can be shifted without rounding
     near, far = y.clone().requires_grad_(), (y + 1024).requires_grad_()
-    (at_origin,) = torch.autograd.grad(over_all(near, LogStudent(1.0)), near)
-    (elsewhere,) = torch.autograd.grad(over_all(far, LogStudent(1.0)), far)
+    (at_origin,) = torch.autograd.grad(sum_over_pairs(near, NegLogStudent(1.0)), near)
+    (elsewhere,) = torch.autograd.grad(sum_over_pairs(far, NegLogStudent(1.0)), far)
     assert torch.allclose(at_origin, elsewhere, rtol=0, atol=1e-4)
 
 
 def test_what_is_kept_for_the_way_back_does_not_grow_with_the_square_of_the_batch() -> None:
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()) or tensor, lambda tensor: tensor):
-        over_all(points(300), Student(1.0))
+        sum_over_pairs(points(300), Student(1.0))
     assert sum(kept) == 2 * 300

@@ -58,8 +58,8 @@ def test_the_text_of_a_sum_is_read_back_without_loss(terms: list[tuple[float, Lo
         ("kl + 0.1 * ce(min_dist=0.001)", KL() + 0.1 * CE(min_dist=0.001)),
         ("(kl+ce)", KL() + CE()),
         ("kl + -1e-3*ce", KL() + -0.001 * CE()),
-        ("ce(negatives=5)", CE(negatives=5)),
-        ("ce(negatives=none)", CE()),
+        ("ce(negative_sample_rate=5)", CE(negative_sample_rate=5)),
+        ("ce(negative_sample_rate=none)", CE()),
     ],
 )
 def test_losses_can_be_written_as_one_would_write_them(text: str, loss: Loss) -> None:

@@ -96,7 +96,7 @@ def test_the_first_target_is_made_of_the_given_neighbors():
         precomputed_knn=(indices[:, 1:], distances[:, 1:]),
         observers=[lambda event: targets.append(event.target) if isinstance(event, StageBegan) else None],
     )
-    assert [target.search.method for target in targets] == ["given", "exact"]
+    assert [target.search.method for target in targets] == ["precomputed", "exact"]
     np.testing.assert_array_equal(targets[0].indices.numpy(), indices[:, 1:])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dre import DRE
-from dre.training.loop import StageBegan, Tick
+from dre.training.loop import StageBegan, StepEnded
 
 SCHEDULE = "x: gaussian(5) -> kl * 3; h1: gaussian(5) -> kl * 3"
 
@@ -44,11 +44,11 @@ class CtrlC:
 
 @pytest.mark.parametrize(
     ("kind", "at", "stage", "epoch"),
-    [(Tick, 1, 0, 1), (Tick, 2, 0, 2), (Tick, 4, 1, 1), (Tick, 6, 1, 3), (StageBegan, 2, 1, 1)],
+    [(StepEnded, 1, 0, 1), (StepEnded, 2, 0, 2), (StepEnded, 4, 1, 1), (StepEnded, 6, 1, 3), (StageBegan, 2, 1, 1)],
 )
 def test_an_interrupted_fit_warns_where_it_was_and_gives_a_usable_model(kind, at, stage, epoch, X, tmp_path):
     model = cheap()
-    with pytest.warns(UserWarning, match=rf"interrupted in stage {stage} of 2 \(.*\), epoch {epoch} of 3"):
+    with pytest.warns(UserWarning, match=rf"interrupted in stage {stage + 1} of 2 \(.*\), epoch {epoch} of 3"):
         model.fit(X, observers=[CtrlC(kind, at)])
     assert (model.history_[-1]["stage"], model.history_[-1]["epoch"]) == (stage, epoch - 1)
     assert len(model.stages_) == stage + 1
@@ -60,7 +60,7 @@ def test_an_interrupted_fit_warns_where_it_was_and_gives_a_usable_model(kind, at
 
 def test_the_weights_so_far_are_kept(X):
     with pytest.warns(UserWarning, match="interrupted"):
-        model = cheap(schedule="x: gaussian(5) -> kl * 500", learning_rate=1e-2).fit(X, observers=[CtrlC(Tick, 20)])
+        model = cheap(schedule="x: gaussian(5) -> kl * 500", learning_rate=1e-2).fit(X, observers=[CtrlC(StepEnded, 20)])
     losses = [record["loss"] for record in model.history_]
     assert len(losses) == 20
     assert losses[-1] < losses[0]
@@ -76,12 +76,12 @@ def test_before_the_first_step_there_is_nothing_to_keep(X):
 def test_a_second_interrupt_stops_at_once_and_leaves_the_model_as_it_was(X):
     model = cheap()
     with pytest.raises(KeyboardInterrupt):
-        model.fit(X, observers=[CtrlC(Tick, 2, times=2)])
+        model.fit(X, observers=[CtrlC(StepEnded, 2, times=2)])
     assert not hasattr(model, "encoder_")
 
 
 @pytest.mark.filterwarnings("ignore:fit was interrupted")
-@pytest.mark.parametrize("observers", [[], [CtrlC(Tick, 2)], [CtrlC(StageBegan, 1)], [CtrlC(Tick, 2, times=2)]])
+@pytest.mark.parametrize("observers", [[], [CtrlC(StepEnded, 2)], [CtrlC(StageBegan, 1)], [CtrlC(StepEnded, 2, times=2)]])
 def test_the_handler_that_was_there_is_there_again(observers, X):
     def mine(number, frame):
         raise AssertionError("not during fit")

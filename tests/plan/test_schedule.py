@@ -28,7 +28,7 @@ affinities = st.builds(Gaussian, st.integers(1, 1000) | st.floats(1, 1e6), scope
     Fuzzy, st.integers(2, 500), scope=scopes
 )
 terms = st.builds(KL, alpha=st.floats(1e-3, 1e3)) | st.builds(
-    CE, min_dist=st.floats(0, 1), spread=st.floats(1, 10), negatives=st.none() | st.floats(0.1, 100)
+    CE, min_dist=st.floats(0, 1), spread=st.floats(1, 10), negative_sample_rate=st.none() | st.floats(0.1, 100)
 )
 weighted = st.tuples(st.floats(-1e9, 1e9), terms)
 losses = terms | st.lists(weighted, min_size=1, max_size=3).map(lambda parts: Sum(tuple(parts)))

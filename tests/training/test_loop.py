@@ -23,7 +23,7 @@ from dre.encoder.forward import evaluating, outputs
 from dre.loss import Loss, Step
 from dre.neighbors.search import nearest
 from dre.runtime import IsolatedRNG, Runtime
-from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick, train
+from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, StepEnded, TargetBegan, train
 
 N, D = 50, 6
 CPU = torch.device("cpu")
@@ -104,7 +104,7 @@ def own(seed: int = 0) -> Sequenced:
 
 
 def test_events_come_in_order() -> None:
-    epoch = [Tick, Tick, Tick, EpochEnded]
+    epoch = [StepEnded, StepEnded, StepEnded, EpochEnded]
     wanted = [TargetBegan, StageBegan, *epoch * 3, StageEnded, TargetBegan, StageBegan, *epoch * 2, StageEnded]
     assert [type(event) for event in run(TWO_STAGES)] == wanted
 
@@ -124,7 +124,7 @@ def test_events_are_plain_and_carry_the_position() -> None:
 def test_the_loss_of_an_epoch_is_the_mean_of_its_steps() -> None:
     losses: list[float] = []
     for event in run("x: gaussian(5) -> kl * 3"):
-        if isinstance(event, Tick):
+        if isinstance(event, StepEnded):
             losses.append(float(event.loss))
         elif isinstance(event, EpochEnded):
             assert event.loss == pytest.approx(np.mean(losses), rel=1e-5)
@@ -214,19 +214,19 @@ def test_fixed_batches_get_the_refreshed_target_too() -> None:
     assert not torch.equal(seen[0], seen[2])
 
 
-@pytest.mark.parametrize("kind", [StageBegan, Tick, EpochEnded])
+@pytest.mark.parametrize("kind", [StageBegan, StepEnded, EpochEnded])
 def test_an_observer_can_end_the_stage(kind: type) -> None:
     seen = []
     for event in run(TWO_STAGES):
         seen.append((event.run.stage, type(event)))
         if event.run.stage == 0 and isinstance(event, kind):
             event.run.end_stage()
-    steps = {StageBegan: 1, Tick: 1, EpochEnded: 3}[kind]
-    assert seen[1 : steps + 4] == [(0, StageBegan), *[(0, Tick)] * steps, (0, EpochEnded), (0, StageEnded)]
+    steps = {StageBegan: 1, StepEnded: 1, EpochEnded: 3}[kind]
+    assert seen[1 : steps + 4] == [(0, StageBegan), *[(0, StepEnded)] * steps, (0, EpochEnded), (0, StageEnded)]
     assert [t for stage, t in seen if stage == 1].count(EpochEnded) == 2
 
 
-@pytest.mark.parametrize("kind", [StageBegan, Tick, EpochEnded, StageEnded])
+@pytest.mark.parametrize("kind", [StageBegan, StepEnded, EpochEnded, StageEnded])
 def test_an_observer_can_end_the_fit_and_the_weights_so_far_are_kept(kind: type) -> None:
     encoder, seen = network(), []
     for event in run(TWO_STAGES, encoder):
@@ -304,7 +304,7 @@ def test_the_loop_trains_on_augmented_rows_in_train_mode() -> None:
     events = run("x: gaussian(5) -> kl * 1", encoder, augment=Shifted())
     first(events)
     seen.clear()
-    assert sum(isinstance(event, Tick) for event in events) == 3
+    assert sum(isinstance(event, StepEnded) for event in events) == 3
     assert len(seen) == 3
     assert all(training and largest > 50 for training, largest in seen)
 
@@ -348,9 +348,9 @@ def test_a_source_that_cannot_be_read_is_an_error_before_any_training(source: st
 @pytest.mark.parametrize(
     ("encoder", "said"),
     [
-        (lambda: nn.Linear(D, 3), "the encoder gives 3 components, but n_components=2"),
-        (lambda: nn.Sequential(nn.Linear(D, 2), First()), r"must give a tensor \(rows, components\)"),
-        (lambda: nn.Sequential(nn.Linear(D, 2), Pair()), r"must give a tensor \(rows, components\), not tuple"),
+        (lambda: nn.Linear(D, 3), "3 components.*n_components=2"),
+        (lambda: nn.Sequential(nn.Linear(D, 2), First()), r"tensor \(rows, components\)"),
+        (lambda: nn.Sequential(nn.Linear(D, 2), Pair()), r"tensor \(rows, components\), not tuple"),
     ],
 )
 def test_an_encoder_that_gives_no_map_is_an_error_before_any_training(encoder: Callable[[], nn.Module], said: str) -> None:
@@ -395,7 +395,7 @@ def test_every_affinity_goes_with_batches_that_divide_the_rows_or_not(affinity: 
     events = list(run(f"x: {affinity} -> kl * 1; h1: {affinity} -> ce * 1", batches=batches))
     began = [event for event in events if isinstance(event, StageBegan)]
     assert [isinstance(event.target, InBatch) for event in began] == ["batch" in affinity] * 2
-    assert sum(event.rows for event in events if isinstance(event, Tick)) == 2 * N
+    assert sum(event.rows for event in events if isinstance(event, StepEnded)) == 2 * N
 
 
 def test_a_perplexity_too_large_for_the_smallest_batch_is_adapted_with_one_warning() -> None:
@@ -468,7 +468,7 @@ def test_some_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> N
 
 def states(events: Iterator[Event]) -> list[dict]:
     """States of a run whenever one can be taken."""
-    return [copy.deepcopy(event.run.state_dict()) for event in events if not isinstance(event, Tick)]
+    return [copy.deepcopy(event.run.state_dict()) for event in events if not isinstance(event, StepEnded)]
 
 
 RESUMED = {
@@ -520,7 +520,7 @@ def test_a_run_with_a_computed_front_is_resumed_with_that_front() -> None:
 
 def test_a_state_is_taken_between_epochs_only() -> None:
     for event in run(TWO_STAGES):
-        if isinstance(event, Tick):
+        if isinstance(event, StepEnded):
             with pytest.raises(RuntimeError, match="EpochEnded"):
                 event.run.state_dict()
             return

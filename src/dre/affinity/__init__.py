@@ -44,7 +44,7 @@ class Affinity:
         """This affinity, or with a warning the closest one that n rows allow."""
         raise NotImplementedError
 
-    def neighbors(self, n: int) -> int:
+    def count_neighbors(self, n: int) -> int:
         """The number of neighbors of a row among n rows."""
         raise NotImplementedError
 

@@ -53,7 +53,7 @@ class Fuzzy(Affinity, name="fuzzy"):
         )
         return replace(self, n_neighbors=n)
 
-    def neighbors(self, n: int) -> int:
+    def count_neighbors(self, n: int) -> int:
         return max(1, min(n, self.n_neighbors) - 1)
 
     def conditional(self, distances: Tensor) -> Tensor:

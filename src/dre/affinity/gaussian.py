@@ -56,7 +56,7 @@ class Gaussian(Affinity, name="gaussian"):
         )
         return replace(self, perplexity=largest)
 
-    def neighbors(self, n: int) -> int:
+    def count_neighbors(self, n: int) -> int:
         k = math.ceil(NEIGHBORS_PER_PERPLEXITY * self.perplexity) if self.scope == "graph" else n - 1
         return max(1, min(n - 1, k))
 

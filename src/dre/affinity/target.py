@@ -1,4 +1,4 @@
-"""What the embedding must match: the weights of pairs, in one graph of all rows or inside each batch."""
+"""Targets of the embedding: weights of pairs, in one graph of all rows or inside each batch."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Pairs(NamedTuple):
 
 
 class Target(Protocol):
+    """What an embedding must match."""
+
     k: int | None  # neighbors of a row among all rows; None without a graph
 
     def block(self, ids: Tensor) -> Pairs:
@@ -107,7 +109,7 @@ class InBatch:
         affinity = self.affinity.clamp_to(b)
         features = self.features[ids]
         distances = pairwise_distances(features, features).fill_diagonal_(torch.inf)
-        nearest, near = distances.topk(affinity.neighbors(b), largest=False, sorted=True)
+        nearest, near = distances.topk(affinity.count_neighbors(b), largest=False, sorted=True)
         directed = torch.zeros(b, b, dtype=torch.double, device=ids.device)
         directed.scatter_(1, near, affinity.conditional(nearest))
         return Pairs(None, affinity.combine(directed, directed.T).triu(1).float())

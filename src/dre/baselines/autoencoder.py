@@ -106,7 +106,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on X: vectors (n, d), or images (n, h, w), (n, h, w, c), (n, c, h, w)."""
-        if self.epochs is not None and check_number("epochs", self.epochs, whole=True) < 1:
+        if self.epochs is not None and check_number("epochs", self.epochs, integer=True) < 1:
             raise ValueError(f"epochs={self.epochs}: must be at least 1")
         X = check_rows(self, X, fitting=True)
         runtime, seed, scaling = Runtime.on(self.device), check_seed(self.random_state), Scaling.fit(X)
@@ -133,7 +133,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Train both networks in place; return one record per epoch."""
         parts = Shuffled(self.batch_size).steps(rows.shape[0])
         epochs = _default_epochs(parts) if self.epochs is None else self.epochs
-        descent = Optimizer(self.learning_rate).start(both.parameters(), self.learning_rate, epochs * parts)
+        descent = Optimizer(self.learning_rate).start(both.parameters(), epochs * parts)
         history: list[dict[str, Any]] = []
         with progress_bar("autoencoder", epochs * parts, verbose=self.verbose) as tick:
             for epoch in range(epochs):

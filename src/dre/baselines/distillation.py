@@ -190,7 +190,7 @@ class Distillation:
         order = torch.randperm(len(x), generator=generator)
         val_ids, train_ids = order[:held_out].to(x.device), order[held_out:]
         steps = self.epochs * math.ceil(len(train_ids) / self.batch_size)
-        adam = ADAM.start(network.parameters(), ADAM.lr, steps)
+        adam = ADAM.start(network.parameters(), steps)
         history: list[dict[str, Any]] = []
         best, best_epoch, weights = math.inf, 0, network.state_dict()
         with full_float32():

@@ -144,7 +144,7 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         widths = list(self.layers) if isinstance(self.layers, Sequence) else []
         if not widths or not all(isinstance(width, (int, np.integer)) and width > 0 for width in widths):
             raise ValueError(f"layers={self.layers!r}: expected the widths of the hidden layers, such as (500, 500, 2000)")
-        if check_number("pretraining_epochs", self.pretraining_epochs, whole=True) < 0:
+        if check_number("pretraining_epochs", self.pretraining_epochs, integer=True) < 0:
             raise ValueError(f"pretraining_epochs={self.pretraining_epochs}: must be 0 or more; 0 skips the pre-training")
 
     def _pretrain(self, v: Tensor, generator: torch.Generator) -> list[RBM]:

@@ -91,7 +91,7 @@ def check_stream_output(rows: Rows, x: Any, n: int, method: str) -> Tensor:
 
 
 class HostRows:
-    """An array on the host, of any number type. It is read unchanged: the device that computes converts and scales it."""
+    """An array on the host with any number type, read unchanged. The computing device converts and scales it."""
 
     def __init__(self, X: Any) -> None:
         self.shape = tuple(X.shape)
@@ -113,7 +113,7 @@ def _as_tensor(part: Any) -> Tensor:
 
 
 class ArrayRows:
-    """A tensor in memory, kept on the device that computes if it fits there."""
+    """A float32 tensor, kept on the computing device if it fits there."""
 
     def __init__(self, data: Tensor, device: torch.device) -> None:
         self.data = data.to(device) if fits(data.nbytes, device) else data
@@ -165,7 +165,7 @@ class RowSlice:
 
 
 def is_on_device(rows: Rows, device: torch.device) -> bool:
-    """Whether the rows lie in the memory of this device."""
+    """Whether the rows are in the memory of this device."""
     return isinstance(rows, ArrayRows) and rows.data.device.type == device.type
 
 

@@ -14,8 +14,8 @@ from dre.data.image_layout import channels_first, image_layout, model_shape
 from dre.data.metric import check_metric, transform_rows
 from dre.data.rows import CACHED_VALUES, CPU, Rows, check_stream_output, chunk_length, float64_pieces, read_checked
 
-CONSTANT = 1e-13  # a standard deviation below this part of the column's mean is rounding
-DOMINANT = 0.9  # share of all squared distances from which one column outweighs the others
+MIN_RELATIVE_STD = 1e-13  # of the column's mean: less is rounding, and the column counts as constant
+DOMINANT_SHARE = 0.9  # of all squared distances, beyond which one column outweighs the others
 
 
 class Scaling(nn.Module):
@@ -70,14 +70,14 @@ class Scaling(nn.Module):
         if standardize:
             mean, squares, unit = _moments(lambda: float64_pieces(X, device), n)
             std = unit * (squares / n).sqrt()
-            columns = mean.cpu(), torch.where(std > CONSTANT * mean.abs(), std, 1.0).cpu()
+            columns = mean.cpu(), torch.where(std > MIN_RELATIVE_STD * mean.abs(), std, 1.0).cpu()
         unscaled = cls(torch.zeros(shape, dtype=torch.double), 1.0, metric=metric, columns=columns).to(device)
         mean, squares, unit = _moments(lambda: map(unscaled._before_centering, float64_pieces(X, device)), n)
         scale = unit * math.sqrt(float(squares.sum()) / (n * math.prod(shape)))
         scaling = cls(mean.cpu(), scale if scale > 0 else 1.0, metric=metric, columns=columns)
         if not standardize and len(shape) == 1 and shape[0] > 1 and unit > 0:
             share = float(squares.max() / squares.sum())
-            scaling.dominant_column = (int(squares.argmax()), share) if share > DOMINANT else None
+            scaling.dominant_column = (int(squares.argmax()), share) if share > DOMINANT_SHARE else None
         return scaling
 
     @property

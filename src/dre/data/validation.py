@@ -102,22 +102,22 @@ def check_memory(X: Any, name: str, dtype: Any) -> None:
 
 
 def parse_param(name: str, value: Any, parse: Callable[[str], Any], *kinds: type) -> Any:
-    """Check a parameter that may be a text, which is parsed, an object of these kinds, or None."""
+    """Check a parameter that may be a string, which is parsed, an object of these kinds, or None."""
     value = _as_python(value)
     if isinstance(value, str):
         return parse(value)
     if value is None or isinstance(value, kinds):
         return value
     hint = f"; this is the class itself, pass {value.__name__}()" if isinstance(value, type) else ""
-    raise TypeError(f"{name}={value!r}: expected a text or {' or '.join(kind.__name__ for kind in kinds)}{hint}")
+    raise TypeError(f"{name}={value!r}: expected a string or {' or '.join(kind.__name__ for kind in kinds)}{hint}")
 
 
-def check_number(name: str, value: Any, *, whole: bool = False) -> Any:
+def check_number(name: str, value: Any, *, integer: bool = False) -> Any:
     """Check a parameter that may be a number, also one of numpy, or None."""
     value = _as_python(value)
-    if value is None or isinstance(value, Integral if whole else Real):
+    if value is None or isinstance(value, Integral if integer else Real):
         return value
-    raise TypeError(f"{name}={value!r}: expected a {'whole ' if whole else ''}number")
+    raise TypeError(f"{name}={value!r}: expected {'an integer' if integer else 'a number'}")
 
 
 def _as_python(value: Any) -> Any:

@@ -23,7 +23,7 @@ def chunk_rows(shape: tuple[int, ...]) -> int:
 
 
 def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit: int | None = None) -> Tensor:
-    """What the encoder, or the submodule of it that ``source`` names, gives for the rows: (n, d), float32, on their device.
+    """Return the output of the encoder, or of its submodule ``source``, for the rows: (n, d), float32, on their device.
 
     ``source="x"`` is the input itself, flattened. ``limit`` stops after so many rows.
     """
@@ -49,7 +49,7 @@ def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
     if source is None:
         y = encoder(x)
         if not isinstance(y, Tensor) or y.ndim != 2 or len(y) != len(x):
-            raise TypeError(f"the encoder must give a tensor (rows, components), not {_describe(y)} for {len(x)} rows")
+            raise TypeError(f"the encoder must return a tensor (rows, components), not {_describe(y)} for {len(x)} rows")
         return y
     seen: list[object] = []
     # a copy: a later module may write into the same memory, as ReLU(inplace=True) does
@@ -80,7 +80,7 @@ def check_sources(encoder: nn.Module, sources: list[str], rows: Rows, n_componen
     """Try every source on two rows, so that a wrong name costs a moment and not the stages before it."""
     y = outputs(encoder, rows, limit=2)
     if y.shape[1] != n_components:
-        raise ValueError(f"the encoder gives {y.shape[1]} components, but n_components={n_components}")
+        raise ValueError(f"the encoder returns {y.shape[1]} components, but n_components={n_components}")
     for source in sources:
         outputs(encoder, rows, source, limit=2)
 

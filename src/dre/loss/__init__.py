@@ -1,4 +1,4 @@
-"""What the embedding must minimize: losses of a training step, which can be weighted and added.
+"""Losses of a training step, which can be weighted and added.
 
 To add one, write a file here with a frozen dataclass like those beside it, or pass such an object to a ``Stage``.
 """
@@ -20,7 +20,7 @@ LOSSES = Registry("loss", __name__)
 
 @dataclass(frozen=True)
 class Step:
-    """What a loss sees of one training step with b rows.
+    """Inputs of a loss: one training step with b rows.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Step:
     ids : Tensor of shape (b,)
         Row numbers, on the device of ``y``.
     x : Tensor of shape (b, ...)
-        What the trained part of the encoder read: scaled rows, or the output of a computed front, after augmentation.
+        What the trained part of the encoder read: scaled rows, or the output of a PCA front, after augmentation.
     labels : Tensor of shape (b,) or None
         Of the rows, from ``fit(X, y)``; only for losses with ``reads_labels``.
     hidden : mapping of str to Tensor
@@ -82,6 +82,7 @@ class Loss:
             LOSSES.add(name, cls)
 
     def __call__(self, step: Step) -> Tensor:
+        """Return the loss as a scalar tensor with gradients."""
         raise NotImplementedError
 
     def __rmul__(self, weight: float) -> Sum:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dre.loss import Loss, Step
 from dre.loss.curves import Attraction, LogOdds, Repulsion, fit_ab
-from dre.loss.pair_sums import over_all, over_target
+from dre.loss.pair_sums import sum_over_pairs, sum_over_target
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class CE(Loss, name="ce"):
     ----------
     min_dist, spread : float
         As in UMAP.
-    negatives : float or None
+    negative_sample_rate : float or None
         None is the exact cross entropy over all pairs. UMAP samples so many repulsive terms per attractive one; a number
         weights the repulsion to that ratio.
     """
@@ -29,24 +29,26 @@ class CE(Loss, name="ce"):
     _: KW_ONLY
     min_dist: float = 0.1
     spread: float = 1.0
-    negatives: float | None = None
+    negative_sample_rate: float | None = None
     capturable = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_dist <= self.spread or self.spread == 0:
             raise ValueError(f"min_dist={self.min_dist}: must lie between 0 and spread={self.spread}, which must be positive")
-        if self.negatives is not None and self.negatives <= 0:
-            raise ValueError(f"negatives={self.negatives}: must be positive, or None for the exact cross entropy")
+        if self.negative_sample_rate is not None and self.negative_sample_rate <= 0:
+            raise ValueError(
+                f"negative_sample_rate={self.negative_sample_rate}: must be positive, or None for the exact cross entropy"
+            )
 
     def __call__(self, step: Step) -> Tensor:
         y, pairs = step.y, step.pairs
         odds = LogOdds(*fit_ab(self.min_dist, self.spread))
         rows, v = len(y), pairs.weight
-        repulsion = 2 * over_all(y, Repulsion(odds))  # Σ -log(1 - w) over i ≠ j
-        if self.negatives is None:
+        repulsion = 2 * sum_over_pairs(y, Repulsion(odds))  # Σ -log(1 - w) over i ≠ j
+        if self.negative_sample_rate is None:
             entropy = v.xlogy(v) + (1 - v).xlogy(1 - v)
             # Σ -v log w - (1 - v) log(1 - w) = Σ v·odds - Σ log(1 - w)
-            return (2 * (entropy.sum() + over_target(y, pairs, odds)) + repulsion) / rows
-        attraction = 2 * over_target(y, pairs, Attraction(odds))
-        share = self.negatives * 2 * v.sum() / (rows * (rows - 1))
+            return (2 * (entropy.sum() + sum_over_target(y, pairs, odds)) + repulsion) / rows
+        attraction = 2 * sum_over_target(y, pairs, Attraction(odds))
+        share = self.negative_sample_rate * 2 * v.sum() / (rows * (rows - 1))
         return (attraction + share * repulsion) / rows

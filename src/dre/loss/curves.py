@@ -10,7 +10,8 @@ import numpy as np
 from torch import Tensor
 from torch.nn.functional import softplus
 
-SMALLEST_SQUARE, STEEPEST_SQUARE = 1e-12, 1e-4
+SMALLEST_SQUARE = 1e-12  # squared distance at which the logarithm is cut off
+STEEPEST_SQUARE = 1e-4  # squared distance below which the slope no longer grows
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Student:
 
 
 @dataclass(frozen=True)
-class LogStudent:
-    """exponent · log(1 + d²): the negative logarithm of ``Student``."""
+class NegLogStudent:
+    """exponent · log(1 + d²), the negative logarithm of ``Student``."""
 
     exponent: float
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from dre.loss import Loss, Step
-from dre.loss.curves import LogStudent, Student
-from dre.loss.pair_sums import over_all, over_target
+from dre.loss.curves import NegLogStudent, Student
+from dre.loss.pair_sums import sum_over_pairs, sum_over_target
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class KL(Loss, name="kl"):
     Parameters
     ----------
     alpha : float
-        Degree of freedom. 1 is t-SNE; smaller values have heavier tails, and so give finer clusters.
+        Degrees of freedom. 1 is t-SNE; smaller values have heavier tails, and so give finer clusters.
     """
 
     _: KW_ONLY
@@ -33,7 +33,7 @@ class KL(Loss, name="kl"):
 
     def __call__(self, step: Step) -> Tensor:
         y, pairs, exponent = step.y, step.pairs, (self.alpha + 1) / 2
-        log_z = (2 * over_all(y, Student(exponent))).clamp_min(torch.finfo(y.dtype).tiny).log()
+        log_z = (2 * sum_over_pairs(y, Student(exponent))).clamp_min(torch.finfo(y.dtype).tiny).log()
         total = (2 * pairs.weight.sum()).clamp_min(1e-30)  # a batch without any pair only repels
         p = pairs.weight / total
-        return 2 * (p.xlogy(p).sum() + over_target(y, pairs, LogStudent(exponent)) / total) + log_z
+        return 2 * (p.xlogy(p).sum() + sum_over_target(y, pairs, NegLogStudent(exponent)) / total) + log_z

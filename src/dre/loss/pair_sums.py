@@ -12,7 +12,7 @@ from dre.runtime import triton_applies
 
 # Pairs in a block: few enough to stay in a CPU's cache, many enough to keep a GPU busy.
 BLOCK = {"cpu": 2**16, "cuda": 2**24}
-COMPONENTS = 16  # dimensions of a map that the kernels keep in registers
+MAX_COMPONENTS = 16  # dimensions of a map that the kernels keep in registers
 
 
 class Curve(Protocol):
@@ -22,13 +22,13 @@ class Curve(Protocol):
         """Return values and slopes; ``squared`` may be overwritten."""
 
 
-def over_all(y: Tensor, curve: Curve) -> Tensor:
+def sum_over_pairs(y: Tensor, curve: Curve) -> Tensor:
     """Σ curve(|yi - yj|²) over all pairs i < j of the rows of y (b, c)."""
     total: Tensor = _Sum.apply(y, curve, None)  # type: ignore[no-untyped-call]
     return total
 
 
-def over_target(y: Tensor, pairs: Pairs, curve: Curve) -> Tensor:
+def sum_over_target(y: Tensor, pairs: Pairs, curve: Curve) -> Tensor:
     """Σ weight · curve(|yi - yj|²) over the pairs of the target."""
     total: Tensor = _Sum.apply(y, curve, pairs)  # type: ignore[no-untyped-call]
     return total
@@ -57,7 +57,7 @@ class _Sum(torch.autograd.Function):
 
 def _fused(y: Tensor, curve: Curve, pairs: Pairs | None) -> tuple[Tensor, Tensor] | None:
     """Compute both with one kernel; None if no kernel applies."""
-    if y.dtype != torch.float32 or y.shape[1] > COMPONENTS or not triton_applies(y):
+    if y.dtype != torch.float32 or y.shape[1] > MAX_COMPONENTS or not triton_applies(y):
         return None
     from dre.loss.triton import pair_sums as kernels
 

@@ -1,1 +1,1 @@
-"""What users hold: the estimators, the learned map, and its file."""
+"""Estimators, fitted models and model files."""

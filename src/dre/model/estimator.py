@@ -55,10 +55,10 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     perplexity : float, optional
         Perplexity of every Gaussian affinity, as in t-SNE.
     n_neighbors : int, optional
-        Of every fuzzy affinity, as in UMAP. In a recipe without one, such as ``"auto"``, it sets the perplexity: both count
-        the neighbors that matter.
+        Neighbors of every fuzzy affinity, as in UMAP. In a recipe without one, such as ``"auto"``, it sets the perplexity:
+        both count the neighbors that matter.
     min_dist : float, optional
-        As in UMAP, for recipes with UMAP's loss: ``"paper"``, ``"deep-umap"``.
+        As in UMAP, for recipes with UMAP's loss: ``"paper"``, ``"paper-umap"``, ``"deep-umap"``.
     recursions : int, optional
         How often the neighborhoods are computed again from the network's hidden layers.
     schedule : str or Schedule, optional
@@ -70,8 +70,9 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Random changes to the rows in training: ``"noise(0.5)"``, ``"affine + flip"``, a function from a batch of scaled rows
         to one of the same shape; ``"none"`` turns off that of the recipe.
     batch_size : int, str or Batches, optional
-        A number, or a way of sampling: ``"edges(1024)"``, ``"shuffled(500)"``.
+        Rows in a training step, or a batch sampler: ``"edges(1024)"``, ``"shuffled(500)"``.
     learning_rate : float, optional
+        Learning rate of the optimizer; the peak of a one-cycle policy.
     optimizer : str or Optimizer, optional
         ``"adam(0.001, policy=constant, clip=1.0)"``. ``learning_rate`` overrides its first value.
     standardize : bool, default=False
@@ -89,8 +90,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         The map of the fitted rows. It is not saved.
     recipe_, schedule_ : Recipe, Schedule
         What was to be run; ``stages_`` is shorter if the fit was ended early.
-    stages_ : list of dict
-        The weights at the end of each stage.
+    stages_ : list of dict or None
+        The weights at the end of each stage; None where they were left out of the file.
     history_ : list of dict
         One record per epoch.
     encoder_ : nn.Module
@@ -156,11 +157,11 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         X : array-like, sparse matrix, Tensor or Rows of shape (n, d), (n, h, w), (n, h, w, c) or (n, c, h, w)
             Vectors or images. Rows are anything with ``shape``, ``read(start, stop)`` and ``take(ids)``, such as
             ``dre.datasets.infimnist(70_000, 370_000)``: batches and chunks are read when they are needed. Only the features
-            from which a stage takes its neighbors, and the output of a computed front, are held in memory.
+            from which a stage takes its neighbors, and the output of a PCA front, are held in memory.
         y : array-like of shape (n,), optional
             Labels, for losses that read them; otherwise ignored.
         observers : iterable of callables
-            Called with every event of the run, which they may end: ``[EarlyStop(patience=20)]``.
+            Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
         precomputed_knn : (indices, distances), optional
             Neighbors of each row, two arrays (n, k), in place of a search. The row itself may be listed or not.
 
@@ -197,7 +198,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         watch(events, [history, interrupt, *self._default_observers(), *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
         self._embedding = embed(encoder, rows)
-        self.interrupted_ = interrupt.asked
+        self.interrupted_ = interrupt.requested
         return self
 
     def plan(self, shape: tuple[int, ...]) -> Recipe:
@@ -300,6 +301,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             model.set_params(device=device)
         fitted.encoder = Runtime.on(model.device).place(fitted.encoder)
         model._map = fitted
+        model.interrupted_ = False
         model.n_features_in_ = fitted.shape[0]
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
@@ -475,5 +477,5 @@ def _given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Nei
         return None
     if not isinstance(knn, (tuple, list)) or len(knn) != 2:
         raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances)")
-    k = max((stage.affinity.neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph"), default=1)
+    k = max((stage.affinity.count_neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph"), default=1)
     return check_neighbors(*knn, n, k)

@@ -1,4 +1,4 @@
-"""A learned map: all that embeds new rows, and all that is saved."""
+"""A fitted model: a trained encoder with its scaling, as it is saved and as it embeds new rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MapModule(nn.Module):
 
 @dataclass
 class FittedMap:
-    """A trained encoder with the scaling in front of it, and how it came about."""
+    """A trained encoder with its scaling, and the recipe, stages and history that made it."""
 
     encoder: nn.Module
     recipe: Recipe

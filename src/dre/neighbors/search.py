@@ -31,7 +31,7 @@ class Neighbors(NamedTuple):
 
     indices: Tensor  # (n, k) long
     distances: Tensor  # (n, k) float
-    method: str = "given"
+    method: str = "precomputed"
     recall: float = 1.0  # of an approximate search, measured against the exact one on a sample of rows
 
 

@@ -21,7 +21,7 @@ def check_observers(observers: Iterable[Observer]) -> list[Observer]:
         raise TypeError(f"observers={observers!r}: pass a list, [{getattr(observers, '__name__', 'observer')}]")
     for observer in (observers := list(observers)):
         if isinstance(observer, type) or not callable(observer):
-            raise TypeError(f"{observer!r} can't observe a run: pass a callable that takes an event, such as EarlyStop()")
+            raise TypeError(f"{observer!r} can't observe a run: pass a callable that takes an event, such as EarlyStopping()")
     return observers
 
 

@@ -1,4 +1,4 @@
-"""What a run shows: progress bars, and the lines of ``verbose=True``."""
+"""Progress bars, and the lines that ``verbose=True`` prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from dre.affinity.target import Graph
 from dre.batches import Auto
-from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, TargetBegan, Tick
+from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, StepEnded, TargetBegan
 
 # In a log file, where a bar is not overwritten in place, it is drawn rarely.
 SECONDS_BETWEEN = {True: 0.1, False: 10.0}
@@ -53,7 +53,7 @@ class Progress:
         self._close()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Tick):
+        if isinstance(event, StepEnded):
             self._rows += event.rows
             if self._bar.update():  # true if it was drawn: no need to describe it more often
                 self._describe(event)
@@ -93,14 +93,14 @@ class Progress:
             leave=False,
         )
 
-    def _describe(self, event: Tick) -> None:
+    def _describe(self, event: StepEnded) -> None:
         rate = self._rows / max(1e-9, time.perf_counter() - self._began)
         parts = [f"epoch {event.run.epoch + 1}/{event.run.current_stage.epochs}", self._loss, f"{rate:,.0f} rows/s"]
         self._bar.set_postfix_str(", ".join(filter(None, parts)), refresh=False)
 
 
 def _title(run: Run) -> str:
-    return f"stage {run.stage} ({run.current_stage.source}), {run.stage + 1}/{len(run.recipe.schedule)}"
+    return f"stage {run.stage + 1} of {len(run.recipe.schedule)} ({run.current_stage.source})"
 
 
 class Verbose:

@@ -12,25 +12,36 @@ from typing import Any
 from dre.training.loop import EpochEnded, Event, Run, StageBegan
 
 
-class EarlyStop:
-    """Ends a stage after ``patience`` epochs in which the loss did not fall by more than ``improvement`` of itself.
+class EarlyStopping:
+    """Ends a stage after ``patience`` epochs in which the loss did not fall by more than ``min_delta`` of itself.
 
-    Made for a constant learning rate, ``optimizer="adam(0.001, policy=constant)"``: a one-cycle rate is still high when a stage
-    ends early.
+    It is made for a constant learning rate, ``optimizer="adam(0.001, policy=constant)"``: a one-cycle rate is still high when
+    a stage ends early.
+
+    Parameters
+    ----------
+    patience : int, default=10
+        Epochs to wait for an improvement.
+    min_delta : float, default=1e-3
+        Smallest improvement that counts, as a share of the loss.
+
+    Examples
+    --------
+    >>> DRE().fit(X, observers=[EarlyStopping(patience=20)])  # doctest: +SKIP
     """
 
-    def __init__(self, patience: int = 10, improvement: float = 1e-3) -> None:
+    def __init__(self, patience: int = 10, min_delta: float = 1e-3) -> None:
         if patience < 1:
             raise ValueError(f"patience={patience}: must be at least 1")
         self.patience = patience
-        self.improvement = improvement
+        self.min_delta = min_delta
         self._best, self._waited = math.inf, 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageBegan):
             self._best, self._waited = math.inf, 0
         elif isinstance(event, EpochEnded):
-            if event.loss < self._best - self.improvement * abs(event.loss):
+            if event.loss < self._best - self.min_delta * abs(event.loss):
                 self._best, self._waited = event.loss, 0
             else:
                 self._waited += 1
@@ -38,14 +49,14 @@ class EarlyStop:
                 event.run.end_stage()
 
     def __repr__(self) -> str:
-        return f"EarlyStop(patience={self.patience}, improvement={self.improvement})"
+        return f"EarlyStopping(patience={self.patience}, min_delta={self.min_delta})"
 
 
 class Interrupt:
     """Ends the fit after the current step on Ctrl-C, and keeps the weights; a second Ctrl-C stops at once."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self._run: Run | None = None
         self._before: Any = None  # the previous handler; None outside the main thread
 
@@ -57,20 +68,20 @@ class Interrupt:
     def __exit__(self, *problem: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
-        if self.asked and self._run is not None and problem[0] is None:
+        if self.requested and self._run is not None and problem[0] is None:
             run = self._run
             warnings.warn(
-                f"fit was interrupted in stage {run.stage} of {len(run.recipe.schedule)} ({run.current_stage.source}), epoch "
-                f"{run.epoch + 1} of {run.current_stage.epochs}: the model has the weights learned so far and can be used",
+                f"fit was interrupted in stage {run.stage + 1} of {len(run.recipe.schedule)} ({run.current_stage.source}), "
+                f"epoch {run.epoch + 1} of {run.current_stage.epochs}: the model has the weights so far and can be used",
                 stacklevel=6,  # the line that called fit
             )
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.asked or self._run is None or self._run.steps == 0:  # there is nothing to keep
+        if self.requested or self._run is None or self._run.steps == 0:  # there is nothing to keep
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
 
     def __call__(self, event: Event) -> None:
         self._run = event.run
-        if self.asked:
+        if self.requested:
             event.run.end_fit()

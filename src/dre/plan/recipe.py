@@ -15,7 +15,7 @@ from dre.plan.schedule import Schedule
 
 @dataclass(frozen=True)
 class Recipe:
-    """A schedule plus encoder, batches, optimizer and augmentation. Each part may be given as a text.
+    """A schedule plus encoder, batches, optimizer and augmentation. Each part may be given as a string.
 
     >>> recipe = Recipe("x: gaussian(30) -> kl * 20", "mlp(256)", "shuffled(500)", "adam(0.001)")
     >>> recipe.batches
@@ -57,7 +57,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class DataSpec:
-    """What a named recipe is chosen by."""
+    """Facts about the data and the device, by which a named recipe is chosen."""
 
     n: int  # rows
     shape: tuple[int, ...]  # of one row: (d,) or (channels, height, width)

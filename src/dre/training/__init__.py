@@ -1,1 +1,1 @@
-"""The loop that carries a plan out, and how its steps are made."""
+"""The training loop, its steppers and CUDA-graph capture."""

@@ -1,4 +1,4 @@
-"""What of an encoder is trained, and what it reads: a computed front runs once over all rows, not in every step."""
+"""Splits an encoder into a PCA front, whose output is cached, and the part that is trained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEATURES = "features"  # the source that is the front's output
 
 @dataclass(frozen=True)
 class Learner:
-    """An encoder split into a computed front and a trained part.
+    """An encoder split into a PCA front and a trained part.
 
     A step takes its rows from ``rows``, passes them through ``prepare`` and trains ``trained`` on the result.
     """

@@ -50,7 +50,7 @@ class Run:
     learner: Learner
     generator: torch.Generator  # augmentations draw from it; it is seeded again at each epoch
     labels: Tensor | None = None
-    neighbors: Neighbors | None = None  # of the input, where the user brought them
+    neighbors: Neighbors | None = None  # of the input, if the user passed them
     rng: IsolatedRNG | None = None  # the encoder draws from it (dropout); new at each epoch
     optimizer: AdamState | None = None
     stage: int = 0
@@ -84,7 +84,7 @@ class Run:
     def state_dict(self) -> dict[str, Any]:
         """Return all that ``train(..., resume=state)`` needs to continue: tensors on the host, numbers and texts.
 
-        A run can be saved between epochs, not within one: when an event other than ``Tick`` arrives.
+        A run can be saved between epochs, not within one: when an event other than ``StepEnded`` arrives.
         """
         if self.resume_at is None:
             raise RuntimeError("state_dict() was called within an epoch: wait for EpochEnded")
@@ -119,7 +119,7 @@ class StageBegan:
 
 
 @dataclass(frozen=True)
-class Tick:
+class StepEnded:
     """One step is done. The loss stays on the device: reading it makes the host wait."""
 
     run: Run
@@ -129,6 +129,8 @@ class Tick:
 
 @dataclass(frozen=True)
 class EpochEnded:
+    """An epoch is done; ``loss`` is the mean over its steps."""
+
     run: Run
     loss: float
     rows: int
@@ -137,11 +139,13 @@ class EpochEnded:
 
 @dataclass(frozen=True)
 class StageEnded:
+    """A stage is done, or was ended early."""
+
     run: Run
     weights: Weights
 
 
-Event = TargetBegan | StageBegan | Tick | EpochEnded | StageEnded
+Event = TargetBegan | StageBegan | StepEnded | EpochEnded | StageEnded
 
 
 def train(
@@ -177,14 +181,14 @@ def train(
     labels : Tensor of shape (n,), optional
         For losses that read labels.
     neighbors : Neighbors, optional
-        Of the input, in place of a search.
+        Neighbors of the input, in place of a search.
     resume : dict, optional
         What ``Run.state_dict()`` returned. The run continues there and ends, on a CPU, in the same bits as one that was not
         interrupted.
 
     Yields
     ------
-    TargetBegan, StageBegan, Tick, EpochEnded or StageEnded
+    TargetBegan, StageBegan, StepEnded, EpochEnded or StageEnded
     """
     recipe = recipe.clamp_to(rows.shape[0])
     _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
@@ -203,14 +207,14 @@ def train(
     if resume is not None:
         first, run.steps = resume["stage"], resume["steps"]
     for run.stage in range(first, len(recipe.schedule)):
-        yield from _one_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
+        yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
         if run.ending == "fit":
             return
         run.ending = None
 
 
 def _check(recipe: Recipe, rows: Rows, *, has_labels: bool, has_neighbors: bool) -> None:
-    """Raise for what can't be done before anything is trained."""
+    """Raise a ValueError if the recipe can't be run on these rows."""
     for stage in recipe.schedule:
         recipe.batches.check_scope(stage.affinity.scope)
         if stage.loss.reads_labels and not has_labels:
@@ -227,7 +231,7 @@ def _check_resume(state: dict[str, Any], recipe: Recipe, seed: int) -> None:
             raise ValueError(f"the state to resume from has another {name}:\n{state[name]}\ninstead of\n{value}")
 
 
-def _one_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
+def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     stage, n = run.current_stage, run.rows.shape[0]
     streams = run.streams.of_stage(run.stage)
     first = 0 if resume is None else resume["epoch"]
@@ -239,9 +243,8 @@ def _one_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
         began = time.perf_counter()
         target = _first_target(run, stage, resume)
         batches = run.recipe.batches.select(target, n)
-        rate = stage.lr or run.recipe.optimizer.lr
         steps = stage.epochs * batches.steps(n)
-        run.optimizer = run.recipe.optimizer.start(run.encoder.parameters(), rate, steps, captured=run.is_captured)
+        run.optimizer = run.recipe.optimizer.start(run.encoder.parameters(), steps, lr=stage.lr, captured=run.is_captured)
         if resume is not None:
             run.optimizer.load_state_dict(resume["optimizer"])
         yield StageBegan(run, target, batches, time.perf_counter() - began)
@@ -257,14 +260,14 @@ def _one_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
                 sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
             run.generator.manual_seed(streams.seed_of("augment", run.epoch))
             run.rng = streams.isolated("dropout", run.epoch)
-            yield from _one_epoch(run, stepper.steps(sample(run.epoch)))
+            yield from _run_epoch(run, stepper.steps(sample(run.epoch)))
             if run.ending:
                 break
     run.resume_at = (run.stage + 1, 0)
     yield StageEnded(run, run.weights())
 
 
-def _one_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator[Event]:
+def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator[Event]:
     began, rows, count = time.perf_counter(), 0, 0
     total = torch.zeros((), device=run.runtime.device)
     run.resume_at = None
@@ -272,7 +275,7 @@ def _one_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator
         for step in results:
             run.steps += 1
             total, rows, count = total + step.loss, rows + step.rows, count + 1
-            yield Tick(run, step.loss, step.rows)
+            yield StepEnded(run, step.loss, step.rows)
             if run.ending:
                 break
     mean = float(total) / count
@@ -336,7 +339,7 @@ def make_target(run: Run, stage: Stage) -> Target:
         return InBatch(stage.affinity, run.learner.features(stage.source))
     n, device = run.rows.shape[0], run.runtime.device
     if run.neighbors is not None and _reads_input_graph(stage):
-        k = stage.affinity.neighbors(n)
+        k = stage.affinity.count_neighbors(n)
         indices, distances = (part[:, :k].to(device) for part in run.neighbors[:2])
         return Graph.of(stage.affinity, Neighbors(indices, distances))
     parts = math.ceil(n / SEARCHED.get(device.type, n))
@@ -353,4 +356,4 @@ def _reads_input_graph(stage: Stage) -> bool:
 
 def _graph(run: Run, stage: Stage, ids: Tensor | None) -> Graph:
     features = run.learner.features(stage.source, ids)
-    return Graph.of(stage.affinity, nearest(features, stage.affinity.neighbors(len(features))))
+    return Graph.of(stage.affinity, nearest(features, stage.affinity.count_neighbors(len(features))))

@@ -1,4 +1,4 @@
-"""How steps are made: eagerly, captured as CUDA graphs, or with the rows of the next batches prefetched to a GPU."""
+"""Steppers make training steps: eagerly, captured as CUDA graphs, or with rows prefetched to a GPU."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ Take = Callable[[Tensor], Tensor]  # from ids to rows
 
 
 class StepResult(NamedTuple):
+    """One training step that was made."""
+
     rows: int
     loss: Tensor  # stays on the device
 
 
 class Stepper(Protocol):
+    """Learns from batches, one step each."""
+
     def steps(self, batches: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
         """Learn from one batch after the other."""
 

@@ -1,1 +1,1 @@
-"""Kernels for NVIDIA GPUs; each has a plain torch twin beside this folder."""
+"""Triton kernels for NVIDIA GPUs; each speeds up torch code of the folder above."""

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dre.loss.curves import Attraction, LogOdds, LogStudent, Repulsion, Student
+from dre.loss.curves import Attraction, LogOdds, NegLogStudent, Repulsion, Student
 from dre.runtime import on_device_of
 
 STUDENT, LOG_STUDENT, LOG_ODDS, ATTRACTION, REPULSION = (tl.constexpr(kind) for kind in range(5))
@@ -22,7 +22,7 @@ def code(curve: object) -> Code | None:
     match curve:
         case Student(exponent):
             return STUDENT.value, exponent, 0.0
-        case LogStudent(exponent):
+        case NegLogStudent(exponent):
             return LOG_STUDENT.value, exponent, 0.0
         case LogOdds():
             return LOG_ODDS.value, curve.offset, curve.b

@@ -34,7 +34,7 @@ SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks 
 
 @dataclass(frozen=True)
 class Preset:
-    """What the kind and size of the data and the device call for."""
+    """Settings for one kind and size of data on one kind of device."""
 
     encoder: Encoder
     batches: Batches
@@ -103,4 +103,4 @@ def deep_tsne(data: DataSpec, recursions: int | None) -> Recipe:
 
 def deep_umap(data: DataSpec, recursions: int | None) -> Recipe:
     """A network trained with UMAP's loss, at UMAP's ratio of repulsion, without recursion."""
-    return _deep(data, Fuzzy(15), CE(min_dist=0.1, negatives=5), recursions)
+    return _deep(data, Fuzzy(15), CE(min_dist=0.1, negative_sample_rate=5), recursions)
