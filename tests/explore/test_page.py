@@ -124,6 +124,17 @@ def test_trust_of_many_points_is_near_to_that_among_all(monkeypatch: pytest.Monk
     assert coarse[:300].mean() < coarse[300:].mean() - 0.1
 
 
+def test_the_estimated_trust_uses_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 1.5, size=500)
+    embedding = np.column_stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
+    rows = embedding * rng.uniform(1, 50, size=(500, 1)).astype(np.float32)  # only the direction is kept
+    monkeypatch.setattr("dre.explore.build.EXACT_TRUST", 100)
+    monkeypatch.setattr("dre.explore.build.TRUST_SAMPLE", 200)
+    assert point_trust(rows, embedding, metric="cosine").mean() > 0.999
+    assert point_trust(rows, embedding).mean() < 0.9
+
+
 def test_images_of_every_layout_are_seen_as_such() -> None:
     for shape in ((4, 5, 6), (4, 5, 6, 3), (4, 3, 5, 6), (4, 1, 5, 6)):
         found = as_images(np.zeros(shape, np.uint8))

@@ -83,5 +83,5 @@ def test_names_without_room_become_a_legend_unless_the_axes_are_the_callers() ->
 def test_too_many_classes_for_a_list_are_refused_with_a_remedy() -> None:
     with pytest.raises(ValueError, match="label_placement='none'"):
         plot.scatter(RNG.normal(size=(300, 2)), [f"n{i}" for i in range(300)], label_placement="legend")
-    with pytest.raises(ValueError, match="Did you mean 'labels'"):
-        plot.scatter(RNG.normal(size=(3, 2)), label_placement="label")
+    with pytest.raises(ValueError, match="Did you mean 'legend'"):
+        plot.scatter(RNG.normal(size=(3, 2)), label_placement="legends")

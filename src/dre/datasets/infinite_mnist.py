@@ -316,8 +316,9 @@ def load_infimnist(
     folder : path, default=None
         Folder with MNIST, see `dre.datasets.load`.
     n_train : int, default=100_000
+        Number of training images.
     n_test : int, default=1_000_000
-        Number of images.
+        Number of test images.
     bases : {"shared", "disjoint", "overlapping", "originals"}, default="shared"
         ``"disjoint"`` deforms other digits in the test images than in the training images; of the ``n_test`` images of the
         stream it keeps about a sixth, from the 20,000th on. ``"overlapping"`` (both splits from the beginning of the stream)

@@ -125,7 +125,7 @@ def log_normalize(counts: Array, target_sum: float = TARGET_SUM) -> Array:
     Parameters
     ----------
     counts : array of shape (cells, genes)
-    target_sum : float, default=TARGET_SUM
+    target_sum : float, default=10_000
 
     Returns
     -------

@@ -217,8 +217,10 @@ class EvalConfig:
 
     Parameters
     ----------
-    n, k : int
-        Numbers of rows and of neighbors.
+    n : int
+        Number of rows.
+    k : int, default=1
+        Number of neighbors.
     protocol : {"standard", "paper"}, default="standard"
     shepard : {"auto", "exact", "histogram"}, default="auto"
         Method of the Shepard goodness.
