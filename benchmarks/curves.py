@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dre.plot.style import ACCENT, FAINT, INK, panels, plot_axes
+from dre.plot.style import ACCENT, TEXT, UNLABELED, panels, plot_axes
 from paper.load_spec import load_spec
 from record import RESULTS
 from result_text import machine
@@ -28,7 +28,7 @@ def sizes() -> Any:
     kinds = {
         "fit": ([each["fit_seconds"] for each in found], ACCENT, "-"),
         "of which neighbours": ([each["of_which_graphs"] for each in found], ACCENT, ":"),
-        "transform": ([each["transform_seconds"] for each in found], INK, "-"),
+        "transform": ([each["transform_seconds"] for each in found], TEXT, "-"),
     }
     for name, (seconds, color, line) in kinds.items():
         per_row = [MICRO * took / rows for took, rows in zip(seconds, n, strict=True)]
@@ -57,9 +57,9 @@ def per_second() -> Any:
             if cell["in_sample"] or score < MIN_SCORE:
                 continue
             place = (cell["fit_seconds"], score)
-            axis.scatter(*place, color=ACCENT if name in HIGHLIGHTED else FAINT, s=45, zorder=3)
+            axis.scatter(*place, color=ACCENT if name in HIGHLIGHTED else UNLABELED, s=45, zorder=3)
             text = titles.get(name, name)
-            axis.annotate(text, place, (0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
+            axis.annotate(text, place, (0, 8), textcoords="offset points", ha="center", fontsize=8, color=TEXT)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(0.25, 0.15)

@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from dre import DRE
-from dre.explore import Explorer, explorer, write_page
+from dre.explore import Explorer, build_explorer, write_page
 from dre.io.readers import Source, open_source
 from record import record
 
@@ -76,7 +76,7 @@ def main() -> None:
 
 def shown(model: DRE, source: Source, *, images: bool) -> Explorer:
     stages = [(f"stage {i}: {stage}", model.transform(source.rows, stage=i)) for i, stage in enumerate(model.schedule_)]
-    return explorer(stages, title="Fashion-MNIST", rows=source.rows, metadata=source.metadata, images=images)
+    return build_explorer(stages, title="Fashion-MNIST", rows=source.rows, metadata=source.metadata, images=images)
 
 
 def opened(path: Path) -> dict[str, float]:

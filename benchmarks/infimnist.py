@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from dre.datasets.infinite_mnist import Digits, InfiMNIST
+from dre.datasets.infinite_mnist import BaseDigits, InfiMNIST
 from record import record
 
 FIRST = 70_000
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--images", type=int, default=100_000)
     arguments = parser.parse_args()
-    digits = Digits.from_mnist(arguments.data)
+    digits = BaseDigits.from_mnist(arguments.data)
     results: list[dict[str, Any]] = []
     rows = InfiMNIST(digits, range(10**9), device="cpu")
     for threads in sorted({1, os.cpu_count() or 1}):

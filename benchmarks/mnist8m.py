@@ -126,21 +126,21 @@ def count(places: Array, labels: Array) -> Counted:
 
 def draw(counted: Counted, path: Path) -> None:
     """Draw the whole map in the middle and a close-up of each digit at its sides."""
-    from dre.plot.style import INK, LINE, PAPER, pyplot
+    from dre.plot.style import BACKGROUND, FRAME, TEXT, pyplot
 
-    figure = pyplot().figure(figsize=(14.6, 10), facecolor=PAPER, layout="constrained")
+    figure = pyplot().figure(figsize=(14.6, 10), facecolor=BACKGROUND, layout="constrained")
     beside = [[f"{left}", "all", f"{left + 5}"] for left in range(5)]
     axes = figure.subplot_mosaic(beside, width_ratios=(1, 5, 1), gridspec_kw={"wspace": 0.02, "hspace": 0.02})
     axes["all"].imshow(shade(counted.whole), origin="lower", interpolation="lanczos")
     for digit, close_up in enumerate(counted.close_ups):
         axes[str(digit)].imshow(shade(close_up), origin="lower", interpolation="lanczos")
-        axes[str(digit)].set_title(str(digit), color=INK, fontsize=11, pad=3)
+        axes[str(digit)].set_title(str(digit), color=TEXT, fontsize=11, pad=3)
         x, y = counted.middles[digit]
-        axes["all"].annotate(str(digit), (x, y), (34, 0), textcoords="offset points", color=INK, fontsize=15, va="center")
+        axes["all"].annotate(str(digit), (x, y), (34, 0), textcoords="offset points", color=TEXT, fontsize=15, va="center")
     for axis in axes.values():
         axis.set_xticks([])
         axis.set_yticks([])
-        axis.spines[:].set_color(LINE)
+        axis.spines[:].set_color(FRAME)
     figure.savefig(path, dpi=100)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from dre.plot.style import ACCENT, INK, PAPER
+from dre.plot.style import ACCENT, BACKGROUND, TEXT
 from paper.panels import frame
 from paper.report.rendering import needed
 
@@ -24,7 +24,7 @@ NAMED_UP_TO = 36  # classes; a longer legend does not fit
 
 def canvas(width: float, height: float) -> Any:
     """Return an empty matplotlib figure, in inches, outside of pyplot."""
-    return needed("matplotlib.figure").Figure(figsize=(width, height), facecolor=PAPER)
+    return needed("matplotlib.figure").Figure(figsize=(width, height), facecolor=BACKGROUND)
 
 
 def one_sheet(size: tuple[float, float], *, scale: float = 1.0, bottom: float = 0.0) -> tuple[Any, Any]:
@@ -68,13 +68,13 @@ class Grid:
         axes = [self._axes(LEFT + i * (PANEL + GAP), PANEL, PANEL) for i in range(count)]
         for axis, lines in zip(axes, wrapped, strict=False):
             above = (SCORE if any(scores) else 0) + 0.07
-            self._over(axis, above, "\n".join(lines), fontsize=8.5, fontweight="bold", color=INK)
+            self._over(axis, above, "\n".join(lines), fontsize=8.5, fontweight="bold", color=TEXT)
         for axis, text in zip(axes, scores, strict=False):
             self._over(axis, 0.07, text, fontsize=7.5, color=QUIET)
         middle = 1 - (self._line_top + PANEL / 2) / self._tallest
         self._figure.text(
             0.18 / self._width, middle, _balanced(title, 28), rotation=90, ha="center", va="center",
-            fontsize=9, fontweight="bold", color=INK,
+            fontsize=9, fontweight="bold", color=TEXT,
         )  # fmt: skip
         self._used += PANEL + GAP
         return axes
@@ -84,7 +84,7 @@ class Grid:
         axis = self._axes(LEFT + self._columns * (PANEL + GAP), LEGEND - MARGIN, PANEL)
         axis.set_axis_off()
         if len(names) > NAMED_UP_TO:
-            axis.text(0.02, 0.98, f"{len(names)} classes", va="top", fontsize=8, color=INK, transform=axis.transAxes)
+            axis.text(0.02, 0.98, f"{len(names)} classes", va="top", fontsize=8, color=TEXT, transform=axis.transAxes)
             return
         from matplotlib.lines import Line2D
 
@@ -94,7 +94,7 @@ class Grid:
         texts = [textwrap.shorten(name, longest, placeholder="…") if len(name) > longest else name for name in names]
         axis.legend(
             dots, texts, loc="upper left", bbox_to_anchor=(0, 1.02), frameon=False, fontsize=size, ncols=columns,
-            handletextpad=0.3, labelspacing=0.35, columnspacing=0.6, handlelength=1, borderaxespad=0, labelcolor=INK,
+            handletextpad=0.3, labelspacing=0.35, columnspacing=0.6, handlelength=1, borderaxespad=0, labelcolor=TEXT,
         )  # fmt: skip
 
     def finish(self) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dre.metrics.inputs import unique_labels
 from dre.plot.colors import class_colors
-from dre.plot.style import INK
+from dre.plot.style import TEXT
 from paper.canvas import Grid
 from paper.jobs import FIGURE_SEED
 from paper.panels import VIEWS, Window, colors_of_rows, draw_dots, whole
@@ -240,7 +240,7 @@ class _Panel:
         for zoom in zooms:
             _outline(axis, self.window(zoom), zoom)
         if self.row.view != "all":
-            axis.spines[:].set(color=INK, linestyle=LINES[self.row.view.partition(" ")[0]], linewidth=1.0)
+            axis.spines[:].set(color=TEXT, linestyle=LINES[self.row.view.partition(" ")[0]], linewidth=1.0)
 
 
 def _outline(axis: Any, window: Window, view: str) -> None:
@@ -248,4 +248,4 @@ def _outline(axis: Any, window: Window, view: str) -> None:
 
     left, _, bottom, _ = window.extent
     style = LINES[view.partition(" ")[0]]
-    axis.add_patch(Rectangle((left, bottom), window.side, window.side, fill=False, color=INK, linewidth=0.9, linestyle=style))
+    axis.add_patch(Rectangle((left, bottom), window.side, window.side, fill=False, color=TEXT, linewidth=0.9, linestyle=style))

@@ -14,7 +14,7 @@ from dre.encoder import Encoder
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
 from dre.encoder.network import FlattenChannelsLast
-from dre.plot.style import INK
+from dre.plot.style import TEXT
 from paper.canvas import AFTER, EDGE, QUIET, one_sheet, tint
 
 FLAT = "flatten"
@@ -99,7 +99,7 @@ def _centers(found: list[Layer]) -> list[float]:
 
 
 def _network(axis: Any, title: str, found: list[Layer], centers: list[float], middle: float) -> None:
-    axis.text(0.25, middle + 1.42, title, fontsize=12, fontweight="bold", color=INK, va="center")
+    axis.text(0.25, middle + 1.42, title, fontsize=12, fontweight="bold", color=TEXT, va="center")
     for layer, x in zip(found, centers, strict=True):
         _block(axis, layer, x, middle)
     for (before, start), (layer, end) in pairwise(zip(found, centers, strict=True)):
@@ -140,7 +140,7 @@ def _block(axis: Any, layer: Layer, x: float, middle: float) -> None:
         left = x + _right(layer) - i * (SLICE + 0.03) - SLICE
         axis.add_patch(Rectangle((left, middle - size / 2), SLICE, size, facecolor=AFTER[name], linewidth=0))
     low = middle - 1.12
-    axis.text(x, low, " × ".join(map(str, layer.shape)), ha="center", va="center", fontsize=9, fontweight="bold", color=INK)
+    axis.text(x, low, " × ".join(map(str, layer.shape)), ha="center", va="center", fontsize=9, fontweight="bold", color=TEXT)
     axis.text(x, low - 0.2, layer.what, ha="center", va="center", fontsize=7.5, color=QUIET)
 
 
@@ -165,7 +165,7 @@ def _brace(axis: Any, part: str, span: tuple[float, float], middle: float) -> No
         [left - reach, left - reach, right + reach, right + reach], [y - 0.06, y, y, y - 0.06], color=QUIET, linewidth=0.8
     )
     name = {"features": "features", "out": "map"}.get(part, part)
-    axis.text((left + right) / 2, y + 0.1, name, ha="center", va="bottom", fontsize=9, color=INK)
+    axis.text((left + right) / 2, y + 0.1, name, ha="center", va="bottom", fontsize=9, color=TEXT)
 
 
 def _arrow(axis: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -179,6 +179,6 @@ def _key(axis: Any, names: list[str]) -> None:
     x = 0.25
     for name in names:
         axis.add_patch(Rectangle((x, -0.22), SLICE, 0.26, facecolor=AFTER[name], linewidth=0))
-        axis.text(x + 0.18, -0.1, name, va="center", fontsize=8.5, color=INK)
+        axis.text(x + 0.18, -0.1, name, va="center", fontsize=8.5, color=TEXT)
         x += 0.45 + 0.085 * len(name)
     axis.text(x + 0.15, -0.1, "Recursions read h1, h2 and h3.", va="center", fontsize=8.5, color=QUIET)

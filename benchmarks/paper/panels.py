@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.style import FAINT, LINE
+from dre.plot.style import FRAME, UNLABELED
 
 Array = np.ndarray[Any, Any]
 BINS = 160  # per side, for densities
@@ -98,7 +98,7 @@ def draw_dots(axis: Any, points: Array, colors: Array | None, window: Window) ->
     """Draw the points of an embedding (n, 2) inside a window, in their colors (n, 3) or in one."""
     shown = window.holds(points)
     points = points[shown]
-    tints = np.broadcast_to(_rgb(FAINT), (len(points), 3)) if colors is None else colors[shown]
+    tints = np.broadcast_to(_rgb(UNLABELED), (len(points), 3)) if colors is None else colors[shown]
     if len(points) <= DRAWN_UP_TO:
         order = np.random.default_rng(0).permutation(len(points))  # so that no class covers the others
         size = float(np.clip(9000 / max(1, len(points)), 0.6, 8))
@@ -133,7 +133,7 @@ def frame(axis: Any) -> None:
     axis.set_xticks([])
     axis.set_yticks([])
     axis.set_aspect("equal", adjustable="box")
-    axis.spines[:].set_color(LINE)
+    axis.spines[:].set_color(FRAME)
     axis.spines[:].set_linewidth(0.8)
 
 

@@ -11,7 +11,7 @@ from dre.notation import write_value
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Stage
-from dre.plot.style import INK, PAPER
+from dre.plot.style import BACKGROUND, TEXT
 from paper.canvas import EDGE, LANES, QUIET, one_sheet, tint
 from paper.networks import Layer, layers
 
@@ -84,12 +84,12 @@ def _network(axis: Any, columns: dict[str, tuple[str, str]], places: dict[str, f
     for name, (size, title) in columns.items():
         x = places[name]
         _box(axis, (x, y), (BOX, HEIGHT), tint(name), EDGE)
-        axis.text(x, y + 0.14, size, ha="center", va="center", fontsize=11.5, fontweight="bold", color=INK)
+        axis.text(x, y + 0.14, size, ha="center", va="center", fontsize=11.5, fontweight="bold", color=TEXT)
         axis.text(x, y - 0.2, title, ha="center", va="center", fontsize=8.5, color=QUIET)
         if before is not None:
             _line(axis, [(before + BOX / 2 + 0.04, y), (x - BOX / 2 - 0.04, y)], EDGE)
         before = x
-    axis.text(0.32, y, "Network", fontsize=11, fontweight="bold", color=INK, va="center")
+    axis.text(0.32, y, "Network", fontsize=11, fontweight="bold", color=TEXT, va="center")
 
 
 class _LaneDrawing:
@@ -129,10 +129,10 @@ class _LaneDrawing:
         self._line([(start, self.shortfalls), (start, turn), (side, turn), (side, y), (x + BOX / 2 + 0.03, y)])
 
     def _target(self, number: int, stage: Stage, target: str, x: float, y: float) -> None:
-        _box(self.axis, (x, y), (BOX, 0.94), PAPER, self.color, over=True)
+        _box(self.axis, (x, y), (BOX, 0.94), BACKGROUND, self.color, over=True)
         rate = "" if stage.lr is None else f", rate {write_value(stage.lr)}"
         lines = [
-            (0.25, f"${target}$ from {stage.source}", 10.5, INK),
+            (0.25, f"${target}$ from {stage.source}", 10.5, TEXT),
             (-0.04, str(stage.affinity), 7, QUIET),
             (-0.28, f"{stage.epochs} epochs{rate}", 7, QUIET),
         ]
@@ -147,8 +147,8 @@ class _LaneDrawing:
         """Draw the embedding's side of the loss, the loss, and the gradient."""
         x, loss_x, side = self.places["out"], self._loss_x, 0.62 * at
         self._line([(x + side, self.shortfalls), (x + side, top - 0.12), (x, top - 0.12), (x, middle + 0.33)])
-        _box(self.axis, (x, middle), (0.9, 0.6), PAPER, self.color)
-        self.axis.text(x, middle, f"${counterpart}$", ha="center", va="center", fontsize=13, color=INK)
+        _box(self.axis, (x, middle), (0.9, 0.6), BACKGROUND, self.color)
+        self.axis.text(x, middle, f"${counterpart}$", ha="center", va="center", fontsize=13, color=TEXT)
         self._line([(x + 0.47, middle), (loss_x - 0.83, middle)])
         back, enter = loss_x + 0.45 + 0.5 * at, self.network + 0.12 - 0.26 * at
         start = (back, middle + 0.42) if at == 0 else (loss_x + 0.79, middle)

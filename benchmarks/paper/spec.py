@@ -283,7 +283,7 @@ def _shrink(data: Data, rows: int, test_rows: int) -> Data:
         rows=min(rows, data.rows or rows),
         test_rows=test_rows,
         spread=True,
-        options={**data.options, **({"train": rows} if "train" in data.options else {})},
+        options={**data.options, **({"n_train": rows} if "n_train" in data.options else {})},
         prefixes=tuple(_scaled_prefix(prefix, data, test_rows) for prefix in data.prefixes),
     )
 

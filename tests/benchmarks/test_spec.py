@@ -134,7 +134,7 @@ def test_a_quick_plan_is_the_same_on_few_rows_with_one_seed(paper_spec):
     quick = paper_spec.quick(100, 50)
     assert {job.seed for job in jobs(quick, Selection())} == {0}
     assert all(data.rows <= 100 and data.test_rows == 50 for data in quick.data.values())
-    assert quick.data["infimnist-10k"].options == {"train": 100, "test": 60_000, "bases": "originals"}
+    assert quick.data["infimnist-10k"].options == {"n_train": 100, "n_test": 60_000, "bases": "originals"}
     assert quick.data["infimnist-10k"].prefixes == (8, 25, 50)
     assert "mlp" in quick.runs["paper"].options["encoder"]
     assert {table.name for table in quick.tables} == {table.name for table in paper_spec.tables}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dre.baselines import NAMES as METHODS
-from dre.cli.options import DEVICES, PROTOCOLS, RECIPES
+from dre.cli.options import DEVICES, METRICS, PROTOCOLS, RECIPES
 from dre.datasets import NAMES
 
 DRE = "import sys; sys.argv[0] = 'dre'; from dre.cli import main; main()"
@@ -26,11 +26,13 @@ def completed(line: str, folder: Path, program: str = DRE, **others: str) -> lis
 
 
 def test_names_are_those_that_are_known() -> None:
-    from dre.metrics.pairwise_pass import PROTOCOLS as KNOWN
-    from dre.plan.recipes import RECIPES as PLANNED
+    from dre.data import metric
+    from dre.metrics import pairwise_pass
+    from dre.plan import recipes
 
-    assert set(RECIPES) == set(PLANNED)
-    assert PROTOCOLS == KNOWN
+    assert set(RECIPES) == set(recipes.RECIPES)
+    assert PROTOCOLS == pairwise_pass.PROTOCOLS
+    assert METRICS == metric.METRICS
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ def test_names_are_those_that_are_known() -> None:
         ("dre fit x.npy --recipe paper-", ["paper-tsne", "paper-umap"]),
         ("dre fit x.npy --device ", [*DEVICES]),
         ("dre evaluate x.npy y.npy --protocol ", [*PROTOCOLS]),
+        ("dre evaluate x.npy y.npy --metric ", [*METRICS]),
         ("dre compare x.npy --methods ", [*METHODS]),
         ("dre compare x.npy --methods pca,um", ["pca,umap"]),
         ("dre fit fash", ["fashion-mnist"]),

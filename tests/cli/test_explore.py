@@ -14,6 +14,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dre import DRE
+from dre.cli.options import name_options
 
 X = load_digits().data[:90].astype(np.float32)
 LABELS = load_digits().target[:90]
@@ -165,3 +166,17 @@ def test_rows_of_another_width_are_refused(dre: Run, model: Path, capsys: pytest
     np.save("narrow.npy", X[:, :5])
     assert dre("explore", model, "narrow.npy") == 2
     assert "rows of 5 values" in capsys.readouterr().err
+
+
+def test_errors_of_the_library_name_the_options_of_the_command(
+    dre: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save("coordinates.npy", np.zeros((30, 2)))
+    np.save("images.npy", np.zeros((30, 8, 8)))
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert dre("explore", "coordinates.npy", "images.npy") == 2
+    assert "--no-thumbnails" in capsys.readouterr().err
+    monkeypatch.setattr("dre.explore.build.MAX_POINTS", 20)
+    assert dre("explore", "coordinates.npy") == 1
+    assert "use --atlas" in capsys.readouterr().err
+    assert name_options("pass label_placement='none'") == "pass --label-placement none"

@@ -78,13 +78,13 @@ def names(figure: Any) -> set[str]:
 
 
 def test_colors_are_a_column_of_the_map_a_file_or_none(here: Run, figures: list[Any]) -> None:
-    assert here("plot", "coordinates.csv", "--color", "type", "--names", "legend", "-o", "a.png") == 0
+    assert here("plot", "coordinates.csv", "--color", "type", "--label-placement", "legend", "-o", "a.png") == 0
     assert names(figures[-1]) == {"a", "b", "no label"}
     assert here("plot", "coordinates.csv", "--color", "depth", "-o", "b.png") == 0
     assert len(figures[-1].axes) == 2, "a scale has a bar"
-    assert here("plot", "y.npy", "--color", "labels.txt", "--names", "legend", "-o", "c.png") == 0
+    assert here("plot", "y.npy", "--color", "labels.txt", "--label-placement", "legend", "-o", "c.png") == 0
     assert names(figures[-1]) == {f"digit {i}" for i in range(10)}
-    assert here("plot", "coordinates.csv", "--color", "none", "--names", "legend", "-o", "d.png") == 0
+    assert here("plot", "coordinates.csv", "--color", "none", "--label-placement", "legend", "-o", "d.png") == 0
     assert len(figures[-1].axes) == 1
     assert not names(figures[-1])
 
@@ -97,7 +97,7 @@ def test_without_a_color_it_is_the_first_column_that_tells_rows_apart(here: Run,
 
 
 def test_a_column_that_was_no_feature_is_none_in_the_picture_either(here: Run, figures: list[Any]) -> None:
-    assert here("plot", "m.safetensors", "x.csv", "--color", "digit", "--names", "legend", "-o", "a.png") == 0
+    assert here("plot", "m.safetensors", "x.csv", "--color", "digit", "--label-placement", "legend", "-o", "a.png") == 0
     assert names(figures[-1]) == {str(i) for i in range(10)}
 
 
@@ -137,7 +137,7 @@ def test_what_speaks_of_some_of_the_rows_says_so(here: Run, figures: list[Any], 
 WRONG = {
     "a kind that there is none of": (["m.safetensors", "x.npy", "--kind", "foo"], "--kind"),
     "a style that there is none of": (["y.npy", "--style", "gray"], "--style"),
-    "names of another kind": (["y.npy", "--names", "some"], "--names"),
+    "names of another kind": (["y.npy", "--label-placement", "some"], "--label-placement"),
     "no map": ([], "MAP"),
     "a map that is not there": (["no.npy"], "no.npy"),
     "a model without rows": (["m.safetensors"], "m.safetensors rows.csv"),

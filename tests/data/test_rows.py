@@ -13,7 +13,7 @@ from dre import DRE, DivergedError
 from dre.data.rows import is_rows, read_all
 from dre.data.scaling import ScaledRows, Scaling
 from dre.data.validation import check_rows
-from dre.datasets.infinite_mnist import Digits, InfiMNIST
+from dre.datasets.infinite_mnist import BaseDigits, InfiMNIST
 
 N = 90
 GRAPH = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
@@ -183,7 +183,7 @@ def test_the_scaling_of_a_stream_is_that_of_the_array(monkeypatch):
 
 def test_the_stream_of_digits_is_trained_on_and_embedded():
     images = np.random.default_rng(0).integers(0, 255, (30, 28, 28)).astype(np.uint8)
-    rows = InfiMNIST(Digits(images, np.arange(30) % 10, tests=5), range(30, 10**6), device="cpu")
+    rows = InfiMNIST(BaseDigits(images, np.arange(30) % 10, tests=5), range(30, 10**6), device="cpu")
     train, test = rows[:60], rows[10**5 : 10**5 + 40]
     model = cheap(encoder="model-b").fit(train)
     np.testing.assert_array_equal(model.embedding_, cheap(encoder="model-b").fit(train.images(0, 60).numpy()).embedding_)
@@ -199,7 +199,7 @@ def test_arrays_of_all_kinds_are_no_streams():
 
 
 def test_what_can_be_an_array_too_is_still_read_piece_by_piece(monkeypatch):
-    digits = Digits(np.zeros((30, 28, 28), np.uint8), np.arange(30) % 10, tests=5)
+    digits = BaseDigits(np.zeros((30, 28, 28), np.uint8), np.arange(30) % 10, tests=5)
     rows = InfiMNIST(digits, range(10**6), device="cpu")
     monkeypatch.setattr(InfiMNIST, "__array__", lambda *given, **named: pytest.fail("all of it was made"))
     assert is_rows(rows)
@@ -298,7 +298,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(fitted):
 @pytest.mark.parametrize("made_on", ["cpu", "cuda"])
 def test_a_gpu_reads_a_stream_wherever_it_is_made(made_on):
     images = np.random.default_rng(0).integers(0, 255, (30, 28, 28)).astype(np.uint8)
-    rows = InfiMNIST(Digits(images, np.arange(30) % 10, tests=5), range(30, 10**6), device=made_on)[:200]
+    rows = InfiMNIST(BaseDigits(images, np.arange(30) % 10, tests=5), range(30, 10**6), device=made_on)[:200]
     held = rows.images(0, 200).cpu().numpy()
     scaling, device = Scaling.fit(rows), torch.device("cuda")
     streamed = ScaledRows(rows, scaling, device).take(torch.arange(199, -1, -1, device=device))

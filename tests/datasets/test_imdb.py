@@ -148,7 +148,7 @@ def test_a_review_that_is_no_text_is_found_out(tmp_path: Path, monkeypatch: pyte
 
 def test_the_vectors_know_praise_from_the_rest_and_carry_both_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path, monkeypatch)
-    dataset = load("imdb", folder=tmp_path, components=5)
+    dataset = load("imdb", folder=tmp_path, n_components=5)
     for part in (dataset.train, dataset.test):
         assert part.rows.shape == (2 * EACH, 5)
         assert part.rows.dtype == np.float32
@@ -164,25 +164,25 @@ def test_the_test_reviews_do_not_change_the_training_vectors(tmp_path: Path, mon
     write("lines", tmp_path / "one", monkeypatch)
     changed = {key: text if key[0] == "train" else "dull dull dull film" for key, text in reviews().items()}
     write("lines", tmp_path / "two", monkeypatch, changed)
-    one, two = (load("imdb", folder=tmp_path / name, components=5) for name in ("one", "two"))
+    one, two = (load("imdb", folder=tmp_path / name, n_components=5) for name in ("one", "two"))
     np.testing.assert_array_equal(one.train.rows, two.train.rows)
     assert not np.allclose(one.test.rows, two.test.rows)
 
 
 def test_the_vectors_are_computed_once_for_the_same_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path / "one", monkeypatch)
-    first = load("imdb", folder=tmp_path / "one", components=5)
+    first = load("imdb", folder=tmp_path / "one", n_components=5)
     monkeypatch.setattr(imdb, "_vectorize", lambda *_: pytest.fail("computed again"))
     write("folder", tmp_path / "two", monkeypatch)  # the same reviews in another form
-    again = load("imdb", folder=tmp_path / "two", components=5)
+    again = load("imdb", folder=tmp_path / "two", n_components=5)
     np.testing.assert_array_equal(first.test.rows, again.test.rows)
     with pytest.raises(pytest.fail.Exception, match="computed again"):
-        load("imdb", folder=tmp_path / "one", components=6)
+        load("imdb", folder=tmp_path / "one", n_components=6)
 
 
 def test_rows_can_be_scaled_to_length_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path, monkeypatch)
-    plain, scaled = (load("imdb", folder=tmp_path, components=5, unit_length=unit) for unit in (False, True))
+    plain, scaled = (load("imdb", folder=tmp_path, n_components=5, unit_length=unit) for unit in (False, True))
     lengths = np.linalg.norm(plain.test.rows, axis=1, keepdims=True)
     np.testing.assert_allclose(scaled.test.rows, plain.test.rows / lengths, rtol=1e-5)
     assert lengths.min() < 0.99
@@ -191,5 +191,5 @@ def test_rows_can_be_scaled_to_length_1(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_more_components_than_words_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("lines", tmp_path, monkeypatch)
-    with pytest.raises(ValueError, match=r"components=500.*choose fewer"):
+    with pytest.raises(ValueError, match=r"n_components=500.*choose fewer"):
         load("imdb", folder=tmp_path)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dre.datasets import load, mnist
-from dre.datasets.infinite_mnist import BASES, Digits, InfiMNIST, infimnist
+from dre.datasets.infinite_mnist import BASES, BaseDigits, InfiMNIST, infimnist
 
 HERE = os.environ.get("DRE_DATA")
 needs_mnist = pytest.mark.skipif(not HERE or not (Path(HERE) / "mnist").is_dir(), reason="MNIST is not here: set DRE_DATA")
@@ -21,8 +21,8 @@ def numbered_mnist(monkeypatch) -> None:
     """As many images as MNIST has, each with nothing but its number in its first pixels: enough to see which are taken."""
     images, number = np.zeros((70_000, 28, 28), np.uint8), np.arange(70_000)
     images[:, 0, :3] = np.stack([number >> 16, number >> 8 & 255, number & 255], axis=1)
-    digits = Digits(images, number % 10, tests=10_000)
-    monkeypatch.setattr(Digits, "from_mnist", lambda folder=None: digits)
+    digits = BaseDigits(images, number % 10, tests=10_000)
+    monkeypatch.setattr(BaseDigits, "from_mnist", lambda folder=None: digits)
 
 
 def numbers(images: torch.Tensor) -> list[int]:
@@ -36,7 +36,7 @@ def sources(rows: InfiMNIST) -> np.ndarray:
 
 @pytest.mark.usefixtures("numbered_mnist")
 def test_the_two_parts_are_the_published_ranges():
-    data = load("infimnist", train=300_000, test=1_000_000, device="cpu")
+    data = load("infimnist", n_train=300_000, n_test=1_000_000, device="cpu")
     assert (data.train.rows.indices, data.test.rows.indices) == (range(70_000, 370_000), range(10_000_000, 11_000_000))
     assert data.train.rows.shape == (300_000, 28, 28)
     assert np.array_equal(data.train.labels[:60_000], np.arange(60_000) % 10)
@@ -45,7 +45,7 @@ def test_the_two_parts_are_the_published_ranges():
 
 @pytest.mark.usefixtures("numbered_mnist")
 def test_disjoint_bases_share_no_digit():
-    data = load("infimnist", train=120_000, test=200_000, bases="disjoint", device="cpu")
+    data = load("infimnist", n_train=120_000, n_test=200_000, bases="disjoint", device="cpu")
     learned, tested = data.train.rows, data.test.rows
     assert len(learned) == 120_000
     assert sources(learned).max() == 49_999
@@ -59,7 +59,7 @@ def test_disjoint_bases_share_no_digit():
 
 @pytest.mark.usefixtures("numbered_mnist")
 def test_overlapping_parts_are_both_the_beginning_of_the_stream():
-    data = load("infimnist", train=5, test=70_005, bases="overlapping", device="cpu")
+    data = load("infimnist", n_train=5, n_test=70_005, bases="overlapping", device="cpu")
     learned, tested = data.train.rows, data.test.rows
     assert (learned.indices, tested.indices) == (range(5), range(70_005))
     assert numbers(learned.images(0, 5)) == numbers(tested.images(0, 5)) == [0, 1, 2, 3, 4]
@@ -69,18 +69,18 @@ def test_overlapping_parts_are_both_the_beginning_of_the_stream():
 
 @pytest.mark.usefixtures("numbered_mnist")
 def test_originals_are_not_deformed_and_share_no_digit():
-    data = load("infimnist", train=10_000, test=60_000, bases="originals", device="cpu")
+    data = load("infimnist", n_train=10_000, n_test=60_000, bases="originals", device="cpu")
     assert numbers(data.train.rows.images(0, 10_000)) == list(range(10_000))
     assert numbers(data.test.rows.images(0, 60_000)) == list(range(10_000, 70_000))
     assert np.array_equal(data.test.labels, np.arange(10_000, 70_000) % 10)
-    fewer = load("infimnist", train=3, test=2, bases="originals", device="cpu")
+    fewer = load("infimnist", n_train=3, n_test=2, bases="originals", device="cpu")
     assert (fewer.train.rows.indices, fewer.test.rows.indices) == (range(3), range(10_000, 10_002))
 
 
 @pytest.mark.usefixtures("numbered_mnist")
 @pytest.mark.parametrize("bases", BASES)
 def test_what_was_deformed_is_said(bases):
-    description = load("infimnist", train=10, test=30_000, bases=bases, device="cpu").description
+    description = load("infimnist", n_train=10, n_test=30_000, bases=bases, device="cpu").description
     assert [text in description for text in BASES.values()] == [each == bases for each in BASES]
 
 
@@ -89,22 +89,22 @@ def test_what_was_deformed_is_said(bases):
     ("options", "match"),
     [
         ({"bases": "same"}, "known: shared, disjoint, overlapping, originals"),
-        ({"train": 0}, "at least one image"),
-        ({"test": 0}, "at least one image"),
-        ({"train": 9_930_001}, "reaches the test images"),
-        ({"bases": "disjoint", "test": 20_000}, "more than 20,000"),
-        ({"bases": "originals", "train": 10_001}, "10,000 and 60,000 digits before any deformation"),
-        ({"bases": "originals", "test": 60_001}, "10,000 and 60,000 digits before any deformation"),
+        ({"n_train": 0}, "at least one image"),
+        ({"n_test": 0}, "at least one image"),
+        ({"n_train": 9_930_001}, "reaches the test images"),
+        ({"bases": "disjoint", "n_test": 20_000}, "more than 20,000"),
+        ({"bases": "originals", "n_train": 10_001}, "10,000 and 60,000 digits before any deformation"),
+        ({"bases": "originals", "n_test": 60_001}, "10,000 and 60,000 digits before any deformation"),
     ],
 )
 def test_parts_that_can_not_be_are_refused(options, match):
     with pytest.raises(ValueError, match=match):
-        load("infimnist", **{"train": 10, "test": 10, "device": "cpu"} | options)
+        load("infimnist", **{"n_train": 10, "n_test": 10, "device": "cpu"} | options)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(10, 5), (-5, 5), (-5, -5)])
 def test_a_range_that_goes_nowhere_is_refused_before_mnist_is_read(start, stop, monkeypatch):
-    monkeypatch.setattr(Digits, "from_mnist", lambda folder=None: pytest.fail("MNIST was read"))
+    monkeypatch.setattr(BaseDigits, "from_mnist", lambda folder=None: pytest.fail("MNIST was read"))
     with pytest.raises(ValueError, match=rf"infimnist\({start}, {stop}\): expected 0 <= start <= stop"):
         infimnist(start, stop)
 
@@ -137,7 +137,7 @@ def test_a_real_digit_is_still_the_digit_that_it_was():
 
 @needs_mnist
 def test_originals_are_the_two_sets_of_mnist_the_other_way_round():
-    originals = load("infimnist", folder=HERE, train=10_000, test=60_000, bases="originals", device="cpu")
+    originals = load("infimnist", folder=HERE, n_train=10_000, n_test=60_000, bases="originals", device="cpu")
     published = mnist.load_mnist(HERE)
     np.testing.assert_array_equal(originals.train.rows.images(0, 100), published.test.rows[:100])
     np.testing.assert_array_equal(originals.test.rows.images(59_900, 60_000), published.train.rows[-100:])

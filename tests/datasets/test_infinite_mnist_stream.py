@@ -11,7 +11,7 @@ import torch
 from scipy.ndimage import binary_dilation
 from sklearn.datasets import load_digits
 
-from dre.datasets.infinite_mnist import FIELDS, LARGEST, Digits, InfiMNIST, displacement_fields
+from dre.datasets.infinite_mnist import FIELDS, LARGEST, BaseDigits, InfiMNIST, displacement_fields
 
 TESTS, TRAINS = 40, 100
 N = TESTS + TRAINS
@@ -19,15 +19,15 @@ STREAM = range(0, 10**10)
 INDICES = np.array([0, 39, 40, 139, 140, 141, 239, 240, 70_000, 1_234_567, 10_000_000, 2**32 + 5, 2**40 + 1])
 
 
-def small_digits() -> Digits:
+def small_digits() -> BaseDigits:
     """Scikit-learn's digits, three times as large, with a margin: 28 × 28."""
     images, labels = load_digits(return_X_y=True)
     large = images[:N].reshape(N, 8, 8).repeat(3, 1).repeat(3, 2) * 255 / 16
-    return Digits(np.pad(large.astype(np.uint8), ((0, 0), (2, 2), (2, 2))), labels[:N], tests=TESTS)
+    return BaseDigits(np.pad(large.astype(np.uint8), ((0, 0), (2, 2), (2, 2))), labels[:N], tests=TESTS)
 
 
 @pytest.fixture(scope="module")
-def digits() -> Digits:
+def digits() -> BaseDigits:
     return small_digits()
 
 
@@ -41,7 +41,7 @@ def moved() -> np.ndarray:
     return displacement_fields() / 256
 
 
-def by_the_formula(digits: Digits, moved: np.ndarray, i: int) -> np.ndarray:
+def by_the_formula(digits: BaseDigits, moved: np.ndarray, i: int) -> np.ndarray:
     """One image, as the definition reads, in Python's numbers."""
     if i < N:
         return digits.images[i]
@@ -149,7 +149,7 @@ def test_an_image_may_be_asked_for_twice_and_nothing_is_changed_by_it(digits, st
 def test_the_stream_is_the_same_everywhere_and_for_ever():
     """Digests of what was first published: results on these images are comparable only as long as they stay the same."""
     assert hashlib.sha256(displacement_fields().astype("<i2").tobytes()).hexdigest()[:16] == "672091847bf6fece"
-    pattern = Digits((np.indices((N, 28, 28)).sum(0) * 7 % 256).astype(np.uint8), np.zeros(N, int), tests=TESTS)
+    pattern = BaseDigits((np.indices((N, 28, 28)).sum(0) * 7 % 256).astype(np.uint8), np.zeros(N, int), tests=TESTS)
     made = InfiMNIST(pattern, range(N, N + 500), device="cpu").images(0, 500)
     assert hashlib.sha256(made.numpy().tobytes()).hexdigest()[:16] == "784aa45e5378f99b"
 
@@ -218,10 +218,10 @@ def test_digits_that_can_not_be_deformed_are_refused():
     images = np.zeros((5, 28, 28), np.uint8)
     for bad in (images[:, :8], images.astype(float)):
         with pytest.raises(ValueError, match="pass \\(n, 28, 28\\) of uint8"):
-            Digits(bad, np.zeros(5), tests=2)
+            BaseDigits(bad, np.zeros(5), tests=2)
     for labels, tests in ((4, 2), (5, 5), (5, -1)):
         with pytest.raises(ValueError, match="one label per image"):
-            Digits(images, np.zeros(labels), tests=tests)
+            BaseDigits(images, np.zeros(labels), tests=tests)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")

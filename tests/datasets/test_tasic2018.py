@@ -100,7 +100,7 @@ def expected(genes: int, components: int) -> list[np.ndarray]:
 def test_the_published_tables_become_components_of_the_genes_that_vary_most(form: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "data", form)
     before = held(folder)
-    dataset = load("tasic2018", folder=folder, genes=30, components=6)
+    dataset = load("tasic2018", folder=folder, genes=30, n_components=6)
     train, test, train_classes, test_classes = expected(30, 6)
     signs = np.sign((train * dataset.train.rows).sum(0))  # a component and its opposite are the same
     np.testing.assert_allclose(dataset.train.rows, train * signs, atol=1e-3)
@@ -119,31 +119,31 @@ def test_the_order_of_columns_and_cells_need_not_be_the_same(tmp_path: Path) -> 
     name = "mouse_ALM_2018-06-14_samples-columns.csv"
     header, *rows = tables("ALM")[name].splitlines()
     kept = [row for i, row in enumerate(rows) if i % 5 < 3]
-    straight = load("tasic2018", folder=write(tmp_path / "a"), genes=30, components=6)
+    straight = load("tasic2018", folder=write(tmp_path / "a"), genes=30, n_components=6)
     turned = write(tmp_path / "b", changed={name: "\n".join([header, *kept])})  # cells without a class are not listed
-    found = load("tasic2018", folder=turned, genes=30, components=6)
+    found = load("tasic2018", folder=turned, genes=30, n_components=6)
     np.testing.assert_array_equal(found.test.rows, straight.test.rows)
 
 
 def test_it_is_computed_once_for_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / "data")
-    first = load("tasic2018", folder=folder, genes=30, components=6)
+    first = load("tasic2018", folder=folder, genes=30, n_components=6)
     monkeypatch.setattr(tasic2018, "_expression", lambda *_: pytest.fail("computed again"))
-    np.testing.assert_array_equal(load("tasic2018", folder=folder, genes=30, components=6).test.rows, first.test.rows)
-    for options in ({"genes": 29, "components": 6}, {"genes": 30, "components": 5}):
+    np.testing.assert_array_equal(load("tasic2018", folder=folder, genes=30, n_components=6).test.rows, first.test.rows)
+    for options in ({"genes": 29, "n_components": 6}, {"genes": 30, "n_components": 5}):
         with pytest.raises(pytest.fail.Exception, match="computed again"):
             load("tasic2018", folder=folder, **options)
     name = "mouse_VISp_2018-06-14_exon-matrix.csv"
     write(folder, changed={name: tables("VISp")[name].replace("1e+05", "1e+04")})
     with pytest.raises(pytest.fail.Exception, match="computed again"):
-        load("tasic2018", folder=folder, genes=30, components=6)
+        load("tasic2018", folder=folder, genes=30, n_components=6)
 
 
 def test_missing_zips_are_asked_for_at_the_allen_institute(network: Network) -> None:
     with pytest.raises(DatasetNotFoundError, match=r"mouse_VISp_gene_expression_matrices_2018-06-14\.zip"):
         load("tasic2018")
     network.pages = {file.url: zipped(tables(region)) for region, file in tasic2018.REGIONS.items()}
-    assert len(load("tasic2018", genes=30, components=6).train.rows) == round(len(KEPT) * 0.75)
+    assert len(load("tasic2018", genes=30, n_components=6).train.rows) == round(len(KEPT) * 0.75)
     assert [url.rsplit("/", 1)[-1] for url in network.asked] == ["694413985", "694413985", "694413179"]
 
 
@@ -176,7 +176,7 @@ FAULTS += ["a short row", "no number", "another cell", "no genes"]
 def test_tables_that_do_not_fit_together_are_found_out(fault: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "data", changed=damaged(fault))
     with pytest.raises(CorruptFileError, match="mouse_ALM") as raised:
-        load("tasic2018", folder=folder, genes=30, components=6)
+        load("tasic2018", folder=folder, genes=30, n_components=6)
     assert "Delete it and download it again from https://celltypes.brain-map.org" in str(raised.value)
 
 
@@ -207,7 +207,7 @@ def other_genes(fault: str) -> dict[str, str]:
 def test_regions_with_other_genes_are_not_put_side_by_side(fault: str, message: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "data", changed=other_genes(fault))
     with pytest.raises(CorruptFileError, match=f"mouse_VISp.* or .*mouse_ALM.*{message}"):
-        load("tasic2018", folder=folder, genes=30, components=6)
+        load("tasic2018", folder=folder, genes=30, n_components=6)
 
 
 @pytest.mark.parametrize("fault", ["truncated", "changed", "empty"])
@@ -217,11 +217,11 @@ def test_a_damaged_zip_is_found_out_by_its_checksums(fault: str, tmp_path: Path)
     content = path.read_bytes()
     path.write_bytes({"truncated": content[:-50], "changed": content[:999] + b"??" + content[1001:], "empty": b""}[fault])
     with pytest.raises(CorruptFileError, match=path.name):
-        load("tasic2018", folder=folder, genes=30, components=6)
+        load("tasic2018", folder=folder, genes=30, n_components=6)
 
 
 def test_an_incomplete_folder_is_found_out(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "extracted")
     next(folder.rglob("mouse_ALM*genes-rows.csv")).unlink()
     with pytest.raises(CorruptFileError, match=r"mouse_ALM_2018-06-14_genes-rows\.csv is missing"):
-        load("tasic2018", folder=folder, genes=30, components=6)
+        load("tasic2018", folder=folder, genes=30, n_components=6)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from known_page import HOSTILE, Seen, known
 
-from dre.explore import explorer, write_page
+from dre.explore import build_explorer, write_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
@@ -21,7 +21,7 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "map.html"
     given = known()
-    write_page(path, explorer(given.pop("stages"), title=f"Title {HOSTILE}", **given))
+    write_page(path, build_explorer(given.pop("stages"), title=f"Title {HOSTILE}", **given))
     return path
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from known_page import HOSTILE, known
 
-from dre.explore import Explorer, StageView, explorer, write_page
+from dre.explore import Explorer, StageView, build_explorer, write_page
 from dre.explore.build import point_trust
-from dre.explore.columns import column
+from dre.explore.columns import make_column
 from dre.explore.page import page
 from dre.explore.thumbnails import as_images, thumbnails
 from dre.metrics import align_stages, trustworthiness
@@ -52,7 +52,7 @@ def test_stages_are_turned_and_sized_as_a_whole_and_nothing_else() -> None:
 
 def test_nothing_of_a_label_is_html_and_the_policy_names_the_script() -> None:
     given = known()
-    text = page(explorer(given.pop("stages"), title=HOSTILE, **given))
+    text = page(build_explorer(given.pop("stages"), title=HOSTILE, **given))
     assert "<img" not in text
     assert text.count("<script>") == 1
     script = text[text.index("<script>") + 8 : text.rindex("</script>")]
@@ -79,16 +79,16 @@ def test_nothing_of_a_label_is_html_and_the_policy_names_the_script() -> None:
     ],
 )
 def test_what_is_a_class_and_what_a_scale(values: np.ndarray, is_scale: bool, names: list[str] | None) -> None:
-    made = column("c", values)
+    made = make_column("c", values)
     assert (made.is_scale, made.names) == (is_scale, names)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint16, np.float32, np.float64])
 def test_numbers_are_carried_as_they_are(kind: type) -> None:
     values = (np.arange(200) * 101).astype(kind)
-    assert column("c", values).values.tolist() == values.tolist()
+    assert make_column("c", values).values.tolist() == values.tolist()
     large = 20_260_000 + np.arange(200)
-    assert column("c", large).values.tolist() == large.tolist()
+    assert make_column("c", large).values.tolist() == large.tolist()
 
 
 def test_stages_that_have_nothing_in_common_are_as_large_as_the_last() -> None:
@@ -100,7 +100,7 @@ def test_stages_that_have_nothing_in_common_are_as_large_as_the_last() -> None:
 
 def test_of_many_classes_the_largest_have_colors() -> None:
     values = np.array([f"c{i}" for i in range(400)] + ["large"] * 5 + ["larger"] * 9)
-    made = column("c", values)
+    made = make_column("c", values)
     assert made.names is not None
     assert made.names[:2] == ["larger", "large"]
     assert made.colors is not None
@@ -122,6 +122,17 @@ def test_trust_of_many_points_is_near_to_that_among_all(monkeypatch: pytest.Monk
     assert coarse.shape == (3000,)
     assert np.corrcoef(coarse, exact)[0, 1] > 0.5
     assert coarse[:300].mean() < coarse[300:].mean() - 0.1
+
+
+def test_the_estimated_trust_uses_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 1.5, size=500)
+    embedding = np.column_stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
+    rows = embedding * rng.uniform(1, 50, size=(500, 1)).astype(np.float32)  # only the direction is kept
+    monkeypatch.setattr("dre.explore.build.EXACT_TRUST", 100)
+    monkeypatch.setattr("dre.explore.build.TRUST_SAMPLE", 200)
+    assert point_trust(rows, embedding, metric="cosine").mean() > 0.999
+    assert point_trust(rows, embedding).mean() < 0.9
 
 
 def test_images_of_every_layout_are_seen_as_such() -> None:
@@ -163,5 +174,5 @@ def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
 
 def test_one_point_and_points_in_one_place_can_be_shown(tmp_path: Path) -> None:
     for n in (1, 3):
-        write_page(tmp_path / f"{n}.html", explorer([("s", np.zeros((n, 2), np.float32))], title="t"))
+        write_page(tmp_path / f"{n}.html", build_explorer([("s", np.zeros((n, 2), np.float32))], title="t"))
         assert (tmp_path / f"{n}.html").stat().st_size > 10_000

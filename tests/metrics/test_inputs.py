@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 
 import dre.metrics
-from dre.datasets.infinite_mnist import Digits, InfiMNIST
+from dre.datasets.infinite_mnist import BaseDigits, InfiMNIST
 from dre.metrics.inputs import as_points, check_choice, check_k, encode_labels, encode_levels, first_level, paired_spaces
 
 ROWS = np.random.default_rng(0).integers(256, size=(20, 4, 3))
@@ -71,7 +71,7 @@ def test_a_stream_is_read_once_and_scored_as_the_array_of_its_rows(monkeypatch: 
     found = dre.metrics.evaluate(stream, map_, labels)
     assert found == dre.metrics.evaluate(ROWS.astype(np.float32), map_, labels)
     assert stream.given == len(ROWS)
-    digits = Digits(np.random.default_rng(0).integers(256, size=(30, 28, 28), dtype=np.uint8), np.arange(30) % 3, tests=5)
+    digits = BaseDigits(np.random.default_rng(0).integers(256, size=(30, 28, 28), dtype=np.uint8), np.arange(30) % 3, tests=5)
     rows = InfiMNIST(digits, range(20, 60), device="cpu")
     places = rows.read(0, 40)[:, 9, 9:11].numpy()
     assert dre.metrics.evaluate(rows, places, rows.labels) == dre.metrics.evaluate(np.asarray(rows), places, rows.labels)

@@ -33,7 +33,7 @@ def luminance(color: tuple[float, float, float]) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-@pytest.mark.parametrize(("paper", "least"), [(LIGHT.paper, 1.75), (DARK.paper, 2.5)])
+@pytest.mark.parametrize(("paper", "least"), [(LIGHT.background, 1.75), (DARK.background, 2.5)])
 def test_every_color_stands_out_from_the_paper(paper: str, least: float) -> None:
     ground = luminance(to_rgb(paper))
     for color in class_colors(MAX_COLORS):

@@ -29,7 +29,7 @@ def test_more_rows_than_can_be_drawn_are_counted_and_have_the_colors_of_their_cl
     n = 100_002
     places = np.concatenate([RNG.normal(size=(n // 3, 2)) + middle for middle in ([0, 0], [40, 0], [0, 40])])
     labels = np.repeat(["a", "b", ""], n // 3)
-    axis = plot.scatter(places, labels, names="none")
+    axis = plot.scatter(places, labels, label_placement="none")
     assert not axis.collections
     (image,) = axis.images
     left, right, bottom, top = image.get_extent()
@@ -39,7 +39,7 @@ def test_more_rows_than_can_be_drawn_are_counted_and_have_the_colors_of_their_cl
         height, width = pixels.shape[:2]
         return pixels[int((y - bottom) / (top - bottom) * height), int((x - left) / (right - left) * width)]
 
-    for place, color in (((0, 0), class_colors(2)[0]), ((40, 0), class_colors(2)[1]), ((0, 40), to_rgb(LIGHT.faint))):
+    for place, color in (((0, 0), class_colors(2)[0]), ((40, 0), class_colors(2)[1]), ((0, 40), to_rgb(LIGHT.unlabeled))):
         assert np.allclose(at(*place)[:3], color, atol=0.02)
         assert at(*place)[3] > 0.8
     assert at(20, 20)[3] == 0
@@ -100,9 +100,11 @@ def test_without_datashader_the_error_says_what_to_install(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("missing", [None, float("nan"), ""])
 def test_rows_without_a_label_are_gray_beneath_the_others(missing: Any) -> None:
-    axis = plot.scatter([[0, 0], [1, 1], [2, 2], [3, 3]], np.array(["a", missing, "b", missing], dtype=object), names="legend")
+    axis = plot.scatter(
+        [[0, 0], [1, 1], [2, 2], [3, 3]], np.array(["a", missing, "b", missing], dtype=object), label_placement="legend"
+    )
     beneath, above = axis.collections
     assert sorted(beneath.get_offsets()[:, 0]) == [1, 3]
-    assert to_hex(beneath.get_facecolor()[0]) == LIGHT.faint
+    assert to_hex(beneath.get_facecolor()[0]) == LIGHT.unlabeled
     assert sorted(above.get_offsets()[:, 0]) == [0, 2]
     assert [text.get_text() for text in axis.figure.legends[0].get_texts()] == ["a", "b", "no label"]

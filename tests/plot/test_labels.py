@@ -29,7 +29,7 @@ def boxes(axis: Any) -> list[Any]:
 @pytest.mark.parametrize("size", [3.0, 8.0])
 def test_names_cover_no_other_and_stay_inside(count: int, size: float) -> None:
     places, labels = clusters(3000, count)
-    axis = plot.scatter(places, [f"a long class {label}" for label in labels], names="labels", size=size)
+    axis = plot.scatter(places, [f"a long class {label}" for label in labels], label_placement="map", size=size)
     found = boxes(axis)
     assert found
     assert not any(a.overlaps(b) for a, b in combinations(found, 2))
@@ -40,7 +40,7 @@ def test_names_cover_no_other_and_stay_inside(count: int, size: float) -> None:
 def test_the_name_of_a_large_class_goes_before_that_of_a_small_one() -> None:
     places = np.concatenate([RNG.normal(size=(500, 2)), RNG.normal(size=(20, 2)) * 0.001, [[90, 90], [-90, -90]]])
     labels = ["a" * 19] * 500 + [f"{i:019}" for i in range(20)] + ["b", "c"]
-    named = {text.get_text() for text in plot.scatter(places, labels, names="labels", size=3).texts}
+    named = {text.get_text() for text in plot.scatter(places, labels, label_placement="map", size=3).texts}
     assert "a" * 19 in named
     assert len(named) < 23
 
@@ -56,8 +56,8 @@ def test_the_name_of_a_class_of_one_row_does_not_hide_it() -> None:
 def test_a_legend_has_every_class_in_its_color_and_keeps_the_map_as_large(count: int) -> None:
     places, labels = clusters(3000, count)
     labels = np.array([f"class {label:03}" for label in labels])
-    alone = plot.scatter(places, labels, names="none", size=5)
-    axis = plot.scatter(places, labels, names="legend", size=5)
+    alone = plot.scatter(places, labels, label_placement="none", size=5)
+    axis = plot.scatter(places, labels, label_placement="legend", size=5)
     for each in (alone, axis):
         each.figure.canvas.draw()
     (legend,) = axis.figure.legends
@@ -81,7 +81,7 @@ def test_names_without_room_become_a_legend_unless_the_axes_are_the_callers() ->
 
 
 def test_too_many_classes_for_a_list_are_refused_with_a_remedy() -> None:
-    with pytest.raises(ValueError, match="names='none'"):
-        plot.scatter(RNG.normal(size=(300, 2)), [f"n{i}" for i in range(300)], names="legend")
-    with pytest.raises(ValueError, match="Did you mean 'labels'"):
-        plot.scatter(RNG.normal(size=(3, 2)), names="label")
+    with pytest.raises(ValueError, match="label_placement='none'"):
+        plot.scatter(RNG.normal(size=(300, 2)), [f"n{i}" for i in range(300)], label_placement="legend")
+    with pytest.raises(ValueError, match="Did you mean 'legend'"):
+        plot.scatter(RNG.normal(size=(3, 2)), label_placement="legends")

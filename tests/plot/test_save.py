@@ -31,7 +31,7 @@ def test_many_dots_are_pixels_also_in_a_drawing(tmp_path: Path, suffix: str) -> 
 def test_what_is_there_stays_unless_forced(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_text("mine")
-    with pytest.raises(ValueError, match="--force"):
+    with pytest.raises(ValueError, match="force=True"):
         plot.save(plot.scatter(Y), path)
     assert path.read_text() == "mine"
     plot.save(plot.scatter(Y).figure, path, force=True)

@@ -14,7 +14,7 @@ from dre import plot
 from dre.plot.style import DARK, LIGHT
 
 
-@pytest.mark.parametrize(("style", "paper"), [("light", LIGHT.paper), ("dark", DARK.paper)])
+@pytest.mark.parametrize(("style", "paper"), [("light", LIGHT.background), ("dark", DARK.background)])
 def test_the_ground_is_that_of_the_style_all_over(style: str, paper: str) -> None:
     axis = plot.scatter([[0, 0], [1, 1]], ["a", "b"], style=style, title="x")
     axis.figure.canvas.draw()

@@ -55,7 +55,7 @@ def test_strokes_on_an_empty_ground_let_the_map_through(ground: int, alpha: floa
     shown = axis.images[0].get_array()
     assert shown[0, 0, 3] == alpha
     assert shown[2, 2, 3] == 1
-    assert np.allclose(shown[2, 2, :3], to_rgb(DARK.ink), atol=1e-6)
+    assert np.allclose(shown[2, 2, :3], to_rgb(DARK.text), atol=1e-6)
 
 
 @pytest.mark.parametrize(("shape", "remedy"), [((4, 64), "expected"), ((3, 8, 8), "one for each row")])

@@ -17,7 +17,7 @@ WITH_REMEDY = (ValueError, TypeError, OSError, ImportError)  # errors whose mess
 HELP = """Deep Recursive Embedding: two-dimensional maps of high-dimensional data, computed by a neural network.
 
 The network is a model that embeds new rows as well. DATA is a file (.npy, .npz, .csv, .tsv, .parquet, .h5, .h5ad, .zarr), a
-folder of images, or the name of a data set. MAP is a model, or a file of coordinates.
+folder of images, or the name of a dataset. MAP is a model, or a file of coordinates.
 """
 EPILOG = """**Start here:**
 
@@ -103,10 +103,10 @@ def _print_warning(message: Warning | str, *where: Any) -> None:
 
 def _message(problem: Exception) -> str:
     """The message of an error with a remedy; else the error's type and first line, and how to see the traceback."""
-    from dre.cli.options import DEBUG
+    from dre.cli.options import DEBUG, name_options
 
     if isinstance(problem, WITH_REMEDY) and str(problem):
-        return str(problem)
+        return name_options(str(problem))
     first_line = next((line for line in str(problem).splitlines() if line.strip()), "")
     kind = type(problem).__name__
     return f"{kind}{f': {first_line}' if first_line else ''}\nRun dre --debug, or set {DEBUG}=1, to see the traceback."

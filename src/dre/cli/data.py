@@ -35,7 +35,7 @@ def open_data(data: str) -> Source:
 
 
 def path_of(data: str) -> Path | None:
-    """The file that DATA names, without the part after the colon; None for the name of a data set."""
+    """The file that DATA names, without the part after the colon; None for the name of a dataset."""
     for name in (data, data.rpartition(":")[0]):
         if name and Path(name).expanduser().exists():
             return Path(name).expanduser()
@@ -135,6 +135,7 @@ def as_classes(values: Array) -> Array:
 
 
 def select_columns(rows: Any, columns: list[int]) -> Any:
+    """Select columns of an array or a sparse matrix; those of lazy rows are selected when they are read."""
     if is_rows(rows):
         return ColumnSubset(rows, columns)
     selected = rows[:, columns]

@@ -1,4 +1,4 @@
-"""``dre demo``: run the main commands on the digits data set of scikit-learn, and show each as typed."""
+"""``dre demo``: run the main commands on the digits dataset of scikit-learn, and show each as typed."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also write the trustworthiness and continuity of each row, low where the map is distorted: .csv, .parquet, "
-            ".npy.",
+            help="Also write the trustworthiness and continuity of each row, low where the map is distorted: .csv, "
+            ".tsv (also .gz), .parquet, .npy.",
         ),
     ] = None,
     metric: Annotated[
@@ -203,6 +203,6 @@ def _write_points(path: Path, result: Evaluation, source: Source, force: bool) -
 
     values = np.stack(list(result.per_point.values()), axis=1).astype(np.float32)
     rows, columns = values.shape
-    about = OutputSpec(rows, columns, names=source.names, titles=tuple(result.per_point))
+    about = OutputSpec(rows, columns, names=source.names, columns=tuple(result.per_point))
     with open_sink(path, about, force=force) as sink:
         sink.write(values)

@@ -64,7 +64,7 @@ def explore(
     """
     from dre.cli.data import open_data, path_of
     from dre.cli.map import check_color, color_values, is_model, load_map
-    from dre.explore import explorer, write_page
+    from dre.explore import build_explorer, write_page
     from dre.explore.build import TRUST, check_rows
     from dre.io.writers import check_writable
 
@@ -87,10 +87,12 @@ def explore(
     if column is not None:
         column, values = color_values(column, loaded)
         metadata[column] = values
-    page = explorer(
+    page = build_explorer(
         list(zip(loaded.titles, loaded.stages, strict=True)),
         title=title or Path(map_).stem,
         rows=loaded.rows,
+        metric_rows=loaded.metric_rows,
+        metric=loaded.metric,
         metadata=metadata,
         names=loaded.names,
         color=column or color,
@@ -130,7 +132,10 @@ def _open_atlas(map_: str, data: str | None, output: Path | None, device: str) -
 
     if output is not None:
         raise UsageError(f"--atlas opens the map and writes no page: drop -o {output}")
-    command = atlas_command()
+    try:
+        command = atlas_command()
+    except ImportError as problem:
+        raise ImportError(f"{problem}; or drop --atlas") from problem
     loaded = load_map(map_, None if data is None else open_data(data), device=device)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "map.parquet")

@@ -30,12 +30,15 @@ def fit(
     labels: Labels = None,
     embedding: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write the embedding of DATA: .npy, .csv, .parquet, or .h5ad if DATA is one."),
+        typer.Option(
+            metavar="FILE",
+            help="Also write the embedding of DATA: .npy, .csv, .tsv (also .gz), .parquet, or .h5ad if DATA is one.",
+        ),
     ] = None,
     device: Device = "auto",
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Random seed. The same seed gives the same result on the same CPU."),
+        typer.Option(metavar="N", min=0, help="Random seed. With the same seed, the result is the same on the same CPU."),
     ] = None,
     force: Force = False,
     perplexity: Annotated[

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from dre.cli.data import as_classes, column_values, match_columns, no_such_column, open_data, path_of
 from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import is_rows, read_all
+from dre.data.subsample import to_array
 from dre.io.readers.labels import read_labels
 from dre.io.readers.source import Source, summarize_names
 
@@ -33,7 +36,7 @@ class LoadedMap:
     titles: list[str]  # one per stage
     metadata: dict[str, Array] = field(default_factory=dict)  # (n,) each
     names: Array | None = None  # (n,), the names of the rows
-    rows: Any = None  # the embedded rows, if DATA was given
+    rows: Any = None  # the embedded rows, if there is DATA
     columns: list[str] | None = None  # the names of their columns, if there are any
     model: DRE | None = None  # if MAP is a model
 
@@ -41,8 +44,33 @@ class LoadedMap:
     def embedding(self) -> Array:
         return self.stages[-1]
 
+    @property
+    def metric(self) -> str:
+        """The metric between rows: that of the model, else Euclidean."""
+        return "euclidean" if self.model is None else self.model.metric
+
+    @property
+    def metric_rows(self) -> Any:
+        """The rows in the units in which the model measures distances."""
+        return self.rows if self.model is None or self.rows is None else MetricRows(self.model, self.rows)
+
+
+class MetricRows:
+    """`Rows` in the units of a model's metric; standardizes what is read."""
+
+    def __init__(self, model: DRE, rows: Any) -> None:
+        self.shape = tuple(rows.shape)
+        self._model, self._rows = model, rows
+
+    def read(self, start: int, stop: int) -> Tensor:
+        return self.take(torch.arange(start, stop))
+
+    def take(self, ids: Tensor) -> Tensor:
+        return torch.from_numpy(self._model.metric_rows(to_array(self._rows, ids.cpu().numpy())))
+
 
 def is_model(name: str) -> bool:
+    """Whether MAP names a model, by its suffix."""
     return name.lower().endswith(MODEL)
 
 
@@ -61,6 +89,7 @@ def reading_model(name: str | Path) -> Iterator[None]:
 
 
 def load_model(name: str | Path, device: str = "auto") -> DRE:
+    """Load a model onto a device; a missing or damaged file is a usage error."""
     from dre.model.estimator import DRE
 
     with reading_model(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +18,27 @@ RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "de
 DEVICES = ("auto", "cpu", "cuda")
 PROTOCOLS = ("standard", "paper")
 METRICS = ("euclidean", "cosine", "correlation")
+PARAMETERS = {  # what the library's errors name, as patterns, and the option with the same effect
+    r"\bforce=True\b": "--force",
+    r"\bimages=False\b": "--no-thumbnails",
+    r"\blabel_placement='(\w+)'": r"--label-placement \1",
+    r"\bdre\.explore\.atlas\b": "--atlas",
+}
 
 
 class UsageError(ValueError):
     """A wrong option, name or file, found before any computation; the command exits with 2 instead of 1."""
+
+
+def name_options(message: str) -> str:
+    """Replace Python parameters in an error message by the options of the command line.
+
+    >>> name_options("a.png exists: pass force=True to overwrite it")
+    'a.png exists: pass --force to overwrite it'
+    """
+    for parameter, option in PARAMETERS.items():
+        message = re.sub(parameter, option, message)
+    return message
 
 
 @contextmanager
@@ -33,7 +51,7 @@ def as_usage_error(*kinds: type[Exception]) -> Iterator[None]:
     except Exception as problem:
         if not isinstance(problem, kinds or (ValueError, TypeError)):
             raise
-        raise UsageError(str(problem)) from problem
+        raise UsageError(name_options(str(problem))) from problem
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,7 +92,7 @@ def complete_several(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_data(incomplete: str) -> list[str]:
-    """Complete data set names, together with matching files; with no data set, the shell completes files on its own."""
+    """Complete names of datasets, together with matching files. If no dataset matches, the shell completes files itself."""
     from dre.datasets import NAMES
 
     datasets = [name for name in NAMES if name.startswith(incomplete)]
@@ -89,7 +107,7 @@ Data = Annotated[
         autocompletion=complete_data,
         show_default=False,
         help="Rows: a file (.npy, .npz, .csv, .tsv, also .gz, .parquet, .h5, .h5ad, .zarr), a folder of images, or the name of "
-        "a data set. A colon selects a part of a file: cells.h5ad:obsm/X_pca.",
+        "a dataset. A colon selects a part of a file: cells.h5ad:obsm/X_pca.",
     ),
 ]
 Map = Annotated[

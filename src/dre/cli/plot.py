@@ -31,9 +31,9 @@ class PlotStyle(StrEnum):
     dark = "dark"
 
 
-class NamePlacement(StrEnum):
+class LabelPlacement(StrEnum):
     auto = "auto"
-    labels = "labels"
+    map = "map"
     legend = "legend"
     none = "none"
 
@@ -58,10 +58,10 @@ def plot(
         ),
     ] = None,
     style: Annotated[PlotStyle, typer.Option(metavar="NAME", help="Background: light or dark.")] = PlotStyle.light,
-    names: Annotated[
-        NamePlacement,
-        typer.Option(metavar="WHERE", help="Where class names go: auto, labels (on the map), legend or none."),
-    ] = NamePlacement.auto,
+    label_placement: Annotated[
+        LabelPlacement,
+        typer.Option(metavar="WHERE", help="Where the names of the classes go: auto, map, legend or none."),
+    ] = LabelPlacement.auto,
     thumbnails: Annotated[bool, typer.Option(help="Draw the images of DATA at their coordinates.")] = False,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the figure.")] = "",
     size: Annotated[float | None, typer.Option(metavar="INCHES", min=1, max=60, help="Width of each map or diagram.")] = None,
@@ -107,21 +107,21 @@ def plot(
         check_writable(target, SUFFIXES, force=force, read=[path_of(map_), None if data is None else path_of(data)])
         _check_kind(kind, is_model(map_), data is not None, thumbnails)
     pyplot().switch_backend("Agg")  # needs no display
-    look = _Look(style.value, names.value, title, size, device)
+    options = _FigureOptions(style.value, label_placement.value, title, size, device)
     if kind is PlotKind.history:
-        figure, content = _history(load_model(map_, device), look), "the loss"
+        figure, content = _history(load_model(map_, device), options), "the loss"
     else:
-        figure, content = _plot_rows(map_, None if data is None else open_data(data), kind, color, thumbnails, look)
+        figure, content = _plot_rows(map_, None if data is None else open_data(data), kind, color, thumbnails, options)
     save(figure, target, force=force)
     typer.echo(f"Wrote {target}: {content}.")
 
 
 @dataclass(frozen=True)
-class _Look:
+class _FigureOptions:
     """Options of all figures."""
 
     style: str
-    names: str
+    label_placement: str
     title: str
     size: float | None
     device: str
@@ -146,7 +146,7 @@ def _check_kind(kind: PlotKind, model: bool, data: bool, thumbnails: bool) -> No
 
 
 def _plot_rows(
-    map_: str, source: Source | None, kind: PlotKind, color: str | None, thumbnails: bool, look: _Look
+    map_: str, source: Source | None, kind: PlotKind, color: str | None, thumbnails: bool, options: _FigureOptions
 ) -> tuple[Any, str]:
     """The figure, and a phrase that describes its content."""
     from dre.cli.map import check_color, is_model, load_map
@@ -156,40 +156,44 @@ def _plot_rows(
     column = None if color == NO_COLOR else color
     if is_model(map_) and source is not None and column is not None:
         check_color(column, source)
-    loaded = load_map(map_, source, device=look.device, every_stage=kind is PlotKind.stages, color=column)
+    loaded = load_map(map_, source, device=options.device, every_stage=kind is PlotKind.stages, color=column)
     by, labels = _labels(color, loaded)
     colored = f", colored by {by}" if by and kind in (PlotKind.map, PlotKind.stages) else ""
-    return _draw(kind, loaded, labels, thumbnails, look), f"{len(loaded.embedding):,} rows{colored}"
+    return _draw(kind, loaded, labels, thumbnails, options), f"{len(loaded.embedding):,} rows{colored}"
 
 
-def _draw(kind: PlotKind, loaded: LoadedMap, labels: Any, thumbnails: bool, look: _Look) -> Any:
+def _draw(kind: PlotKind, loaded: LoadedMap, labels: Any, thumbnails: bool, options: _FigureOptions) -> Any:
     from dre.plot import scatter, stages
 
     if kind is PlotKind.shepard:
-        return _shepard(loaded, look)
+        return _shepard(loaded, options)
     if kind is PlotKind.distortion:
-        return _distortion(loaded, look)
-    options: dict[str, Any] = {"title": look.title, "style": look.style, "names": look.names}
+        return _distortion(loaded, options)
+    shared: dict[str, Any] = {"title": options.title, "style": options.style, "label_placement": options.label_placement}
     if kind is PlotKind.map:
         images = loaded.rows if thumbnails else None
-        return scatter(loaded.embedding, labels, images=images, size=look.size or 7.0, **options).figure
+        return scatter(loaded.embedding, labels, images=images, size=options.size or 7.0, **shared).figure
     titles = [" · ".join(part.strip() for part in title.split(":")[:2]) for title in loaded.titles]
-    return stages(loaded.stages, labels, X=loaded.rows, titles=titles, size=look.size or 4.0, **options)
+    scored = {"X": loaded.metric_rows, "metric": loaded.metric}
+    return stages(loaded.stages, labels, titles=titles, size=options.size or 4.0, **scored, **shared)
 
 
-def _shepard(loaded: LoadedMap, look: _Look) -> Any:
+def _shepard(loaded: LoadedMap, options: _FigureOptions) -> Any:
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import shepard_diagram
     from dre.plot import shepard
     from dre.plot.stages import MAX_SCORED, sample_note
 
     ids = evenly_spaced_ids(len(loaded.embedding), MAX_SCORED)
-    diagram = shepard_diagram(to_array(loaded.rows, ids), loaded.embedding[ids], device=look.device)
-    title = "\n".join(line for line in (look.title or "Shepard diagram", sample_note(len(ids), len(loaded.embedding))) if line)
-    return _resize(shepard(diagram, title=title, style=look.style).figure, look.size)
+    rows = to_array(loaded.metric_rows, ids)
+    diagram = shepard_diagram(rows, loaded.embedding[ids], metric=loaded.metric, device=options.device)
+    title = "\n".join(
+        line for line in (options.title or "Shepard diagram", sample_note(len(ids), len(loaded.embedding))) if line
+    )
+    return _resize(shepard(diagram, title=title, style=options.style).figure, options.size)
 
 
-def _distortion(loaded: LoadedMap, look: _Look) -> Any:
+def _distortion(loaded: LoadedMap, options: _FigureOptions) -> Any:
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import continuity, trustworthiness
     from dre.plot import distortion
@@ -197,19 +201,20 @@ def _distortion(loaded: LoadedMap, look: _Look) -> Any:
     from dre.plot.style import get_style
 
     ids = evenly_spaced_ids(len(loaded.embedding), MAX_SCORED)
-    rows, embedding = to_array(loaded.rows, ids), loaded.embedding[ids]
-    metrics = {"trustworthiness": trustworthiness, "continuity": continuity}
-    per_point = {name: metric(rows, embedding, per_point=True, device=look.device) for name, metric in metrics.items()}
-    figure = distortion(embedding, per_point, note=sample_note(len(ids), len(loaded.embedding)), style=look.style)
-    if look.title:
-        figure.suptitle(look.title, color=get_style(look.style).ink)
-    return _resize(figure, None if look.size is None else 2 * look.size)
+    rows, embedding = to_array(loaded.metric_rows, ids), loaded.embedding[ids]
+    how: dict[str, Any] = {"metric": loaded.metric, "per_point": True, "device": options.device}
+    scores = {"trustworthiness": trustworthiness, "continuity": continuity}
+    per_point = {name: score(rows, embedding, **how) for name, score in scores.items()}
+    figure = distortion(embedding, per_point, note=sample_note(len(ids), len(loaded.embedding)), style=options.style)
+    if options.title:
+        figure.suptitle(options.title, color=get_style(options.style).text)
+    return _resize(figure, None if options.size is None else 2 * options.size)
 
 
-def _history(model: Any, look: _Look) -> Any:
+def _history(model: Any, options: _FigureOptions) -> Any:
     from dre.plot import history
 
-    return history(model.history_, model.schedule_, title=look.title, style=look.style, size=look.size)
+    return history(model.history_, model.schedule_, title=options.title, style=options.style, size=options.size)
 
 
 def _resize(figure: Any, width: float | None) -> Any:

@@ -9,7 +9,7 @@ import typer
 
 from dre.cli.options import Data, Device, Force, as_usage_error
 
-CHUNK = 2**16  # rows per forward pass
+CHUNK = 2**16  # rows that are read, embedded and written at a time
 
 
 def transform(
@@ -21,7 +21,8 @@ def transform(
             "-o",
             "--output",
             metavar="FILE",
-            help="File for the embedding: .npy, .csv, .parquet, or .h5ad, a copy of DATA with the embedding added.",
+            help="File for the embedding: .npy, .csv, .tsv (also .gz), .parquet, or .h5ad, a copy of DATA with the "
+            "embedding added.",
         ),
     ],
     stage: Annotated[

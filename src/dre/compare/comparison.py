@@ -91,17 +91,17 @@ class Comparison:
     def picture(self) -> Any:
         """Draw the embeddings of the held-out rows side by side; return a matplotlib figure."""
         from dre.plot import scatter
-        from dre.plot.style import INK, PAPER, pyplot
+        from dre.plot.style import BACKGROUND, TEXT, pyplot
 
         shown = self.maps()
         lines = math.ceil(len(shown) / MAX_COLUMNS)
         columns = math.ceil(len(shown) / lines)
-        figure = pyplot().figure(figsize=(PANEL[0] * columns, PANEL[1] * lines), facecolor=PAPER, layout="constrained")
+        figure = pyplot().figure(figsize=(PANEL[0] * columns, PANEL[1] * lines), facecolor=BACKGROUND, layout="constrained")
         axes = list(figure.subplots(lines, columns, squeeze=False).flat)
         labels = self._colors()
         for axis, each in zip(axes, shown, strict=False):
             scatter(each.embedding, labels, title=each.name, ax=axis)
-            axis.set_xlabel(_caption(each), color=INK, fontsize=9)
+            axis.set_xlabel(_caption(each), color=TEXT, fontsize=9)
         for axis in axes[len(shown) :]:
             axis.set_axis_off()
         if labels is not None and self.dataset.test.levels:

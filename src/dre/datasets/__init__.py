@@ -36,7 +36,7 @@ def load(name: str, *, folder: Folder = None, **options: Any) -> Dataset:
     ----------
     name : str
         One of ``NAMES``.
-    folder : path, optional
+    folder : path, default=None
         Folder with the files of the dataset, or with a subfolder that has them. Then $DRE_DATA is searched in the same
         way, then the cache ($DRE_CACHE, or that of the system). Missing files are downloaded into the cache, unless
         $DRE_OFFLINE is set. Checksums are verified.

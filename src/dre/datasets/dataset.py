@@ -65,7 +65,7 @@ class Dataset:
     train, test : DatasetSplit
     description : str
         Content, origin, license and preprocessing.
-    label_names : tuple of str
+    label_names : tuple of str, default=()
         Names of the labels 0, 1, … of the main level, where the labels are numbers that stand for names.
     """
 

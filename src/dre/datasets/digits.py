@@ -17,9 +17,9 @@ def load_digits(folder: Folder = None, *, images: bool = False) -> Dataset:
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         Ignored: the digits come with scikit-learn.
-    images : bool
+    images : bool, default=False
         Whether to return images (n, 8, 8).
 
     Returns

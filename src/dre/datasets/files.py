@@ -52,9 +52,9 @@ class RemoteFile:
     subfolder : str
         Folder of the dataset inside a data folder and the cache.
     url : str
-    checksum : str
+    checksum : str, default=""
         ``"md5:…"`` or ``"sha256:…"``; empty where none is published.
-    checks_content : bool
+    checks_content : bool, default=False
         Whether the checksum is that of the decompressed content of a .gz file: headers of compressed copies differ.
     """
 
@@ -90,11 +90,11 @@ def find_first(names: Sequence[str], subfolder: str, folder: Folder = None) -> P
 
 def search_folders(subfolder: str, folder: Folder = None) -> list[Path]:
     """Return the folders to search, in order: ``folder``, $DRE_DATA, the cache."""
-    given = [Path(root).expanduser().absolute() for root in (folder, os.environ.get(DATA) or None) if root is not None]
-    if folder is not None and not given[0].is_dir():
+    roots = [Path(root).expanduser().absolute() for root in (folder, os.environ.get(DATA) or None) if root is not None]
+    if folder is not None and not roots[0].is_dir():
         raise DatasetNotFoundError(f"folder={str(folder)!r} does not exist: pass the folder that has the files, or None")
     cache = cache_folder()
-    return [*(each for root in given for each in (root / subfolder, root)), *([cache / subfolder] if cache else [])]
+    return [*(each for root in roots for each in (root / subfolder, root)), *([cache / subfolder] if cache else [])]
 
 
 def cache_folder() -> Path | None:

@@ -58,18 +58,18 @@ class Reviews:
     stars: Array  # 1 to 4, 7 to 10
 
 
-def load_imdb(folder: Folder = None, *, components: int = 500, unit_length: bool = False) -> Dataset:
+def load_imdb(folder: Folder = None, *, n_components: int = 500, unit_length: bool = False) -> Dataset:
     """Load the reviews as vectors, float32 (25000, 500) to train and to test.
 
     The first call takes a minute or two; the cache keeps the vectors.
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         See `dre.datasets.load`.
-    components : int
+    n_components : int, default=500
         Components of the truncated SVD.
-    unit_length : bool
+    unit_length : bool, default=False
         Whether to scale each row to length 1, so that distances compare directions.
 
     Returns
@@ -77,12 +77,12 @@ def load_imdb(folder: Folder = None, *, components: int = 500, unit_length: bool
     dataset : Dataset
     """
     reviews = load_reviews(folder)
-    vectors = cached_arrays("imdb", _settings(reviews, components), lambda: _vectorize(reviews, components))
+    vectors = cached_arrays("imdb", _settings(reviews, n_components), lambda: _vectorize(reviews, n_components))
     splits = []
     for split, rows in zip(reviews, (vectors["train"], vectors["test"]), strict=True):
         scaled = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) if unit_length else rows
         splits.append(DatasetSplit.from_levels(scaled.astype(np.float32), {"sentiment": split.sentiment, "stars": split.stars}))
-    description = DESCRIPTION.format(components=components, scaled=", each row scaled to length 1" if unit_length else "")
+    description = DESCRIPTION.format(components=n_components, scaled=", each row scaled to length 1" if unit_length else "")
     return Dataset("imdb", "IMDB", splits[0], splits[1], description)
 
 
@@ -91,7 +91,7 @@ def load_reviews(folder: Folder = None) -> tuple[Reviews, Reviews]:
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         Folder with the archive, with its extracted folder, or with two files of JSON lines.
 
     Returns
@@ -159,25 +159,31 @@ def _check_split(reviews: list[Review], split: str, path: Path) -> Reviews:
     )
 
 
-def _settings(reviews: tuple[Reviews, Reviews], components: int) -> dict[str, Any]:
+def _settings(reviews: tuple[Reviews, Reviews], n_components: int) -> dict[str, Any]:
     import sklearn
 
     digest = hashlib.sha256()
     for split in reviews:
         for text in split.texts:
             digest.update(text.encode() + b"\0")
-    return {"content": digest.hexdigest(), "components": components, "words": TFIDF, "svd": SVD, "sklearn": sklearn.__version__}
+    return {
+        "content": digest.hexdigest(),
+        "components": n_components,
+        "words": TFIDF,
+        "svd": SVD,
+        "sklearn": sklearn.__version__,
+    }
 
 
-def _vectorize(reviews: tuple[Reviews, Reviews], components: int) -> dict[str, Array]:
+def _vectorize(reviews: tuple[Reviews, Reviews], n_components: int) -> dict[str, Array]:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     tfidf = TfidfVectorizer(preprocessor=_preprocess, dtype=np.float32, **TFIDF)
     train, test = tfidf.fit_transform(reviews[0].texts), tfidf.transform(reviews[1].texts)
-    if not components < train.shape[1]:
-        raise ValueError(f"components={components}: the reviews have {train.shape[1]} words and word pairs; choose fewer")
-    svd = TruncatedSVD(components, **SVD)
+    if not n_components < train.shape[1]:
+        raise ValueError(f"n_components={n_components}: the reviews have {train.shape[1]} words and word pairs; choose fewer")
+    svd = TruncatedSVD(n_components, **SVD)
     return {"train": svd.fit_transform(train).astype(np.float32), "test": svd.transform(test).astype(np.float32)}
 
 

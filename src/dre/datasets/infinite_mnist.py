@@ -4,7 +4,7 @@
 
 All arithmetic is on integers, so an image has the same bits on every device, in every range and with any number of threads.
 An index gets the fields and the shift of the published stream (Loosli, Canu and Bottou 2007). The published fields are not
-available; ours are smoothed noise from a fixed seed, so the digits resemble those of MNIST8M without being the same.
+available; this module smooths noise from a fixed seed instead, so the digits resemble those of MNIST8M without being the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dre.runtime import resolve_device
 SIDE = 28
 FIELDS = 1522
 SEED = 1522
-WIDTH = 4.0  # of the smoothing, in pixels: less frays strokes of 2 to 3 pixels, more only shifts the whole digit
+WIDTH = 4.0  # of the smoothing, in pixels: less frays strokes of 2 to 3 pixels, more only shifts the digit
 PEAK = 2.5  # largest displacement in pixels (rms 1.0): more leaves ghosts beside the strokes, as v is of first order
 BITS = 8  # fraction bits of a field
 NO_FIELD, NO_SHIFT = FIELDS, 8  # for images that are not deformed
@@ -54,7 +54,7 @@ Indices = range | Array
 
 
 @dataclass(frozen=True, eq=False)
-class Digits:
+class BaseDigits:
     """The digits that the stream repeats and deforms.
 
     Parameters
@@ -66,7 +66,7 @@ class Digits:
 
     Examples
     --------
-    >>> digits = Digits(np.zeros((12, 28, 28), np.uint8), np.arange(12) % 10, tests=2)
+    >>> digits = BaseDigits(np.zeros((12, 28, 28), np.uint8), np.arange(12) % 10, tests=2)
     >>> digits.source(torch.tensor([0, 11, 12, 13, 22])).tolist()
     [0, 11, 2, 3, 2]
     """
@@ -85,7 +85,7 @@ class Digits:
             )
 
     @classmethod
-    def from_mnist(cls, folder: Folder = None) -> Digits:
+    def from_mnist(cls, folder: Folder = None) -> BaseDigits:
         """Take MNIST's test set, then its training set."""
         data = load_mnist(folder)
         images, labels = [data.test.rows, data.train.rows], [data.test.labels, data.train.labels]
@@ -104,14 +104,14 @@ class InfiMNIST:
 
     Parameters
     ----------
-    digits : Digits
+    digits : BaseDigits
     indices : range or array of int
-    device : str or torch.device
+    device : str or torch.device, default="auto"
         Where the images are computed.
 
     Examples
     --------
-    >>> digits = Digits(np.full((12, 28, 28), 200, np.uint8), np.arange(12) % 10, tests=2)
+    >>> digits = BaseDigits(np.full((12, 28, 28), 200, np.uint8), np.arange(12) % 10, tests=2)
     >>> rows = InfiMNIST(digits, range(2, 10**9))
     >>> rows.shape, rows[:14].labels.tolist()
     ((999999998, 28, 28), [2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5])
@@ -119,7 +119,7 @@ class InfiMNIST:
     torch.Size([2, 28, 28])
     """
 
-    def __init__(self, digits: Digits, indices: Indices, *, device: str | torch.device = "auto") -> None:
+    def __init__(self, digits: BaseDigits, indices: Indices, *, device: str | torch.device = "auto") -> None:
         self.device = resolve_device(device)
         self._digits = digits
         self._framed = torch.from_numpy(np.pad(digits.images, ((0, 0), (1, 1), (1, 1)))).to(self.device)  # (n, 30, 30)
@@ -281,9 +281,9 @@ def infimnist(start: int, stop: int, *, folder: Folder = None, device: str | tor
     ----------
     start, stop : int
         Index of the first image, and one past the last.
-    folder : path, optional
+    folder : path, default=None
         Folder with MNIST, see `dre.datasets.load`.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
         Where the images are computed.
 
     Returns
@@ -298,14 +298,14 @@ def infimnist(start: int, stop: int, *, folder: Folder = None, device: str | tor
     """
     if not 0 <= start <= stop:
         raise ValueError(f"infimnist({start}, {stop}): expected 0 <= start <= stop")
-    return InfiMNIST(Digits.from_mnist(folder), range(start, stop), device=device)
+    return InfiMNIST(BaseDigits.from_mnist(folder), range(start, stop), device=device)
 
 
 def load_infimnist(
     folder: Folder = None,
     *,
-    train: int = 100_000,
-    test: int = 1_000_000,
+    n_train: int = 100_000,
+    n_test: int = 1_000_000,
     bases: str = "shared",
     device: str | torch.device = "auto",
 ) -> Dataset:
@@ -313,15 +313,17 @@ def load_infimnist(
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         Folder with MNIST, see `dre.datasets.load`.
-    train, test : int
-        Number of images.
-    bases : {"shared", "disjoint", "overlapping", "originals"}
-        ``"disjoint"`` deforms other digits in the test images than in the training images; of the ``test`` images of the
+    n_train : int, default=100_000
+        Number of training images.
+    n_test : int, default=1_000_000
+        Number of test images.
+    bases : {"shared", "disjoint", "overlapping", "originals"}, default="shared"
+        ``"disjoint"`` deforms other digits in the test images than in the training images; of the ``n_test`` images of the
         stream it keeps about a sixth, from the 20,000th on. ``"overlapping"`` (both splits from the beginning of the stream)
         and ``"originals"`` (digits before any deformation) are what published results fit.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
         Where the images are computed.
 
     Returns
@@ -330,32 +332,32 @@ def load_infimnist(
     """
     if bases not in BASES:
         raise ValueError(f"bases={bases!r}; known: {', '.join(BASES)}")
-    if train < 1 or test < 1:
-        raise ValueError(f"train={train}, test={test}: choose at least one image of each")
-    train_indices, test_indices = _split_indices(bases, train, test)
-    rows = InfiMNIST(Digits.from_mnist(folder), train_indices, device=device)
+    if n_train < 1 or n_test < 1:
+        raise ValueError(f"n_train={n_train}, n_test={n_test}: choose at least one image of each")
+    train_indices, test_indices = _split_indices(bases, n_train, n_test)
+    rows = InfiMNIST(BaseDigits.from_mnist(folder), train_indices, device=device)
     splits = [DatasetSplit.from_levels(split, {"digit": split.labels}) for split in (rows, rows.at(test_indices))]
     description = f"{DESCRIPTION}{BASES[bases]}\nMade from {MNIST_DESCRIPTION}"
     return Dataset("infimnist", "InfiMNIST", splits[0], splits[1], description)
 
 
-def _split_indices(bases: str, train: int, test: int) -> tuple[Indices, Indices]:
+def _split_indices(bases: str, n_train: int, n_test: int) -> tuple[Indices, Indices]:
     if bases == "overlapping":
-        return range(train), range(test)
+        return range(n_train), range(n_test)
     if bases == "originals":
-        if train > FIRST_ORIGINAL or test > ROUND:
+        if n_train > FIRST_ORIGINAL or n_test > ROUND:
             limits = f"{FIRST_ORIGINAL:,} and {ROUND:,} digits"
-            raise ValueError(f"train={train}, test={test}: there are {limits} before any deformation")
-        return range(train), range(FIRST_ORIGINAL, FIRST_ORIGINAL + test)
-    train_indices: Indices = range(FIRST_TRAIN, FIRST_TRAIN + train)
-    test_indices: Indices = range(FIRST_TEST, FIRST_TEST + test)
+            raise ValueError(f"n_train={n_train}, n_test={n_test}: there are {limits} before any deformation")
+        return range(n_train), range(FIRST_ORIGINAL, FIRST_ORIGINAL + n_test)
+    train_indices: Indices = range(FIRST_TRAIN, FIRST_TRAIN + n_train)
+    test_indices: Indices = range(FIRST_TEST, FIRST_TEST + n_test)
     if bases == "disjoint":
-        rounds, position = np.divmod(np.arange(train), ROUND_TRAIN)  # each round of 60,000 without its last 10,000
+        rounds, position = np.divmod(np.arange(n_train), ROUND_TRAIN)  # each round of 60,000 without its last 10,000
         train_indices = FIRST_TRAIN + rounds * ROUND + position
-        i = np.arange(FIRST_TEST, FIRST_TEST + test)
+        i = np.arange(FIRST_TEST, FIRST_TEST + n_test)
         test_indices = i[(i - FIRST_TRAIN) % ROUND >= ROUND_TRAIN]
         if not len(test_indices):
-            raise ValueError(f"test={test}: none of these deforms one of the last 10,000 digits; choose more than 20,000")
+            raise ValueError(f"n_test={n_test}: none of these deforms one of the last 10,000 digits; choose more than 20,000")
     if train_indices[-1] >= FIRST_TEST:
-        raise ValueError(f"train={train} reaches the test images, which begin at {FIRST_TEST:,}: choose fewer")
+        raise ValueError(f"n_train={n_train} reaches the test images, which begin at {FIRST_TEST:,}: choose fewer")
     return train_indices, test_indices

@@ -42,7 +42,7 @@ FASHION_MNIST_FILES = _remote_files(
 )
 GARMENTS = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 MNIST_DESCRIPTION = """MNIST (LeCun, Cortes, Burges 1998): handwritten digits, 60,000 to train and 10,000 to test, 28 × 28
-pixels of 0 to 255, as published; no preprocessing. Labels: the digit. Commonly given as CC BY-SA 3.0."""
+pixels of 0 to 255, as published; no preprocessing. Labels: the digit. Commonly listed as CC BY-SA 3.0."""
 FASHION_MNIST_DESCRIPTION = f"""Fashion-MNIST (Xiao, Rasul, Vollgraf 2017): garments, 60,000 to train and 10,000 to test,
 28 × 28 pixels of 0 to 255, as published; no preprocessing. Labels:
 {", ".join(f"{i} {name}" for i, name in enumerate(GARMENTS))}. MIT license, (c) 2017 Zalando SE."""
@@ -53,7 +53,7 @@ def load_mnist(folder: Folder = None) -> Dataset:
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         See `dre.datasets.load`.
 
     Returns
@@ -68,7 +68,7 @@ def load_fashion_mnist(folder: Folder = None) -> Dataset:
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         See `dre.datasets.load`.
 
     Returns
@@ -91,7 +91,7 @@ def parse_idx(content: bytes, name: str = "the content") -> Array:
     Parameters
     ----------
     content : bytes
-    name : str
+    name : str, default="the content"
         Name of the file in errors.
 
     Returns

@@ -78,9 +78,9 @@ def load_pbmc(folder: Folder = None, *, raw: bool = False) -> Dataset:
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         See `dre.datasets.load`.
-    raw : bool
+    raw : bool, default=False
         Whether to return the counts (n, 2000) instead of the first 50 principal components (n, 50).
 
     Returns
@@ -125,7 +125,7 @@ def log_normalize(counts: Array, target_sum: float = TARGET_SUM) -> Array:
     Parameters
     ----------
     counts : array of shape (cells, genes)
-    target_sum : float
+    target_sum : float, default=10_000
 
     Returns
     -------
@@ -142,18 +142,18 @@ def log_normalize(counts: Array, target_sum: float = TARGET_SUM) -> Array:
     return rows
 
 
-def fit_pca(train: Array, test: Array, components: int) -> dict[str, Array]:
+def fit_pca(train: Array, test: Array, n_components: int) -> dict[str, Array]:
     """Reduce training and test rows by a PCA of the training rows.
 
     Parameters
     ----------
     train, test : arrays of shape (n, d) and (m, d)
-    components : int
+    n_components : int
 
     Returns
     -------
     reduced : dict
-        ``"train"`` and ``"test"``, float32 with ``components`` columns.
+        ``"train"`` and ``"test"``, float32 with ``n_components`` columns.
 
     Examples
     --------
@@ -163,9 +163,9 @@ def fit_pca(train: Array, test: Array, components: int) -> dict[str, Array]:
     from sklearn.decomposition import PCA
 
     most = min(train.shape)
-    if components > most:
+    if n_components > most:
         raise ValueError(
-            f"components={components}: {train.shape[0]} training rows with {train.shape[1]} columns have at most {most}"
+            f"n_components={n_components}: {train.shape[0]} training rows with {train.shape[1]} columns have at most {most}"
         )
-    pca = PCA(components, random_state=SEED)
+    pca = PCA(n_components, random_state=SEED)
     return {"train": pca.fit_transform(train).astype(np.float32), "test": pca.transform(test).astype(np.float32)}

@@ -88,18 +88,18 @@ class ReferenceMaps:
     labels: TasicLabels
 
 
-def load_tasic2018(folder: Folder = None, *, genes: int = 3000, components: int = 50) -> Dataset:
+def load_tasic2018(folder: Folder = None, *, genes: int = 3000, n_components: int = 50) -> Dataset:
     """Load the cells as vectors, float32 (17866, 50) to train and (5956, 50) to test.
 
     The first call parses about 10⁹ counts, which takes some minutes and 4 GB of memory; the cache keeps the vectors.
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         Folder with the two published zips or their extracted folders, see `dre.datasets.load`.
-    genes : int
+    genes : int, default=3000
         Number of genes, the most variable ones.
-    components : int
+    n_components : int, default=50
         Number of principal components.
 
     Returns
@@ -114,13 +114,18 @@ def load_tasic2018(folder: Folder = None, *, genes: int = 3000, components: int 
         path = " and ".join(str(tables.path) for tables in regions)
         raise corrupt(path, f"it has {found} cells and clusters, expected {(CELLS, CLUSTERS)}", ALLEN)
     ids = stratified_ids(levels["class"])
-    settings = {"content": [tables.digest() for tables in regions], "genes": genes, "components": components, "per": TARGET_SUM}
-    vectors = cached_arrays("tasic2018", settings, lambda: fit_pca(*_expression(regions, cells, *ids, genes), components))
+    settings = {
+        "content": [tables.digest() for tables in regions],
+        "genes": genes,
+        "components": n_components,
+        "per": TARGET_SUM,
+    }
+    vectors = cached_arrays("tasic2018", settings, lambda: fit_pca(*_expression(regions, cells, *ids, genes), n_components))
     train, test = (
         DatasetSplit.from_levels(vectors[name], {level: labels[chosen] for level, labels in levels.items()})
         for name, chosen in zip(("train", "test"), ids, strict=True)
     )
-    description = DESCRIPTION.format(cells=CELLS, genes=genes, components=components)
+    description = DESCRIPTION.format(cells=CELLS, genes=genes, components=n_components)
     return Dataset("tasic2018", "Tasic 2018", train, test, description)
 
 
@@ -129,7 +134,7 @@ def load_labels(folder: Folder = None) -> TasicLabels:
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         See `dre.datasets.load`.
 
     Returns
@@ -150,7 +155,7 @@ def reference_maps(folder: Folder = None) -> ReferenceMaps:
 
     Parameters
     ----------
-    folder : path, optional
+    folder : path, default=None
         See `dre.datasets.load`.
 
     Returns

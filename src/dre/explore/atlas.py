@@ -11,7 +11,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 COMMAND = "embedding-atlas"
-INSTALL = f"{COMMAND} is not installed: pip install {COMMAND}, possibly in a separate environment; or drop --atlas"
+INSTALL = f"{COMMAND} is not installed: pip install {COMMAND}, possibly in a separate environment"
 X, Y = "dre1", "dre2"
 
 
@@ -29,7 +29,9 @@ def write_table(path: Path, embedding: Array, metadata: dict[str, Array], names:
         import pyarrow
         from pyarrow import parquet
     except ImportError as problem:
-        raise ImportError("--atlas needs pyarrow: pip install 'deep-recursive-embedding[files]'") from problem
+        raise ImportError(
+            "Embedding Atlas reads .parquet files, which need pyarrow: pip install 'deep-recursive-embedding[files]'"
+        ) from problem
     columns: dict[str, Any] = {X: embedding[:, 0], Y: embedding[:, 1]}
     columns |= {"name": names.tolist()} if names is not None else {}
     columns |= {name: values if values.dtype.kind in "biuf" else values.tolist() for name, values in metadata.items()}

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre.data.metric import check_metric, transform_rows
 from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
-from dre.explore.columns import Column, column, scale
+from dre.explore.columns import Column, make_column, make_scale
 from dre.explore.page import Explorer, StageView
 from dre.explore.thumbnails import ImageView, as_images, check_pillow, thumbnails
 from dre.metrics.evaluation import quick_scores
@@ -28,11 +29,13 @@ NEIGHBORS = 7
 BLOCK = 1024  # points at a time
 
 
-def explorer(
+def build_explorer(
     stages: Sequence[tuple[str, Array]],
     *,
     title: str,
     rows: Any = None,
+    metric_rows: Any = None,
+    metric: str = "euclidean",
     metadata: Mapping[str, Any] | None = None,
     names: Any = None,
     color: str | None = None,
@@ -49,6 +52,10 @@ def explorer(
         Title of the page.
     rows : array-like, sparse matrix or Rows, default=None
         The embedded rows. Needed for trustworthiness, continuity and images.
+    metric_rows : array-like, sparse matrix or Rows, default=None
+        Rows between which distances are measured, such as ``model.metric_rows(X)``; None measures them between ``rows``.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Metric between rows.
     metadata : mapping of str to array of shape (n,), default=None
         Columns that can color the points: classes or numbers.
     names : array-like of shape (n,), default=None
@@ -68,20 +75,21 @@ def explorer(
     Examples
     --------
     >>> Y = np.random.default_rng(0).normal(size=(30, 2))
-    >>> page = explorer([("map", Y)], title="cells", metadata={"type": ["B", "T"] * 15})
+    >>> page = build_explorer([("map", Y)], title="cells", metadata={"type": ["B", "T"] * 15})
     >>> page.color, list(page.stages[0].scores)
     ('type', ['1-NN, type'])
     """
     maps = [(name, embedding[:, :2]) for name, embedding in stages]
     n = len(maps[-1][1])
     pictures = check_rows(n, rows, images)
-    columns = [column(name, values) for name, values in (metadata or {}).items()]
-    has_trust = trust and rows is not None and n >= FEWEST
+    columns = [make_column(name, values) for name, values in (metadata or {}).items()]
+    measured = rows if metric_rows is None else metric_rows
+    has_trust = trust and measured is not None and n >= FEWEST
     color = _first_color(color, columns, has_trust)
-    views, sample_size = _score(maps, rows, color, columns)
+    views, sample_size = _score(maps, measured, metric, color, columns)
     notes = [f"Scores are computed on {sample_size:,} points."] if any(view.scores for view in views) else []
     if has_trust:
-        columns.append(_trust_column(rows, maps[-1][1]))
+        columns.append(_trust_column(measured, maps[-1][1], metric))
         notes.append(f"{TRUST}: trustworthiness of each point. 1 if its neighbors in the last map are neighbors in the data.")
         notes += [f"It is estimated from {TRUST_SAMPLE:,} points."] if n > EXACT_TRUST else []
     if pictures is None and rows is not None and images is not False and n > MAX_IMAGES:
@@ -94,7 +102,7 @@ def explorer(
 def check_rows(n: int, rows: Any, images: bool | tuple[int, ...]) -> ImageView | None:
     """Check that a page can hold n points; return the rows as images, if the page shows images."""
     if n > MAX_POINTS:
-        raise ValueError(f"{n:,} points exceed the {MAX_POINTS:,} that a page can hold: embed a sample, or use --atlas")
+        raise ValueError(f"{n:,} points exceed the {MAX_POINTS:,} of a page: embed a sample, or use dre.explore.atlas")
     if rows is None or images is False:
         return None
     view = as_images(rows, images if isinstance(images, tuple) else None)
@@ -104,7 +112,9 @@ def check_rows(n: int, rows: Any, images: bool | tuple[int, ...]) -> ImageView |
     return view
 
 
-def _score(maps: list[tuple[str, Array]], rows: Any, color: str | None, columns: list[Column]) -> tuple[list[StageView], int]:
+def _score(
+    maps: list[tuple[str, Array]], rows: Any, metric: str, color: str | None, columns: list[Column]
+) -> tuple[list[StageView], int]:
     """Score every map on the same sample; return the views and the size of the sample."""
     n = len(maps[-1][1])
     ids = evenly_spaced_ids(n, SCORED)
@@ -112,7 +122,8 @@ def _score(maps: list[tuple[str, Array]], rows: Any, color: str | None, columns:
         return [StageView(name, embedding) for name, embedding in maps], len(ids)
     sample = None if rows is None else vectors(rows, ids)
     classes = _classes(color, columns, ids)
-    return [StageView(name, each, quick_scores(sample, each[ids], classes)) for name, each in maps], len(ids)
+    scores = [quick_scores(sample, each[ids], classes, metric=metric) for _, each in maps]
+    return [StageView(name, each, found) for (name, each), found in zip(maps, scores, strict=True)], len(ids)
 
 
 def _first_color(color: str | None, columns: list[Column], has_trust: bool) -> str | None:
@@ -131,23 +142,24 @@ def _classes(color: str | None, columns: list[Column], ids: Array) -> tuple[str,
     return None if name is None else (name, grouping[name])
 
 
-def _trust_column(rows: Any, embedding: Array) -> Column:
-    values = point_trust(vectors(rows), embedding)
+def _trust_column(rows: Any, embedding: Array, metric: str) -> Column:
+    values = point_trust(vectors(rows), embedding, metric=metric)
     low = min(float(np.quantile(values, 0.02)), 0.999)
-    made = scale(TRUST, values, low=low, high=1.0, colors=list(reversed(LIGHT.distortion)))
+    made = make_scale(TRUST, values, low=low, high=1.0, colors=list(reversed(LIGHT.distortion)))
     return replace(made, dark=list(reversed(DARK.distortion)), low_on_top=True)
 
 
-def point_trust(rows: Array, embedding: Array) -> Array:
+def point_trust(rows: Array, embedding: Array, *, metric: str = "euclidean") -> Array:
     """Trustworthiness of each point, float32 (n,); for large n an estimate against a sample of ``TRUST_SAMPLE`` points.
 
-    The k nearest points of a sample lie further away than those of the whole map, so the estimate has a coarser scale.
+    The k nearest points of a sample lie further away than those of the full map, so the estimate has a coarser scale.
     """
     if len(rows) <= EXACT_TRUST:
         from dre.metrics import trustworthiness
 
-        return np.asarray(trustworthiness(rows, embedding, k=NEIGHBORS, per_point=True), dtype=np.float32)
+        return np.asarray(trustworthiness(rows, embedding, k=NEIGHBORS, metric=metric, per_point=True), dtype=np.float32)
     sample = torch.from_numpy(evenly_spaced_ids(len(rows), TRUST_SAMPLE))
+    rows = transform_rows(torch.from_numpy(rows), check_metric(metric)).numpy()
     # Centered, since distances far from the origin lose their last digits in float32.
     x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (rows, embedding))
     sample_x, sample_y, found = x[sample], y[sample], []

@@ -43,21 +43,22 @@ class Column:
         return {"name": self.name, "type": self.values.dtype.name, "scale": self.is_scale, **colors, **ends}
 
 
-def column(name: str, values: Any) -> Column:
+def make_column(name: str, values: Any) -> Column:
     """Make a column: a scale for numbers with many different values, classes for everything else, as in `dre.plot`.
 
-    >>> column("type", np.array(["B", "T", "B"])).names
+    >>> make_column("type", np.array(["B", "T", "B"])).names
     ['B', 'T']
-    >>> column("age", np.linspace(20, 60, 100)).is_scale
+    >>> make_column("age", np.linspace(20, 60, 100)).is_scale
     True
     """
     found = color_by(values, len(values))
     if isinstance(found, Continuous):
-        return scale(name, np.asarray(values), low=found.low, high=found.high)
+        return make_scale(name, np.asarray(values), low=found.low, high=found.high)
     return _classes(name, found or Categorical([], np.full(len(values), -1)))
 
 
-def scale(name: str, values: Array, *, low: float, high: float, colors: list[str] = VIRIDIS) -> Column:
+def make_scale(name: str, values: Array, *, low: float, high: float, colors: list[str] = VIRIDIS) -> Column:
+    """Make a column of numbers on a color scale from ``low`` to ``high``."""
     return Column(name, _numbers(values), None, list(colors), low, high if high > low else low + 1.0)
 
 

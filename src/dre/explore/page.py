@@ -73,7 +73,7 @@ def write_page(path: str | Path, explorer: Explorer) -> None:
     path : str or Path
         File to write. An existing file is replaced.
     explorer : Explorer
-        The content of the page, made by `explorer`.
+        The content of the page, made by `build_explorer`.
 
     Examples
     --------

@@ -60,9 +60,9 @@ def check_pillow() -> None:
     try:
         from PIL import features
     except ImportError as problem:
-        raise ImportError(f"thumbnails need Pillow: {INSTALL}; or pass --no-thumbnails") from problem
+        raise ImportError(f"thumbnails need Pillow: {INSTALL}; or pass images=False") from problem
     if not features.check("webp"):
-        raise ImportError("the installed Pillow cannot write WebP: install it from PyPI, or pass --no-thumbnails")
+        raise ImportError("the installed Pillow cannot write WebP: install it from PyPI, or pass images=False")
 
 
 def thumbnails(images: ImageView) -> Thumbnails:

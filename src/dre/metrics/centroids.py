@@ -61,9 +61,9 @@ def centroid_distances(X: Any, Y: Any, labels: Any, *, metric: str = "euclidean"
         Their embedding.
     labels : array-like of shape (n,)
         At least 3 classes.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X. Centroids are means of the transformed rows, see ``dre.data.metric``.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------

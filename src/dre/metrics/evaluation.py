@@ -128,20 +128,20 @@ def evaluate(
         Rows.
     Y : array-like of shape (n, d')
         Their embedding.
-    labels : array-like of shape (n,), dict of str to array-like, or DataFrame, optional
+    labels : array-like of shape (n,), dict of str to array-like, or DataFrame, default=None
         Labels at one level, or at several by name, ``{"cluster": ..., "class": ...}``. The first level is used; all levels
         appear in ``neighborhood_hit_by_level``. Scores that are not defined for so many classes are left out.
-    k : int
+    k : int, default=7
         Number of neighbors, below n/2.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X, which are transformed by ``dre.data.metric.transform_rows``. Distances in Y are Euclidean.
-    protocol : {"standard", "paper"}
+    protocol : {"standard", "paper"}, default="standard"
         ``"paper"`` counts as the paper's tables do, see ``neighborhood_hit`` and ``normalized_stress``.
-    reference : tuple of (array-like of shape (m, d'), array-like of shape (m,)), optional
-        Points and labels among which the 1-NN accuracy seeks neighbors, such as the training rows. Default: leave-one-out.
-    shepard : {"auto", "exact", "histogram"}
+    reference : tuple of (array-like of shape (m, d'), array-like of shape (m,)), default=None
+        Points and labels among which the 1-NN accuracy seeks neighbors, such as the training rows. None leaves one out.
+    shepard : {"auto", "exact", "histogram"}, default="auto"
         Method of ``shepard_goodness``.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------
@@ -182,17 +182,17 @@ def evaluate(
 def quick_scores(
     X: Array | None, Y: Array, labels: tuple[str, Array] | None = None, *, metric: str = "euclidean"
 ) -> dict[str, float]:
-    """Compute the few scores that are shown beside other work, of a sample of some thousand rows.
+    """A few scores for summaries, on a sample.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d), optional
+    X : ndarray of shape (n, d) or None
         Rows. None leaves out trustworthiness and continuity.
     Y : ndarray of shape (n, d')
         Their embedding.
-    labels : tuple of (str, ndarray of shape (n,)), optional
+    labels : tuple of (str, ndarray of shape (n,)), default=None
         Name and values of the labels of the 1-NN accuracy.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X.
 
     Returns

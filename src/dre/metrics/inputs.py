@@ -1,4 +1,4 @@
-"""Validation and conversion of what the metrics are given: rows, embeddings and labels."""
+"""Validation and conversion of the metrics' inputs: rows, embeddings and labels."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def embedding_space(Y: Any, device: Device = "auto") -> dict[str, Tensor]:
 def paired_spaces(
     X: Any, Y: Any, device: Device = "auto", *, metric: str = "euclidean", names: tuple[str, str] = ("X", "Y")
 ) -> dict[str, Tensor]:
-    """Return the rows, transformed for ``metric``, and their embedding on one device; Y may be given in place of X too."""
+    """Return the rows, transformed for ``metric``, and their embedding on one device; Y may take the place of X too."""
     check_metric(metric)
     check_same_index(**dict(zip(names, (X, Y), strict=True)))
     high = as_points(X, names[0], device)
@@ -107,7 +107,7 @@ def complete_labels(labels: Any, n: int, name: str = "labels") -> Array:
     """Return labels as an array (n,) of numbers or strings, or raise a ValueError if any is missing."""
     values = label_array(labels, n, name)
     if _any_missing(values):
-        raise ValueError(f"{name} has missing values; drop these rows or give them a label of their own")
+        raise ValueError(f"{name} has missing values; drop these rows or label them as a class of their own")
     if values.dtype.kind == "O":
         values = np.asarray(values.tolist())
     return values.astype(str) if values.dtype.kind == "O" else values

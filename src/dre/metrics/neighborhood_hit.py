@@ -36,10 +36,10 @@ def nearest_neighbor(Y: Any, labels: Any, *, reference: tuple[Any, Any] | None =
     Y : array-like of shape (n, d')
         Embedding.
     labels : array-like of shape (n,)
-    reference : tuple of (array-like of shape (m, d'), array-like of shape (m,)), optional
+    reference : tuple of (array-like of shape (m, d'), array-like of shape (m,)), default=None
         Points of the same embedding and their labels, among which neighbors are sought. With the training rows this is the
-        accuracy on held-out rows. Default: leave-one-out among the points of Y.
-    device : str or torch.device
+        accuracy on held-out rows. None leaves one out among the points of Y.
+    device : str or torch.device, default="auto"
 
     Returns
     -------
@@ -74,13 +74,13 @@ def neighborhood_hit(
     Y : array-like of shape (n, d')
         Embedding.
     labels : array-like of shape (n,)
-    k : int
+    k : int, default=7
         Number of neighbors, below n/2.
-    protocol : {"standard", "paper"}
+    protocol : {"standard", "paper"}, default="standard"
         ``"paper"`` counts the point itself among its k neighbors, as the paper's tables do, which raises the value.
-    per_point : bool
+    per_point : bool, default=False
         Return the n shares instead of their mean.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------

@@ -88,7 +88,7 @@ class PairwiseStatistics:
     ----------
     spaces : dict of str to Tensor of shape (n, d)
         Points per space: ``LOW`` is the embedding, ``HIGH`` the rows.
-    title : str
+    title : str, default="metrics"
         Title of the progress bar.
     """
 
@@ -217,14 +217,16 @@ class EvalConfig:
 
     Parameters
     ----------
-    n, k : int
-        Numbers of rows and of neighbors.
-    protocol : {"standard", "paper"}
-    shepard : {"auto", "exact", "histogram"}
+    n : int
+        Number of rows.
+    k : int, default=1
+        Number of neighbors.
+    protocol : {"standard", "paper"}, default="standard"
+    shepard : {"auto", "exact", "histogram"}, default="auto"
         Method of the Shepard goodness.
-    levels : dict of str to Tensor of shape (n,)
+    levels : dict of str to Tensor of shape (n,), default=empty dict
         Encoded labels by the name of their level.
-    reference : Reference, optional
+    reference : Reference, default=None
     """
 
     n: int
@@ -263,7 +265,7 @@ class Metric:
     statistics : callable
         Maps an EvalConfig to the statistics that ``score`` reads.
     score : callable
-    applies : callable
+    applies : callable, default=lambda config: True
         Tells whether the metric is defined for an EvalConfig.
     """
 

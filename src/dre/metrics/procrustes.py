@@ -50,7 +50,7 @@ def align(reference: Any, embedding: Any, *, scale: Scale = "fit") -> Array:
     ----------
     reference, embedding : array-like of shape (n, d')
         Embeddings of the same rows.
-    scale : {"fit", "match", "none"}
+    scale : {"fit", "match", "none"}, default="fit"
         ``"fit"`` chooses the scale with the smallest squared error. ``"match"`` makes the embedding as large as the
         reference, in root mean square. ``"none"`` keeps all distances.
 
@@ -85,7 +85,7 @@ def align_stages(embeddings: Sequence[Any], *, scale: Scale = "none") -> list[Ar
     ----------
     embeddings : sequence of array-like of shape (n, d')
         Embeddings of the same rows, such as those after each training stage.
-    scale : {"fit", "match", "none"}
+    scale : {"fit", "match", "none"}, default="none"
         As for ``align``.
 
     Returns

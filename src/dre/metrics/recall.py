@@ -26,11 +26,11 @@ def neighbor_recall(X: Any, Y: Any, *, k: int = 100, metric: str = "euclidean", 
         Rows.
     Y : array-like of shape (n, d')
         Their embedding.
-    k : int
+    k : int, default=100
         Largest number of neighbors, below n/2.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X. Distances in Y are Euclidean.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------
@@ -58,9 +58,9 @@ def neighbor_agreement(A: Any, B: Any, *, k: int = 15, device: Device = "auto") 
     ----------
     A, B : array-like of shape (n, d')
         Embeddings of the same rows.
-    k : int
+    k : int, default=15
         Number of neighbors, below n/2.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------
@@ -88,8 +88,8 @@ def overlap(a: Tensor, b: Tensor, chunk_length: int = 4096) -> Tensor:
     shared = torch.zeros(k, dtype=torch.long, device=a.device)
     for rows, others in zip(a.split(chunk_length), b.split(chunk_length), strict=True):
         order = others.argsort(dim=1)
-        place = torch.searchsorted(others.gather(1, order), rows).clamp_max(k - 1)
-        q = order.gather(1, place)
+        position = torch.searchsorted(others.gather(1, order), rows).clamp_max(k - 1)
+        q = order.gather(1, position)
         in_both = others.gather(1, q) == rows
         p = torch.arange(k, device=a.device).expand_as(q)
         shared += torch.maximum(p, q)[in_both].bincount(minlength=k)

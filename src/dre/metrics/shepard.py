@@ -60,15 +60,15 @@ def shepard_goodness(
         Rows.
     Y : array-like of shape (n, d')
         Their embedding.
-    method : {"auto", "exact", "histogram"}
+    method : {"auto", "exact", "histogram"}, default="auto"
         ``"exact"`` sorts all distances and holds them in memory. ``"histogram"`` holds none: distances in a bin, 1/32768 of
         themselves wide, share their mean rank. ``"auto"`` is exact up to 3,000 rows.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X. Distances in Y are Euclidean.
-    return_error : bool
+    return_error : bool, default=False
         Also return a bound on the error that the bins cause, usually about 6e-5; 0 if exact. It excludes the rounding of
         float32 data beyond 5,000 rows, which may move a distance to the next bin.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------

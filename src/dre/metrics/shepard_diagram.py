@@ -32,11 +32,11 @@ def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, metric: str = "euclidean
         Rows.
     Y : array-like of shape (n, d')
         Their embedding.
-    bins : int
+    bins : int, default=100
         Number of bins per axis, from the smallest to the largest distance.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X. Distances are those of the transformed rows, see ``dre.data.metric``.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------

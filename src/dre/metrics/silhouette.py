@@ -38,9 +38,9 @@ def silhouette(Y: Any, labels: Any, *, per_point: bool = False, device: Device =
         Embedding.
     labels : array-like of shape (n,)
         At least 2 classes, and fewer than rows.
-    per_point : bool
+    per_point : bool, default=False
         Return the n coefficients instead of their mean.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------

@@ -38,12 +38,12 @@ def normalized_stress(
         Rows.
     Y : array-like of shape (n, d')
         Their embedding.
-    protocol : {"standard", "paper"}
+    protocol : {"standard", "paper"}, default="standard"
         ``"paper"`` first scales D and d each from its smallest and largest value to [0, 1]. The paper's Table 1 reports one
         minus that.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X. D are the distances of the transformed rows, see ``dre.data.metric``.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------

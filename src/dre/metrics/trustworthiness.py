@@ -30,13 +30,13 @@ def trustworthiness(
         Rows.
     Y : array-like of shape (n, d')
         Their embedding.
-    k : int
+    k : int, default=7
         Number of neighbors, below n/2.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X. Distances in Y are Euclidean.
-    per_point : bool
+    per_point : bool, default=False
         Return the n values of which T is the mean. Low values show where the embedding is distorted.
-    device : str or torch.device
+    device : str or torch.device, default="auto"
 
     Returns
     -------

@@ -13,7 +13,7 @@ from dre.metrics.inputs import is_missing, label_array
 
 Array = np.ndarray[Any, Any]
 Color = tuple[float, float, float]
-MAX_COLORS = 150  # beyond, colors repeat: more cannot be told apart
+MAX_COLORS = 150  # beyond, colors repeat: more are hard to distinguish
 MAX_FLOAT_CLASSES = 30  # floats with more distinct values are continuous
 # Chosen by hand, each far from all before it; gray is kept for rows without a label.
 FIRST = (

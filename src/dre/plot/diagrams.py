@@ -26,11 +26,11 @@ def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None
     ----------
     curves : array-like of shape (k,), or dict of str to array-like
         Result of ``dre.metrics.neighbor_recall(X, Y)``, or several by name, ``{"PCA": ..., "DRE": ...}``.
-    n : int, optional
+    n : int, default=None
         Number of rows; adds the recall of a random embedding.
-    title : str
-    ax : matplotlib Axes, optional
-    style : {"light", "dark"} or Style
+    title : str, default=""
+    ax : matplotlib Axes, default=None
+    style : {"light", "dark"} or Style, default="light"
 
     Returns
     -------
@@ -53,8 +53,8 @@ def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None
         _label_end(axis, name, len(values), values[-1], color)
     if n is not None:
         k = np.arange(1, longest + 1)
-        axis.plot(k, k / (n - 1), color=theme.faint, linewidth=1, linestyle="--")
-        _label_end(axis, "at random", longest, longest / (n - 1), theme.faint)
+        axis.plot(k, k / (n - 1), color=theme.unlabeled, linewidth=1, linestyle="--")
+        _label_end(axis, "at random", longest, longest / (n - 1), theme.unlabeled)
     axis.set_xscale("log")
     axis.set_ylim(bottom=0)
     plot_axes(axis, title or "recall of neighbors", "number of neighbors k", "recall of the k nearest", theme)
@@ -75,9 +75,9 @@ def shepard(diagram: ShepardDiagram, *, title: str = "", ax: Any = None, style: 
     ----------
     diagram : ShepardDiagram
         Result of ``dre.metrics.shepard_diagram(X, Y)``.
-    title : str
-    ax : matplotlib Axes, optional
-    style : {"light", "dark"} or Style
+    title : str, default=""
+    ax : matplotlib Axes, default=None
+    style : {"light", "dark"} or Style, default="light"
 
     Returns
     -------
@@ -98,7 +98,7 @@ def shepard(diagram: ShepardDiagram, *, title: str = "", ax: Any = None, style: 
     axis = get_axes(ax, 5.4, 4.4, style=theme)
     shares = diagram.counts / max(1, diagram.counts.max())
     shades = np.where(shares > 0, shares, np.nan) ** 0.4  # keeps rare pairs visible beside frequent ones
-    colormap = LinearSegmentedColormap.from_list("shades", (theme.paper, theme.ink))
+    colormap = LinearSegmentedColormap.from_list("shades", (theme.background, theme.text))
     axis.pcolormesh(diagram.high_edges, diagram.low_edges, shades.T, cmap=colormap, vmin=0, vmax=1.25, rasterized=True)
     centers = (diagram.high_edges[1:] + diagram.high_edges[:-1]) / 2
     enough = diagram.counts.sum(1) >= max(10, 1e-5 * diagram.counts.sum())  # the median of a few pairs is noise
@@ -124,9 +124,9 @@ def silhouette(values: Any, labels: Any, *, title: str = "", ax: Any = None, sty
     values : array-like of shape (n,)
         Result of ``dre.metrics.silhouette(Y, labels, per_point=True)``.
     labels : array-like of shape (n,)
-    title : str
-    ax : matplotlib Axes, optional
-    style : {"light", "dark"} or Style
+    title : str, default=""
+    ax : matplotlib Axes, default=None
+    style : {"light", "dark"} or Style, default="light"
 
     Returns
     -------
@@ -148,8 +148,8 @@ def silhouette(values: Any, labels: Any, *, title: str = "", ax: Any = None, sty
         axis.fill_betweenx(start + np.arange(len(own) + 1), 0, np.append(own, own[-1]), color=color, alpha=0.85, step="post")
         middles.append(start + len(own) / 2)
         start += len(own) + CLASS_GAP * len(values)
-    axis.axvline(values.mean(), color=theme.ink, linewidth=1)
-    axis.axvline(0, color=theme.ink, linewidth=0.5)
+    axis.axvline(values.mean(), color=theme.text, linewidth=1)
+    axis.axvline(0, color=theme.text, linewidth=0.5)
     plot_axes(axis, title or f"silhouette {values.mean():.3f}", "closer to its own class →", "", theme)
     axis.set_yticks(middles, [str(name) for name in names])
     axis.tick_params(axis="y", length=0)
@@ -164,9 +164,9 @@ def centroids(distances: CentroidDistances, *, title: str = "", ax: Any = None, 
     ----------
     distances : CentroidDistances
         Result of ``dre.metrics.centroid_distances(X, Y, labels)``.
-    title : str
-    ax : matplotlib Axes, optional
-    style : {"light", "dark"} or Style
+    title : str, default=""
+    ax : matplotlib Axes, default=None
+    style : {"light", "dark"} or Style, default="light"
 
     Returns
     -------
@@ -184,14 +184,14 @@ def centroids(distances: CentroidDistances, *, title: str = "", ax: Any = None, 
     axis = get_axes(ax, 5.4, 4.6, style=theme)
     upper = np.triu_indices(len(distances.classes), 1)
     high, low = distances.high[upper], distances.low[upper]
-    axis.scatter(high, low, s=22, color=theme.faint, linewidths=0)
+    axis.scatter(high, low, s=22, color=theme.unlabeled, linewidths=0)
     misplaced = _misplaced(high, low)
     axis.scatter(high[misplaced], low[misplaced], s=30, color=theme.accent, linewidths=0)
     for i in misplaced:
         name = f"{distances.classes[upper[0][i]]} – {distances.classes[upper[1][i]]}"
         at_right = high[i] > (high.min() + high.max()) / 2  # there the text goes to the left, to stay inside
         text = axis.annotate(name, (high[i], low[i]), xytext=(-6 if at_right else 6, 3), textcoords="offset points")
-        text.set(fontsize=9, color=theme.ink, ha="right" if at_right else "left", in_layout=False)
+        text.set(fontsize=9, color=theme.text, ha="right" if at_right else "left", in_layout=False)
     axis.margins(0.12)
     heading = title or "distances between classes; blue: most misplaced"
     plot_axes(axis, heading, "distance of centroids in the data", "distance of centroids in the embedding", theme)

@@ -29,9 +29,9 @@ def distortion(Y: Any, result: Evaluation | Mapping[str, Any], *, note: str = ""
         Embedding.
     result : Evaluation, or dict of str to array-like of shape (n,)
         Result of ``dre.metrics.evaluate(X, Y)``, or the values per point by the names of the metrics.
-    note : str
+    note : str, default=""
         Text below, such as which rows these are.
-    style : {"light", "dark"} or Style
+    style : {"light", "dark"} or Style, default="light"
 
     Returns
     -------
@@ -48,7 +48,7 @@ def distortion(Y: Any, result: Evaluation | Mapping[str, Any], *, note: str = ""
     per_point = result.per_point if isinstance(result, Evaluation) else result
     shown = [name for name in MEANING if name in per_point]
     if any(np.ndim(per_point[name]) == 0 for name in shown):
-        raise TypeError("these are scores of the whole embedding; pass the result of evaluate itself, not dict(result)")
+        raise TypeError("these scores are not of single points; pass the result of evaluate itself, not dict(result)")
     if not shown:
         raise ValueError(f"the result has none of {', '.join(MEANING)}; pass the result of dre.metrics.evaluate(X, Y)")
     figure, axes = panels(len(shown), 5.8, 5.4, style=theme)
@@ -64,7 +64,7 @@ def distortion(Y: Any, result: Evaluation | Mapping[str, Any], *, note: str = ""
         map_axes(axis, f"{name} {values.mean():.3f}\n{theme.distorted}: {MEANING[name]}", theme)
         add_colorbar(dots, axis, "", extend="min", style=theme)
     if note:
-        figure.supxlabel(note, color=theme.ink, fontsize=9)
+        figure.supxlabel(note, color=theme.text, fontsize=9)
     return figure
 
 
@@ -75,9 +75,9 @@ def stability(A: Any, B: Any, *, k: int = 15, style: str | Style = "light") -> A
     ----------
     A, B : array-like of shape (n, 2)
         Embeddings of the same rows.
-    k : int
+    k : int, default=15
         Number of neighbors of the agreement in the title.
-    style : {"light", "dark"} or Style
+    style : {"light", "dark"} or Style, default="light"
 
     Returns
     -------

@@ -30,7 +30,7 @@ def draw_dots(axis: Any, Y: Array, coloring: Coloring, style: Style) -> None:
     dots = {"s": dot_size(len(Y), inches), "linewidths": 0, "rasterized": len(Y) > RASTERIZED_FROM}
     dots["alpha"] = float(np.interp(np.log10(max(1, len(Y))), [3, 5], [0.9, 0.55]))
     if not labeled.all():
-        axis.scatter(*Y[order[~labeled]].T, color=style.faint, **dots)
+        axis.scatter(*Y[order[~labeled]].T, color=style.unlabeled, **dots)
     order = order[labeled]
     if isinstance(coloring, Categorical):
         axis.scatter(*Y[order].T, c=np.array(class_colors(len(coloring.names)))[coloring.codes[order]], **dots)
@@ -67,7 +67,7 @@ def density_image(Y: Array, coloring: Coloring, style: Style) -> tuple[Array, Ex
     counts = totals({"labeled": labeled, "all": np.ones(len(Y), np.float32)})
     known, everything = counts[..., 0], counts[..., 1]
     image = np.zeros((*known.shape, 4), np.float32)
-    image[..., :3] = to_rgb(style.ink if coloring is None else style.faint)
+    image[..., :3] = to_rgb(style.text if coloring is None else style.unlabeled)
     image[..., 3] = _alpha(everything)
     filled = known > 0
     if isinstance(coloring, Categorical):

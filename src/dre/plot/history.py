@@ -32,14 +32,14 @@ def history(
     ----------
     records : sequence of dict
         ``model.history_``.
-    schedule : Schedule, optional
+    schedule : Schedule, default=None
         ``model.schedule_``; adds the affinity and the loss of each stage to its title.
-    against : {"epoch", "seconds"}
+    against : {"epoch", "seconds"}, default="epoch"
         Horizontal axis: epochs of the run, or seconds spent in epochs.
-    title : str
-    style : {"light", "dark"} or Style
-    size : float, optional
-        Width in inches. Default: it grows with the number of stages.
+    title : str, default=""
+    style : {"light", "dark"} or Style, default="light"
+    size : float, default=None
+        Width in inches. None lets it grow with the number of stages.
 
     Returns
     -------
@@ -65,10 +65,10 @@ def history(
         plan = "" if schedule is None else f"{schedule[stage].affinity} → {schedule[stage].loss}"
         lines = (f"stage {stage} · {records[rows[0]]['source']}", plan, f"loss {losses[-1]:.3g}")
         _draw_stage(axis, ends[rows], losses, lines, inches=share * size, style=theme)
-    axes[0].set_ylabel("loss", color=theme.ink)
-    figure.supxlabel("seconds in epochs" if against == "seconds" else "epoch of the run", color=theme.ink, fontsize=10)
+    axes[0].set_ylabel("loss", color=theme.text)
+    figure.supxlabel("seconds in epochs" if against == "seconds" else "epoch of the run", color=theme.text, fontsize=10)
     if title:
-        figure.suptitle(title, color=theme.ink, fontsize=12)
+        figure.suptitle(title, color=theme.text, fontsize=12)
     return figure
 
 

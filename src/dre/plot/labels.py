@@ -25,7 +25,7 @@ def draw_labels(axis: Any, Y: Array, classes: Categorical, style: Style) -> list
     """Label the classes, largest first, and return the texts; a label without room is left out."""
     from matplotlib.patheffects import withStroke
 
-    outline = [withStroke(linewidth=3, foreground=style.paper)]
+    outline = [withStroke(linewidth=3, foreground=style.background)]
     kwargs = {"ha": "center", "va": "center", "weight": "bold", "fontsize": _font_size(axis, len(classes.names))}
     kwargs |= {"in_layout": False, "zorder": 5, "path_effects": outline}
     rows = classes.rows()
@@ -34,13 +34,13 @@ def draw_labels(axis: Any, Y: Array, classes: Categorical, style: Style) -> list
     occupied = np.empty((0, 4))
     for code in sorted(range(len(rows)), key=lambda code: -len(rows[code])):
         x, y = medoid(Y[rows[code]])
-        color = _readable(colors[code], style) if len(rows) > 1 else style.ink
+        color = _readable(colors[code], style) if len(rows) > 1 else style.text
         text = axis.text(x, y, fill(classes.names[code], LABEL_WIDTH), color=color, **kwargs)
-        place = _find_room(axis, text, occupied, may_cover=len(rows[code]) >= SMALL_CLASS)
-        if place is None:
+        room = _find_room(axis, text, occupied, may_cover=len(rows[code]) >= SMALL_CLASS)
+        if room is None:
             text.remove()
             continue
-        box, position = place
+        box, position = room
         if position is not None:
             text.set_position(position)
         occupied = np.vstack([occupied, box])
@@ -55,16 +55,16 @@ def draw_legend(axis: Any, classes: Categorical, style: Style, *, widen: bool) -
     if len(classes.names) > MAX_COLORS:
         raise ValueError(
             f"{len(classes.names):,} classes are too many for a legend, which holds {MAX_COLORS}; "
-            "pass names='none' or names='labels'"
+            "pass label_placement='none' or label_placement='map'"
         )
     colors: list[Any] = [*class_colors(len(classes.names))]
     names = [name if len(name) <= LEGEND_WIDTH else f"{name[: LEGEND_WIDTH - 1]}…" for name in classes.names]
     if not classes.is_labeled.all():
-        colors, names = [*colors, style.faint], [*names, "no label"]
+        colors, names = [*colors, style.unlabeled], [*names, "no label"]
     dots = [Line2D([], [], marker="o", linestyle="", markersize=6, color=color) for color in colors]
     size = 10 if len(names) <= 20 else 8
     lines = max(1, int(axis.get_window_extent().height * 72 / axis.figure.dpi / (1.5 * size)))
-    kwargs = {"ncols": -(-len(names) // lines), "fontsize": size, "frameon": False, "labelcolor": style.ink}
+    kwargs = {"ncols": -(-len(names) // lines), "fontsize": size, "frameon": False, "labelcolor": style.text}
     kwargs |= {"handletextpad": 0.2, "columnspacing": 1.0, "labelspacing": 0.3, "borderaxespad": 0.2}
     if not widen:
         return axis.legend(dots, names, loc="upper left", bbox_to_anchor=(1.01, 1), **kwargs)
@@ -115,4 +115,4 @@ def _readable(color: Color, style: Style) -> tuple[float, ...]:
     """Mix a class color with ink: letters are thinner than dots."""
     from matplotlib.colors import to_rgb
 
-    return tuple(0.65 * own + 0.35 * ink for own, ink in zip(color, to_rgb(style.ink), strict=True))
+    return tuple(0.65 * own + 0.35 * ink for own, ink in zip(color, to_rgb(style.text), strict=True))

@@ -20,7 +20,7 @@ def save(figure: Any, path: str | Path, *, force: bool = False) -> None:
     figure : matplotlib Figure or Axes
     path : str or Path
         Its suffix chooses the format: .png, .svg or .pdf.
-    force : bool
+    force : bool, default=False
         Overwrite an existing file.
 
     Examples

@@ -16,7 +16,7 @@ from dre.plot.thumbnails import draw_images
 
 Array = np.ndarray[Any, Any]
 MAX_LABELS = MAX_FLOAT_CLASSES  # classes that "auto" labels in the embedding
-NAMES = ("auto", "labels", "legend", "none")
+LABEL_PLACEMENTS = ("auto", "map", "legend", "none")
 
 
 def scatter(
@@ -26,7 +26,7 @@ def scatter(
     title: str = "",
     ax: Any = None,
     style: str | Style = "light",
-    names: str = "auto",
+    label_placement: str = "auto",
     images: Any = None,
     size: float = 5.2,
 ) -> Any:
@@ -38,19 +38,19 @@ def scatter(
     ----------
     Y : array-like of shape (n, 2)
         Embedding.
-    labels : array-like of shape (n,), optional
+    labels : array-like of shape (n,), default=None
         Colors of the points. Numbers with many distinct values, such as the expression of a gene, get a color scale; all
         other labels are classes. Rows without a label are gray.
-    title : str
-    ax : matplotlib Axes, optional
-        Axes to draw into. Default: those of a new figure.
-    style : {"light", "dark"} or Style
-    names : {"auto", "labels", "legend", "none"}
-        Names of the classes: labels in the embedding, for the classes that have room; a legend beside it, of up to 150
-        classes; or none. ``"auto"`` draws labels, or a legend in a new figure where some have no room.
-    images : array-like of shape (n, h, w), (n, h, w, c) or (n, c, h, w), optional
+    title : str, default=""
+    ax : matplotlib Axes, default=None
+        Axes to draw into. None creates a new figure.
+    style : {"light", "dark"} or Style, default="light"
+    label_placement : {"auto", "map", "legend", "none"}, default="auto"
+        Where the names of the classes go: onto the map, for the classes that have room; into a legend beside it, for up to
+        150 classes; or nowhere. ``"auto"`` writes them onto the map, or into a legend of a new figure if some have no room.
+    images : array-like of shape (n, h, w), (n, h, w, c) or (n, c, h, w), default=None
         Images to draw at the points, as many as fit without covering each other.
-    size : float
+    size : float, default=5.2
         Width and height of a new figure in inches.
 
     Returns
@@ -64,8 +64,8 @@ def scatter(
     >>> sorted(text.get_text() for text in axes.texts)
     ['a', 'b']
     """
-    if names not in NAMES:
-        raise ValueError(unknown("names", str(names), list(NAMES)))
+    if label_placement not in LABEL_PLACEMENTS:
+        raise ValueError(unknown("label_placement", str(label_placement), list(LABEL_PLACEMENTS)))
     points, theme = as_planar(Y), get_style(style)
     coloring = color_by(labels, len(points))
     axis = get_axes(ax, size, size, style=theme)
@@ -78,7 +78,7 @@ def scatter(
     if images is not None:
         draw_images(axis, points, images, coloring, theme)
     if isinstance(coloring, Categorical):
-        _draw_names(axis, points, coloring, theme, names, new_figure=ax is None, has_images=images is not None)
+        _draw_names(axis, points, coloring, theme, label_placement, new_figure=ax is None, has_images=images is not None)
     return axis
 
 
@@ -91,13 +91,13 @@ def as_planar(Y: Any) -> Array:
 
 
 def _draw_names(
-    axis: Any, Y: Array, classes: Categorical, style: Style, names: str, *, new_figure: bool, has_images: bool
+    axis: Any, Y: Array, classes: Categorical, style: Style, placement: str, *, new_figure: bool, has_images: bool
 ) -> None:
     """With images "auto" draws a legend: labels would cover them, and their frames have the colors of the legend."""
-    auto, count = names == "auto", len(classes.names)
-    labeled = names == "labels" or (auto and count <= MAX_LABELS and not has_images)
+    auto, count = placement == "auto", len(classes.names)
+    labeled = placement == "map" or (auto and count <= MAX_LABELS and not has_images)
     texts = draw_labels(axis, Y, classes, style) if labeled else []
-    if names == "legend" or (auto and new_figure and len(texts) < count <= MAX_COLORS):
+    if placement == "legend" or (auto and new_figure and len(texts) < count <= MAX_COLORS):
         for text in texts:
             text.remove()
         draw_legend(axis, classes, style, widen=new_figure)

@@ -29,7 +29,7 @@ def stages(
     titles: Sequence[str] = (),
     title: str = "",
     style: str | Style = "light",
-    names: str = "auto",
+    label_placement: str = "auto",
     size: float = 4.0,
 ) -> Any:
     """Draw embeddings of the same rows side by side, from the first stage to the last.
@@ -40,20 +40,20 @@ def stages(
     ----------
     embeddings : sequence of array-like of shape (n, 2)
         One per stage, such as ``model.transform(X, stage=0)``.
-    labels : array-like of shape (n,), optional
+    labels : array-like of shape (n,), default=None
         Colors of the points. Classes add the 1-NN accuracy and the neighborhood hit beneath each embedding.
-    X : array-like of shape (n, d), optional
+    X : array-like of shape (n, d), default=None
         Rows; they add the trustworthiness. Scores are of at most 10,000 rows, which the plot states.
-    metric : {"euclidean", "cosine", "correlation"}
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X.
-    titles : sequence of str, optional
-        One per stage. Default: "stage 0", "stage 1", …
-    title : str
+    titles : sequence of str, default=()
+        One per stage. Without titles they are "stage 0", "stage 1", …
+    title : str, default=""
         Title of the figure.
-    style : {"light", "dark"} or Style
-    names : {"auto", "labels", "legend", "none"}
-        As for ``scatter``; there is no legend.
-    size : float
+    style : {"light", "dark"} or Style, default="light"
+    label_placement : {"auto", "map", "legend", "none"}, default="auto"
+        Where the names of the classes go, as in ``scatter``. There is no legend: ``"legend"`` acts as ``"none"``.
+    size : float, default=4.0
         Width of a panel in inches.
 
     Returns
@@ -75,13 +75,14 @@ def stages(
         raise ValueError(f"{len(headings)} titles for {len(aligned)} embeddings; pass one for each")
     captions = _Captions(X, labels, len(aligned[0]), metric)
     figure, axes = panels(len(aligned), size, size + 0.6, max_columns=MAX_COLUMNS, style=theme)
+    placement = "none" if label_placement == "legend" else label_placement
     for axis, Y, heading in zip(axes, aligned, headings, strict=True):
-        axis.set_xlabel(captions.caption(Y), color=theme.ink, fontsize=9.5)
-        scatter(Y, labels, title=heading, ax=axis, style=theme, names="none" if names == "legend" else names)
+        axis.set_xlabel(captions.caption(Y), color=theme.text, fontsize=9.5)
+        scatter(Y, labels, title=heading, ax=axis, style=theme, label_placement=placement)
     if title:
-        figure.suptitle(title, color=theme.ink, fontsize=12)
+        figure.suptitle(title, color=theme.text, fontsize=12)
     if captions.note:
-        figure.supxlabel(captions.note, color=theme.ink, fontsize=9)
+        figure.supxlabel(captions.note, color=theme.text, fontsize=9)
     return figure
 
 

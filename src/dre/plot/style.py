@@ -19,23 +19,24 @@ class Style:
 
     Parameters
     ----------
-    ink, paper, line : str
+    text, background, frame : str
         Colors of text, background and frames.
-    faint : str
+    unlabeled : str
         Color of points without a label.
     accent : str
+        Color of lines and points that stand out.
     distortion : tuple of str
         Color scale from undistorted, which recedes, to distorted.
     distorted : str
         Word for the distorted end of the scale.
     viridis : tuple of float
-        Part of the colormap viridis that stands out from the paper.
+        Part of the colormap viridis that stands out from the background.
     """
 
-    ink: str
-    paper: str
-    line: str
-    faint: str
+    text: str
+    background: str
+    frame: str
+    unlabeled: str
     accent: str
     distortion: tuple[str, ...]
     distorted: str
@@ -43,27 +44,27 @@ class Style:
 
 
 LIGHT = Style(
-    ink="#22252b",
-    paper="#ffffff",
-    line="#d5d8de",
-    faint="#a6acb8",
+    text="#22252b",
+    background="#ffffff",
+    frame="#d5d8de",
+    unlabeled="#a6acb8",
     accent="#2f6fb3",
     distortion=("#dfe2e8", "#f4d7a8", "#f08a4b", "#c1292e", "#6b0f1a"),
     distorted="dark",
     viridis=(0.0, 0.93),
 )
 DARK = Style(
-    ink="#e6e8ec",
-    paper="#14161b",
-    line="#3b404a",
-    faint="#646b78",
+    text="#e6e8ec",
+    background="#14161b",
+    frame="#3b404a",
+    unlabeled="#646b78",
     accent="#6cacec",
     distortion=("#343944", "#5f4a3d", "#c2542d", "#f58f4a", "#ffe6b8"),
     distorted="bright",
     viridis=(0.24, 1.0),
 )
 STYLES = {"light": LIGHT, "dark": DARK}
-INK, PAPER, LINE, FAINT, ACCENT = LIGHT.ink, LIGHT.paper, LIGHT.line, LIGHT.faint, LIGHT.accent
+TEXT, BACKGROUND, FRAME, UNLABELED, ACCENT = LIGHT.text, LIGHT.background, LIGHT.frame, LIGHT.unlabeled, LIGHT.accent
 
 
 def get_style(style: str | Style) -> Style:
@@ -90,7 +91,7 @@ def panels(
     """Create a figure with so many axes, each ``width`` by ``height`` inches, in one row or in several."""
     columns = min(count, max_columns or count)
     rows = -(-count // columns)
-    figure = pyplot().figure(figsize=(width * columns, height * rows), facecolor=style.paper, layout="constrained")
+    figure = pyplot().figure(figsize=(width * columns, height * rows), facecolor=style.background, layout="constrained")
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis in axes[count:]:
         axis.set_axis_off()
@@ -107,21 +108,21 @@ def map_axes(axis: Any, title: str = "", style: Style = LIGHT, *, margin: float 
     axis.set_xticks([])
     axis.set_yticks([])
     axis.set_aspect("equal", adjustable="datalim")
-    axis.set_facecolor(style.paper)
-    axis.spines[:].set_color(style.line)
+    axis.set_facecolor(style.background)
+    axis.spines[:].set_color(style.frame)
     axis.margins(margin)
-    axis.set_title(title, color=style.ink, fontsize=11)
+    axis.set_title(title, color=style.text, fontsize=11)
 
 
 def plot_axes(axis: Any, title: str, x: str, y: str, style: Style = LIGHT) -> None:
     """Set up axes for a diagram: two labeled axes, no frame."""
-    axis.set_title(title, color=style.ink, fontsize=11)
-    axis.set_xlabel(x, color=style.ink)
-    axis.set_ylabel(y, color=style.ink)
-    axis.set_facecolor(style.paper)
+    axis.set_title(title, color=style.text, fontsize=11)
+    axis.set_xlabel(x, color=style.text)
+    axis.set_ylabel(y, color=style.text)
+    axis.set_facecolor(style.background)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.spines[["left", "bottom"]].set_color(style.line)
-    axis.tick_params(which="both", labelcolor=style.ink, color=style.line)
+    axis.spines[["left", "bottom"]].set_color(style.frame)
+    axis.tick_params(which="both", labelcolor=style.text, color=style.frame)
 
 
 def apply_layout(axis: Any) -> None:
@@ -154,13 +155,13 @@ def add_colorbar(mappable: Any, axes: Any, label: str, *, extend: str, style: St
     """Add a colorbar; ``extend`` is "min", "max", "both" or "neither", as in matplotlib."""
     figure = axes.figure if hasattr(axes, "figure") else axes[0].figure
     bar = figure.colorbar(mappable, ax=axes, shrink=0.6, pad=0.02, extend=extend)
-    bar.set_label(label, color=style.ink)
+    bar.set_label(label, color=style.text)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=style.ink, length=0)
+    bar.ax.tick_params(colors=style.text, length=0)
 
 
 def value_colormap(style: Style = LIGHT) -> Any:
-    """Return the part of viridis that stands out from the paper."""
+    """Return the part of viridis that stands out from the background."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 

@@ -29,7 +29,7 @@ def draw_images(axis: Any, Y: Array, images: Any, coloring: Coloring, style: Sty
     shown = _ink_on_paper(_to_unit_range(to_array(images, chosen)), style)
     half = side / 2 * np.array(shown.shape[2:0:-1]) / max(shown.shape[1:3])  # images need not be square
     corners = Y[chosen][:, None] + np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * half
-    axis.add_collection(PolyCollection(corners, facecolors=style.paper, edgecolors="none", alpha=0.82, zorder=3))
+    axis.add_collection(PolyCollection(corners, facecolors=style.background, edgecolors="none", alpha=0.82, zorder=3))
     for (x, y), image in zip(Y[chosen], shown, strict=True):
         extent = (x - half[0], x + half[0], y - half[1], y + half[1])
         add_image(axis, image, extent, zorder=3.5)
@@ -71,13 +71,13 @@ def channels_last(images: Array) -> Array:
 
 def _edge_colors(coloring: Coloring, rows: Array, style: Style) -> Any:
     if isinstance(coloring, Categorical):
-        colors: list[Any] = [*class_colors(len(coloring.names)), style.faint]
+        colors: list[Any] = [*class_colors(len(coloring.names)), style.unlabeled]
         return [colors[code] for code in coloring.codes[rows]]  # code -1 is the last entry
     if isinstance(coloring, Continuous):
         colormap = value_colormap(style)
         shares = coloring.relative(coloring.values[rows])
-        return [colormap(share) if np.isfinite(share) else style.faint for share in shares]
-    return style.faint
+        return [colormap(share) if np.isfinite(share) else style.unlabeled for share in shares]
+    return style.unlabeled
 
 
 def _to_unit_range(images: Array) -> Array:
@@ -99,6 +99,6 @@ def _ink_on_paper(images: Array, style: Style) -> Array:
     if 0.1 < background < 0.9:  # a photograph
         return np.repeat(images[..., None], 3, axis=3)
     ink = np.empty((*images.shape, 4), np.float32)
-    ink[..., :3] = to_rgb(style.ink)
+    ink[..., :3] = to_rgb(style.text)
     ink[..., 3] = images if background <= 0.1 else 1 - images
     return ink

@@ -89,7 +89,7 @@ def test_an_interrupted_write_leaves_an_existing_file_as_it_was(tmp_path: Path, 
     ("name", "message"),
     [
         ("map.xlsx", "expected a name that ends in"),
-        ("there.csv", "pass --force"),
+        ("there.csv", "force=True"),
         ("folder.csv", "is a folder"),
         ("no/m.csv", "create it"),
     ],
@@ -118,7 +118,7 @@ def test_an_input_is_never_overwritten_even_with_force(tmp_path: Path) -> None:
 
 
 def test_columns_may_have_titles(tmp_path: Path) -> None:
-    written(tmp_path / "scores.csv", OutputSpec(23, 3, titles=("a", "b", "c")))
+    written(tmp_path / "scores.csv", OutputSpec(23, 3, columns=("a", "b", "c")))
     assert open_source(tmp_path / "scores.csv").columns == ["a", "b", "c"]
 
 

@@ -36,10 +36,10 @@ def open_source(data: str | Path, *, part: str | None = None, folder: Folder = N
     data : str or Path
         A path, or the name of a dataset. A string that names a dataset is the dataset; write ``./mnist`` for a file or
         folder of that name.
-    part : str, optional
+    part : str, default=None
         The array to take from a file that holds several, or ``"train"`` (default), ``"test"`` or ``"all"`` of a dataset.
         It may also follow ``data`` after a colon: ``cells.h5ad:obsm/X_pca``.
-    folder : path, optional
+    folder : path, default=None
         Folder with the files of datasets.
 
     Returns

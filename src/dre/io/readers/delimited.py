@@ -67,7 +67,7 @@ def _open_delimited(path: Path, part: str | None) -> Source:
     if not numeric:
         raise SourceError(f"{path} has no numeric column: encode its text columns as numbers")
     metadata = _name_columns(path, strings, header)
-    messages = ["the first column has no name: it gives the row names"] if has_names else []
+    messages = ["the first column has no name: it holds the row names"] if has_names else []
     if metadata:
         messages.append(f"text columns are not features: {summarize_names(list(map(repr, metadata)))}")
     columns = None if header is None else [header[i] for i in numeric]

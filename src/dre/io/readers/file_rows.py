@@ -21,7 +21,7 @@ MIN_BLOCK_VALUES = 2**16  # smaller blocks cost more per read than they save
 
 
 class LazyArray(Protocol):
-    """An array in a file, as h5py, zarr and `numpy.memmap` give it: indexing with a slice or increasing ids reads it."""
+    """An array in a file, as h5py, zarr and `numpy.memmap` open it: indexing with a slice or increasing ids reads it."""
 
     @property
     def shape(self) -> Any: ...
@@ -58,9 +58,9 @@ class FileRows:
 
 
 class BlockArray:
-    """A lazy array that reads whole blocks of rows and caches them.
+    """A lazy array that reads rows in blocks and caches them.
 
-    A batch takes rows from all over a file, and most formats decode a whole block to give one of its rows. The second
+    A batch takes rows from all over a file, and most formats decode a block to read one of its rows. The second
     read of a block puts it into the cache, which only grows until it is full. Repeated passes over a file then always find
     the same blocks there; evicting the oldest would miss every time. A single pass caches nothing.
 

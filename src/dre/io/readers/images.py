@@ -25,7 +25,7 @@ GRAY, COLOR = "L", "RGB"  # modes of Pillow
 GRAY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I", "F")  # all other modes become color
 DEEP_MODES = ("I;16", "I;16B", "I", "F")  # more than 8 bits, which Pillow would truncate
 
-Look = tuple[tuple[int, int], str]  # the size (width, height) and the mode of an image
+ImageFormat = tuple[tuple[int, int], str]  # the size (width, height) and the mode of an image
 
 
 def _open_images(path: Path, part: str | None) -> Source:
@@ -40,7 +40,7 @@ def _open_images(path: Path, part: str | None) -> Source:
         files = sorted(file for file in path.rglob("*") if _is_image(file, path))
         if not files:
             raise SourceError(f"{path} is a folder without images ({', '.join(SUFFIXES)}): pass a folder of images, or a file")
-        size, mode = _common_look(path, files, Image)
+        size, mode = _common_format(path, files, Image)
 
     def load(start: int, stop: int) -> Array:
         return np.stack([_decode(file, mode, Image) for file in files[start:stop]])
@@ -59,18 +59,18 @@ def _is_image(file: Path, folder: Path) -> bool:
     return file.suffix.lower() in SUFFIXES and not is_hidden and file.is_file()
 
 
-def _common_look(folder: Path, files: list[Path], library: Any) -> Look:
+def _common_format(folder: Path, files: list[Path], library: Any) -> ImageFormat:
     """Check that all images share one size and mode; reads only their headers."""
-    looks: dict[Path, Look] = {}
+    formats: dict[Path, ImageFormat] = {}
     for file in files:
         with as_source_error(file), library.open(file) as image:
             if image.mode in DEEP_MODES:
                 raise SourceError(f"{file} has more than 8 bits per channel: save such images as one array with numpy.save")
-            looks[file] = (image.size, _mode(image))
-    (usual, _), *others = Counter(looks.values()).most_common()
+            formats[file] = (image.size, _mode(image))
+    (usual, _), *others = Counter(formats.values()).most_common()
     if others:
-        different = [file.relative_to(folder).as_posix() for file, look in looks.items() if look != usual]
-        one = next(look for look in looks.values() if look != usual)
+        different = [file.relative_to(folder).as_posix() for file, format_ in formats.items() if format_ != usual]
+        one = next(format_ for format_ in formats.values() if format_ != usual)
         raise SourceError(
             f"{folder}: most images are {_describe(usual)}, but {summarize_names(different)} "
             f"{'is' if len(different) == 1 else 'are'} not ({_describe(one)}).\nConvert them with Pillow: "
@@ -86,8 +86,8 @@ def _mode(image: Any) -> str:
     return GRAY if image.mode in GRAY_MODES else COLOR
 
 
-def _describe(look: Look) -> str:
-    (width, height), mode = look
+def _describe(format_: ImageFormat) -> str:
+    (width, height), mode = format_
     return f"{width} × {height}, {'gray' if mode == GRAY else 'color'}"
 
 

@@ -24,7 +24,7 @@ from dre.io.readers.source import (
 
 
 def _open_parquet(path: Path, part: str | None) -> Source:
-    """Take numeric columns as features; the index that pandas wrote gives the row names."""
+    """Take numeric columns as features; the index that pandas wrote becomes the row names."""
     try:
         import pyarrow.parquet
     except ImportError as problem:

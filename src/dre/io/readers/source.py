@@ -28,14 +28,14 @@ class Source:
     Parameters
     ----------
     rows : array of shape (n, d) or (n, h, w[, c]), CSR matrix, or Rows
-        Large files give `dre.data.rows.Rows`, which are read in pieces.
-    columns : list of str, optional
+        `dre.data.rows.Rows`, read in pieces, if the file is large.
+    columns : list of str, default=None
         Names of the d columns.
-    names : array of shape (n,), optional
+    names : array of shape (n,), default=None
         Names of the rows.
-    metadata : dict of arrays of shape (n,)
+    metadata : dict of arrays of shape (n,), default=empty dict
         Values per row that are not features, such as labels.
-    messages : list of str
+    messages : list of str, default=empty list
         Notes for the user about how the file was read.
 
     Examples
@@ -68,11 +68,11 @@ class SourceFormat:
         In lower case, with the dot.
     open : callable
         Maps a path and the name of an array in the file, or None, to a `Source`.
-    has_parts : bool
+    has_parts : bool, default=False
         Whether one file can hold several arrays.
-    is_folder : bool
+    is_folder : bool, default=False
         Whether the format can be a folder.
-    markers : tuple of str
+    markers : tuple of str, default=()
         File names that identify such a folder, whatever its suffix.
     """
 
@@ -105,7 +105,7 @@ def as_source_error(path: Path) -> Iterator[None]:
 
 
 def summarize_names(names: list[str]) -> str:
-    """Join names for an error message; a long list is cut and its length given.
+    """Join names for an error message; a long list is cut and its length added.
 
     >>> summarize_names(["a", "b"])
     'a, b'

@@ -26,7 +26,7 @@ def open_sink(path: str | Path, spec: OutputSpec, *, force: bool = False) -> Ite
         File to write.
     spec : OutputSpec
         Shape and names of the embedding.
-    force : bool
+    force : bool, default=False
         Whether to replace an existing file.
 
     Yields
@@ -58,11 +58,11 @@ def check_writable(
     ----------
     path : str or Path
         File to write.
-    suffixes : iterable of str, optional
-        Allowed suffixes, by default those of the formats for embeddings.
-    force : bool
+    suffixes : iterable of str, default=None
+        Allowed suffixes; None allows those of the formats for embeddings.
+    force : bool, default=False
         Whether an existing file may be replaced.
-    read : iterable of Path or None
+    read : iterable of Path or None, default=()
         Input files, which are never replaced.
 
     Returns
@@ -90,7 +90,7 @@ def check_writable(
     if path.exists() and any(each is not None and each.exists() and path.samefile(each) for each in read):
         raise ValueError(f"{path} is an input and would be overwritten: choose another name")
     if path.exists() and not force:
-        raise ValueError(f"{path} exists: pass --force to overwrite it, or choose another name")
+        raise ValueError(f"{path} exists: pass force=True to overwrite it, or choose another name")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise ValueError(f"{path.parent} is not a writable folder: create it or choose another")
     return suffix

@@ -27,16 +27,16 @@ class OutputSpec:
     ----------
     rows, components : int
         Its shape.
-    names : array of shape (rows,), optional
+    names : array of shape (rows,), default=None
         Names of the rows.
-    source : Path, optional
+    source : Path, default=None
         File that the rows come from; .h5ad output is a copy of it.
-    titles : tuple of str, optional
-        Names of the columns, by default ``dre1``, ``dre2``, ….
+    columns : tuple of str, default=None
+        Names of the columns; None names them ``dre1``, ``dre2``, ….
 
     Examples
     --------
-    >>> OutputSpec(100, 2).columns
+    >>> OutputSpec(100, 2).column_names
     ['dre1', 'dre2']
     """
 
@@ -44,12 +44,12 @@ class OutputSpec:
     components: int
     names: Array | None = None
     source: Path | None = None
-    titles: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
 
     @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.titles or (f"dre{i}" for i in range(1, self.components + 1)))
+    def column_names(self) -> list[str]:
+        """Names of the columns, also if none were passed."""
+        return list(self.columns or (f"dre{i}" for i in range(1, self.components + 1)))
 
 
 class Sink(Protocol):
@@ -110,7 +110,7 @@ class _DelimitedSink:
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._names, self._position = spec.names, 0
         # pandas and R write row names into a column without a name
-        self._writer.writerow([*([""] if self._names is not None else []), *spec.columns])
+        self._writer.writerow([*([""] if self._names is not None else []), *spec.column_names])
 
     def write(self, embedding: Array) -> None:
         records = [[f"{value:.{FLOAT32_DIGITS}g}" for value in row] for row in embedding.tolist()]
@@ -151,7 +151,7 @@ def _open_parquet(path: Path, spec: OutputSpec) -> Iterator[Sink]:
     except ImportError as problem:
         raise ImportError(f"{path.name} needs pyarrow: {INSTALL}") from problem
     names = [("name", pyarrow.string())] if spec.names is not None else []
-    schema = pyarrow.schema([*names, *((column, pyarrow.float32()) for column in spec.columns)])
+    schema = pyarrow.schema([*names, *((column, pyarrow.float32()) for column in spec.column_names)])
     with ParquetWriter(path, schema) as writer:
         yield _ParquetSink(writer, schema, spec)
 
