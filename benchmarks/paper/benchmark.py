@@ -78,9 +78,9 @@ class Benchmark:
         from paper.report import write_report
         from paper.schematic import draw_schematic
 
-        def load(plan: Data) -> Dataset:
-            # by name: the plan's title may be that of a stand-in already
-            return load_data(self.spec.data[plan.name], folder, stand_in=self.quick)
+        def load(data: Data) -> Dataset:
+            # by name: the title may be that of a stand-in already
+            return load_data(self.spec.data[data.name], folder, stand_in=self.quick)
 
         chosen = selection.apply(mark_stand_ins(self.spec, self.store) if self.quick else self.spec)
         shown = self.report / "figures"

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from types import FrameType
 
-import torch
-
 from dre.compare.measure import Measurement, Scoring, measure
 from dre.datasets import Dataset, DatasetNotFoundError
 from paper.jobs import command, drawn_maps, scored_stages
@@ -141,11 +139,7 @@ def _run(job: Job, setting: Setting) -> Outcome:
     dataset = load_data(data, setting.folder, stand_in=setting.stand_in)
     dataset = replace(dataset, test=first(dataset.test, spec.runs[job.run].test_rows))
     workers = 1 if job.panel else setting.workers
-    threads = torch.get_num_threads()
-    try:
-        result = measure_job(job, spec, dataset, device=setting.device_for(job), workers=workers)
-    finally:
-        torch.set_num_threads(threads)  # UMAP's compiled code changes OpenMP's threads, which torch shares
+    result = measure_job(job, spec, dataset, device=setting.device_for(job), workers=workers)
     drawn = drawn_maps(spec, job, len(result.record["stages"]))
     if drawn:
         setting.store.save_maps(job, {name: Y for name, Y in result.maps.items() if name in drawn})

@@ -56,15 +56,19 @@ def test_transform_gives_the_rows_that_were_fitted_their_places(taught, digits):
 
 def test_a_part_of_the_rows_is_taught_and_all_are_embedded(digits):
     model = DLProjection(PCA(), teacher_rows=50, epochs=60, random_state=0, device="cpu").fit(digits.rows)
-    assert len(np.unique(model.taught_)) == len(model.teacher_embedding_) == len(model.teacher_.embedding_) == 50
-    np.testing.assert_array_equal(to_unit_square(PCA().fit_transform(digits.rows[model.taught_])), model.teacher_embedding_)
+    assert len(np.unique(model.teacher_indices_)) == len(model.teacher_embedding_) == len(model.teacher_.embedding_) == 50
+    np.testing.assert_array_equal(
+        to_unit_square(PCA().fit_transform(digits.rows[model.teacher_indices_])), model.teacher_embedding_
+    )
     assert model.embedding_.shape == (200, 2)
-    assert np.corrcoef(model.embedding_[model.taught_, 0], model.teacher_embedding_[:, 0])[0, 1] > 0.9
+    assert np.corrcoef(model.embedding_[model.teacher_indices_, 0], model.teacher_embedding_[:, 0])[0, 1] > 0.9
 
 
 def test_the_seed_decides_which_rows_are_taught(digits):
     taught = [
-        DLProjection(PCA(), teacher_rows=20, epochs=1, random_state=seed, device="cpu").fit(digits.rows).taught_.tolist()
+        DLProjection(PCA(), teacher_rows=20, epochs=1, random_state=seed, device="cpu")
+        .fit(digits.rows)
+        .teacher_indices_.tolist()
         for seed in (0, 0, 1)
     ]
     assert taught[0] == taught[1] != taught[2]

@@ -31,7 +31,9 @@ def short_start(monkeypatch):
 
 
 def quick(exaggeration: float, **others: int) -> FItSNE:
-    return FItSNE(exaggeration, perplexity=15, n_jobs=1, random_state=0, **{"late_from": 60, "n_iter": 150, **others})
+    return FItSNE(
+        exaggeration, perplexity=15, n_jobs=1, random_state=0, **{"start_late_exaggeration": 60, "n_iter": 150, **others}
+    )
 
 
 @pytest.mark.usefixtures("short_start")
@@ -46,22 +48,22 @@ def test_late_exaggeration_makes_clusters_tighter():
 def test_without_exaggeration_the_start_of_its_phase_is_no_matter(digits):
     rows = digits.rows[:60]
     np.testing.assert_array_equal(
-        quick(1, late_from=80, n_iter=100).fit_transform(rows), quick(1, n_iter=100).fit_transform(rows)
+        quick(1, start_late_exaggeration=80, n_iter=100).fit_transform(rows), quick(1, n_iter=100).fit_transform(rows)
     )
 
 
 def test_the_phases_follow_one_another():
     assert FItSNE().phases() == [(250, 12.0, 0.5), (500, 1.0, 0.8)]  # the authors' defaults
-    assert FItSNE(4, late_from=600).phases() == [(250, 12.0, 0.5), (350, 1.0, 0.8), (150, 4, 0.8)]
-    assert FItSNE(4, late_from=750).phases() == [(250, 12.0, 0.5), (500, 1.0, 0.8)]
+    assert FItSNE(4, start_late_exaggeration=600).phases() == [(250, 12.0, 0.5), (350, 1.0, 0.8), (150, 4, 0.8)]
+    assert FItSNE(4, start_late_exaggeration=750).phases() == [(250, 12.0, 0.5), (500, 1.0, 0.8)]
     assert FItSNE(n_iter=250).phases() == [(250, 12.0, 0.5)]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"late_from": 200}, "late_from=200, n_iter=750"),
-        ({"n_iter": 240}, "late_from=250, n_iter=240"),
+        ({"start_late_exaggeration": 200}, "start_late_exaggeration=200, n_iter=750"),
+        ({"n_iter": 240}, "start_late_exaggeration=250, n_iter=240"),
         ({"exaggeration": 0}, "exaggeration=0: must be positive"),
     ],
 )

@@ -37,8 +37,8 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def loading(plan: Data) -> Dataset:
-    return made_up.dataset(plan)
+def loading(data: Data) -> Dataset:
+    return made_up.dataset(data)
 
 
 def draw(store: Store, *rows: Row, spec: Spec = SPEC) -> Any:
@@ -93,8 +93,8 @@ def test_the_dots_are_the_rows_of_the_map_in_the_colours_of_their_classes(store:
 
 
 def test_a_class_has_one_colour_in_all_rows_of_a_data_set_even_where_a_part_lacks_some(store: Store) -> None:
-    def lacking(plan: Data) -> Dataset:
-        made = made_up.dataset(plan)
+    def lacking(data: Data) -> Dataset:
+        made = made_up.dataset(data)
         labels = np.where(made.test.labels < 5, 5, made.test.labels)  # the test rows have no 0 to 4
         return replace(made, test=replace(made.test, labels=labels))
 
@@ -134,7 +134,7 @@ def test_what_is_missing_says_why(store: Store) -> None:
 
 
 def test_labels_of_other_rows_are_not_put_on_a_map(store: Store) -> None:
-    figure = draw_figure(FIGURE, SPEC, store, lambda plan: made_up.dataset(plan, 300, 150))
+    figure = draw_figure(FIGURE, SPEC, store, lambda data: made_up.dataset(data, 300, 150))
     assert "its embedding has 200 rows, but the data 150" in words(panels(figure)[len(METHODS)])
 
 
