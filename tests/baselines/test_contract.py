@@ -77,7 +77,7 @@ def test_the_columns_of_the_map_have_names(name, fits):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_neighbours_in_the_map_are_of_one_class(name, fits, digits):
+def test_neighbors_in_the_map_are_of_one_class(name, fits, digits):
     nearest = KNeighborsClassifier(1).fit(fits(name).embedding_, digits.labels).kneighbors(return_distance=False)[:, 0]
     assert accuracy_score(digits.labels, digits.labels[nearest]) > 0.6  # one class in five by chance
 
@@ -85,10 +85,10 @@ def test_neighbours_in_the_map_are_of_one_class(name, fits, digits):
 @pytest.mark.parametrize("name", EMBED_NEW_ROWS)
 def test_new_rows_are_placed_among_their_own_kind(name, fits, digits):
     model = fits(name)
-    places = model.transform(digits.new)
-    assert places.shape == (len(digits.new), 2)
-    assert places.dtype == np.float32
-    assert KNeighborsClassifier(1).fit(model.embedding_, digits.labels).score(places, digits.new_labels) > 0.55
+    Y = model.transform(digits.new)
+    assert Y.shape == (len(digits.new), 2)
+    assert Y.dtype == np.float32
+    assert KNeighborsClassifier(1).fit(model.embedding_, digits.labels).score(Y, digits.new_labels) > 0.55
 
 
 @pytest.mark.parametrize("name", EMBED_NEW_ROWS)

@@ -1,4 +1,4 @@
-"""DL projection: the network says again what its teacher said, and knows when to stop."""
+"""DL projection: the network reproduces its teacher and stops early."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def taught(digits, tsne) -> DLProjection:
 
 
 def test_the_network_reproduces_its_teacher(taught):
-    learned, told = taught.embedding_, taught.teacher_embedding_
+    learned, target = taught.embedding_, taught.teacher_embedding_
     for axis in range(2):
-        assert np.corrcoef(learned[:, axis], told[:, axis])[0, 1] > 0.97
-    assert procrustes_distance(learned, told) < 0.1
-    assert procrustes_distance(learned, told[::-1]) > 0.5  # the rows of another map
+        assert np.corrcoef(learned[:, axis], target[:, axis])[0, 1] > 0.97
+    assert procrustes_distance(learned, target) < 0.1
+    assert procrustes_distance(learned, target[::-1]) > 0.5  # the rows of another map
 
 
 def test_the_teacher_is_the_one_that_was_asked_for(taught, digits):
@@ -43,14 +43,14 @@ def test_the_teacher_is_the_one_that_was_asked_for(taught, digits):
     assert not hasattr(taught.teacher, "embedding_") or taught.teacher_ is not taught.teacher
 
 
-def test_maps_lie_in_the_unit_square(taught, digits):
+def test_maps_are_in_the_unit_square(taught, digits):
     np.testing.assert_allclose(taught.teacher_embedding_.min(0), 0)
     np.testing.assert_allclose(taught.teacher_embedding_.max(0), 1)
-    places = taught.transform(np.concatenate([digits.new, 255 - digits.new]))
-    assert 0 <= places.min() <= places.max() <= 1
+    Y = taught.transform(np.concatenate([digits.new, 255 - digits.new]))
+    assert 0 <= Y.min() <= Y.max() <= 1
 
 
-def test_transform_gives_the_rows_that_were_fitted_their_places(taught, digits):
+def test_transform_gives_the_rows_that_were_fitted_their_coordinates(taught, digits):
     np.testing.assert_array_equal(taught.transform(digits.rows), taught.embedding_)
 
 

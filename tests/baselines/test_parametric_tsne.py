@@ -134,7 +134,7 @@ def test_widths_may_come_as_a_list_too():
     np.testing.assert_array_equal(cheap(layers=[8, 6]).fit_transform(some()), cheap(layers=(8, 6)).fit_transform(some()))
 
 
-# What can't be done is said.
+# Errors.
 
 
 @pytest.mark.parametrize(

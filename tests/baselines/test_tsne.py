@@ -15,8 +15,10 @@ from dre.data.validation import check_seed
 
 def test_the_map_is_that_of_scikit_learn(digits):
     rows = digits.rows.reshape(200, -1).astype(np.float32)
-    theirs = TSNE(perplexity=12, max_iter=260, init="pca", random_state=check_seed(5)).fit_transform(rows)
-    np.testing.assert_array_equal(BarnesHutTSNE(perplexity=12, max_iter=260, random_state=5).fit_transform(digits.rows), theirs)
+    expected = TSNE(perplexity=12, max_iter=260, init="pca", random_state=check_seed(5)).fit_transform(rows)
+    np.testing.assert_array_equal(
+        BarnesHutTSNE(perplexity=12, max_iter=260, random_state=5).fit_transform(digits.rows), expected
+    )
 
 
 def test_too_few_rows_for_the_perplexity_are_refused(digits):
@@ -85,10 +87,10 @@ def model(lopsided) -> OpenTSNE:
 
 
 def test_the_map_lies_around_its_middle_where_the_library_puts_it_when_it_embeds(model):
-    places = model.embedding_
-    extent = np.ptp(places, axis=0)
-    assert (np.abs(places.mean(0)) > 0.01 * extent).any()  # else there would be nothing to see here
-    assert (np.abs(places.max(0) + places.min(0)) < 1e-5 * extent).all()
+    Y = model.embedding_
+    extent = np.ptp(Y, axis=0)
+    assert (np.abs(Y.mean(0)) > 0.01 * extent).any()  # else there would be nothing to see here
+    assert (np.abs(Y.max(0) + Y.min(0)) < 1e-5 * extent).all()
 
 
 def test_rows_that_were_fitted_are_embedded_near_their_places(model, lopsided):
@@ -108,7 +110,7 @@ def test_a_row_is_embedded_alike_alone_and_in_company(model, lopsided):
     np.testing.assert_allclose(model.transform(new[:1]), model.transform(new)[:1], atol=1e-4)
 
 
-def test_approximate_neighbours_can_be_had_again():
-    X = np.random.default_rng(0).normal(size=(1000, 4))  # from here on the library finds neighbours with random trees
+def test_approximate_neighbors_can_be_had_again():
+    X = np.random.default_rng(0).normal(size=(1000, 4))  # from here on the library finds neighbors with random trees
     first, second = (OpenTSNE(perplexity=5, n_iter=1, n_jobs=1, random_state=1).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
