@@ -82,7 +82,7 @@ def bench(
     folder = None if data is None else str(data)
     failed = []
     if not report_only:
-        failed = benchmark.run(chosen, folder=folder, device=device, workers=workers, dry_run=dry_run, say=typer.echo)
+        failed = benchmark.run(chosen, folder=folder, device=device, workers=workers, dry_run=dry_run, log=typer.echo)
     if not dry_run:
         shown = chosen if quick or out is not None else Selection()  # the committed report always has everything
         for path in benchmark.write_report(shown, folder=folder):

@@ -46,7 +46,8 @@ def main() -> None:
     path.parent.mkdir(exist_ok=True)
     held_out = [test for _, test in maps.values()]
     note = f"{len(test_rows)} held-out rows, embedded by a forward pass"
-    figure = plot.stages(held_out, test_labels, X=test_rows, titles=list(maps), title=note)
+    title = f"{note}; 1-NN among these rows"  # the table above has it against the training rows
+    figure = plot.stages(held_out, test_labels, X=test_rows, titles=list(maps), title=title)
     plot.save(figure, path, force=True)
     distorted = path.with_stem(f"{path.stem}-distortion")
     plot.save(plot.distortion(held_out[-1], result, note=note), distorted, force=True)

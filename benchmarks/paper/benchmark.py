@@ -57,18 +57,18 @@ class Benchmark:
         device: str = "auto",
         workers: int = 1,
         dry_run: bool = False,
-        say: Callable[[str], None] = print,
+        log: Callable[[str], None] = print,
     ) -> list[Outcome]:
         """Run the selected jobs that are not done; return the failed ones."""
         selected = self.select(selection, device)
         setting = Setting(self.spec, self.store, folder, device, workers, stand_in=self.quick)
         left = pending(selected, setting)
-        say(f"{len(selected)} cells, {len(selected) - len(left)} of them done")
+        log(f"{len(selected)} cells, {len(selected) - len(left)} of them done")
         if dry_run:
             for job in left:
-                say(str(job))
+                log(str(job))
             return []
-        return report_progress(run_jobs(left, setting), len(left), say)
+        return report_progress(run_jobs(left, setting), len(left), log)
 
     def write_report(self, selection: Selection, *, folder: str | None = None) -> list[Path]:
         """Draw the figures whose embeddings are here, and write the report as Markdown and HTML."""

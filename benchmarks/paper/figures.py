@@ -15,7 +15,7 @@ from dre.plot.colors import class_colors
 from dre.plot.style import INK
 from paper.canvas import Grid
 from paper.jobs import FIGURE_SEED
-from paper.panels import VIEWS, View, colors_of_rows, draw_dots, full_view
+from paper.panels import VIEWS, Viewport, colors_of_rows, draw_dots, full_view
 from paper.report.formatting import number
 from paper.report.reading import NOT_YET, CellReader
 from paper.spec import Data, Figure, Job, Row, Spec
@@ -216,7 +216,7 @@ class _Panel:
         assert self.embedding is not None
         return self.labels.codes[: len(self.embedding)]
 
-    def window(self, view: str) -> View:
+    def window(self, view: str) -> Viewport:
         """Return the window of "all" or of a zoom such as "border 9"."""
         assert self.embedding is not None
         kind, _, name = view.partition(" ")
@@ -243,7 +243,7 @@ class _Panel:
             axis.spines[:].set(color=INK, linestyle=LINES[self.row.view.partition(" ")[0]], linewidth=1.0)
 
 
-def _outline(axis: Any, window: View, view: str) -> None:
+def _outline(axis: Any, window: Viewport, view: str) -> None:
     from matplotlib.patches import Rectangle
 
     left, _, bottom, _ = window.extent

@@ -179,7 +179,7 @@ def _may_be_missing(job: Job, spec: Spec) -> bool:
     return any(each.without_data and job.data in each.data for table in spec.tables for each in table.not_run)
 
 
-def report_progress(outcomes: Iterator[Outcome], total: int, say: Callable[[str], None]) -> list[Outcome]:
+def report_progress(outcomes: Iterator[Outcome], total: int, log: Callable[[str], None]) -> list[Outcome]:
     """Print each outcome and return the failed ones. Ctrl-C stops it, at the next job at the latest."""
     failed: list[Outcome] = []
     count = 0
@@ -188,11 +188,11 @@ def report_progress(outcomes: Iterator[Outcome], total: int, say: Callable[[str]
             for count, outcome in enumerate(outcomes, 1):
                 if outcome.problem:
                     failed.append(outcome)
-                say(f"[{count}/{total}] {outcome}")
+                log(f"[{count}/{total}] {outcome}")
                 if interrupted():
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
-            say(f"stopped after {count} of {total}; the same command resumes")
+            log(f"stopped after {count} of {total}; the same command resumes")
             raise
     return failed
 

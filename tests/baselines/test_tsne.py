@@ -16,9 +16,8 @@ from dre.data.validation import check_seed
 def test_the_map_is_that_of_scikit_learn(digits):
     rows = digits.rows.reshape(200, -1).astype(np.float32)
     expected = TSNE(perplexity=12, max_iter=260, init="pca", random_state=check_seed(5)).fit_transform(rows)
-    np.testing.assert_array_equal(
-        BarnesHutTSNE(perplexity=12, max_iter=260, random_state=5).fit_transform(digits.rows), expected
-    )
+    found = BarnesHutTSNE(perplexity=12, max_iter=260, random_state=5).fit_transform(digits.rows)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_too_few_rows_for_the_perplexity_are_refused(digits):

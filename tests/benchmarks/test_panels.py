@@ -6,7 +6,7 @@ import made_up
 import numpy as np
 import pytest
 
-from paper.panels import DRAWN_UP_TO, View, border, colors_of_rows, draw_dots, full_view, inside, shaded
+from paper.panels import DRAWN_UP_TO, Viewport, border, colors_of_rows, draw_dots, full_view, inside, shaded
 
 
 def test_inside_is_where_the_class_is_alone_and_the_border_where_it_meets_another() -> None:
@@ -37,7 +37,7 @@ def test_many_rows_are_shaded_each_pixel_in_the_mean_colour_of_its_rows() -> Non
     rng = np.random.default_rng(0)
     places = np.concatenate([rng.uniform((0, 0), (1, 1), (20_000, 2)), rng.uniform((2, 0), (3, 1), (20_000, 2))])
     tints = colors_of_rows(np.repeat([0, 1], 20_000), ["#ff0000", "#0000ff"])
-    window = View(1.5, 0.5, 3.0)
+    window = Viewport(1.5, 0.5, 3.0)
     image = shaded(places, tints, window)
     side = len(image)
     left, middle, right = (image[side // 2, int(side * x / 3)] for x in (0.5, 1.5, 2.5))

@@ -103,10 +103,10 @@ def test_what_is_done_is_not_done_again_unless_the_plan_changed(setting):
 
 def test_a_failure_is_recorded_tried_again_and_stops_no_other(setting):
     jobs = [Job("digits", "wrong", 0), Job("digits", "pca", 0)]
-    said = []
-    failed = report_progress(run_jobs(jobs, setting), 2, said.append)
+    messages = []
+    failed = report_progress(run_jobs(jobs, setting), 2, messages.append)
     assert [outcome.job for outcome in failed] == jobs[:1]
-    assert "colour" in said[0]
+    assert "colour" in messages[0]
     assert "colour" in setting.store.find(jobs[0])["failed"]
     assert pending(jobs, setting) == jobs[:1]
 
@@ -139,11 +139,11 @@ def test_ctrl_c_that_a_library_swallowed_stops_before_the_next_cell():
         yield Outcome(Job("digits", "pca", 0))
         raise AssertionError("the next cell was begun")
 
-    said = []
+    messages = []
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        report_progress(outcomes(), 2, said.append)
-    assert said[-1] == "stopped after 1 of 2; the same command resumes"
+        report_progress(outcomes(), 2, messages.append)
+    assert messages[-1] == "stopped after 1 of 2; the same command resumes"
     assert signal.getsignal(signal.SIGINT) is before
 
 
