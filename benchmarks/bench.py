@@ -40,7 +40,7 @@ def bench(
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder of the data sets. Default: $DRE_DATA, then the cache, then a download."),
     ] = None,
-    plans: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the TOML files.", show_default=False)] = HERE,
+    spec: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the TOML files.", show_default=False)] = HERE,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -74,7 +74,7 @@ def bench(
         os.environ.setdefault(OFFLINE, "1")  # a trial downloads nothing: the digits stand in for missing data
     chosen = Selection(tuple(names or ()), _split(only_data), _split(only_methods), _split(panels))
     try:
-        benchmark = Benchmark.at(plans, out=out, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None)
+        benchmark = Benchmark.at(spec, out=out, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None)
         benchmark.select(chosen, device)
     except ValueError as problem:
         typer.echo(f"bench: {problem}", err=True)
@@ -82,7 +82,7 @@ def bench(
     folder = None if data is None else str(data)
     failed = []
     if not report_only:
-        failed = benchmark.run(chosen, folder=folder, device=device, workers=workers, dry_run=dry_run, say=typer.echo)
+        failed = benchmark.run(chosen, folder=folder, device=device, workers=workers, dry_run=dry_run, log=typer.echo)
     if not dry_run:
         shown = chosen if quick or out is not None else Selection()  # the committed report always has everything
         for path in benchmark.write_report(shown, folder=folder):

@@ -27,7 +27,7 @@ def sizes() -> Any:
     figure, (cost, score) = panels(2, 5.4, 3.9)
     kinds = {
         "fit": ([each["fit_seconds"] for each in found], ACCENT, "-"),
-        "of which neighbours": ([each["of_which_graphs"] for each in found], ACCENT, ":"),
+        "of which neighbors": ([each["of_which_graphs"] for each in found], ACCENT, ":"),
         "transform": ([each["transform_seconds"] for each in found], TEXT, "-"),
     }
     for name, (seconds, color, line) in kinds.items():
@@ -56,10 +56,10 @@ def per_second() -> Any:
             name, score = cell["job"]["run"], cell["stages"][-1].get("scores", {}).get("nearest_neighbor", 0.0)
             if cell["in_sample"] or score < MIN_SCORE:
                 continue
-            place = (cell["fit_seconds"], score)
-            axis.scatter(*place, color=ACCENT if name in HIGHLIGHTED else UNLABELED, s=45, zorder=3)
+            point = (cell["fit_seconds"], score)
+            axis.scatter(*point, color=ACCENT if name in HIGHLIGHTED else UNLABELED, s=45, zorder=3)
             text = titles.get(name, name)
-            axis.annotate(text, place, (0, 8), textcoords="offset points", ha="center", fontsize=8, color=TEXT)
+            axis.annotate(text, point, (0, 8), textcoords="offset points", ha="center", fontsize=8, color=TEXT)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(0.25, 0.15)

@@ -29,17 +29,17 @@ WINDOW = {"width": 1280, "height": 800}
 # Each move of a drag, to the end of the frame that shows it.
 PAN = """async () => {
     const canvas = document.getElementById("points"), took = [];
-    const say = (kind, x, y) => canvas.dispatchEvent(
+    const send = (kind, x, y) => canvas.dispatchEvent(
         new PointerEvent(kind, { clientX: x, clientY: y, pointerId: 1, button: 0, buttons: 1, bubbles: true }));
     canvas.setPointerCapture = () => {};
-    say("pointerdown", 400, 400);
+    send("pointerdown", 400, 400);
     for (let i = 1; i <= 60; i++) {
         const began = performance.now();
-        say("pointermove", 400 + 4 * i, 400 + 2 * i);
+        send("pointermove", 400 + 4 * i, 400 + 2 * i);
         await new Promise((shown) => requestAnimationFrame(() => setTimeout(shown, 0)));
         took.push(performance.now() - began);
     }
-    say("pointerup", 640, 520);
+    send("pointerup", 640, 520);
     return took;
 }"""
 # From one stage to the next, to the end of the movement.
@@ -66,21 +66,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, images in (("with images", True), ("without images", False)):
             path = Path(folder, "page.html")
-            write_page(path, shown(model, source, images=images))
-            results[name] = {"points": len(source.rows), "megabytes": round(path.stat().st_size / 1e6, 2), **opened(path)}
+            write_page(path, build(model, source, images=images))
+            results[name] = {"points": len(source.rows), "megabytes": round(path.stat().st_size / 1e6, 2), **time_page(path)}
             print(name, results[name], flush=True)
             if images and arguments.draw:
                 draw(path, arguments.draw)
     record("explorer", results, stages=len(model.stages_), window=WINDOW)
 
 
-def shown(model: DRE, source: Source, *, images: bool) -> Explorer:
+def build(model: DRE, source: Source, *, images: bool) -> Explorer:
     stages = [(f"stage {i}: {stage}", model.transform(source.rows, stage=i)) for i, stage in enumerate(model.schedule_)]
     return build_explorer(stages, title="Fashion-MNIST", rows=source.rows, metadata=source.metadata, images=images)
 
 
-def opened(path: Path) -> dict[str, float]:
-    with looking() as page:
+def time_page(path: Path) -> dict[str, float]:
+    with open_browser() as page:
         began = time.perf_counter()
         page.goto(path.as_uri())
         page.wait_for_selector("#points[data-frames]", timeout=60_000)  # wait for the first frame
@@ -90,7 +90,7 @@ def opened(path: Path) -> dict[str, float]:
 
 
 @contextmanager
-def looking() -> Iterator[Any]:
+def open_browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -101,7 +101,7 @@ def looking() -> Iterator[Any]:
 
 def draw(path: Path, folder: Path) -> None:
     """Draw the page with a hovered row, and with the distortion of the map."""
-    with looking() as page:
+    with open_browser() as page:
         page.goto(path.as_uri())
         page.wait_for_selector("#points[data-frames]")
         page.mouse.move(*page.evaluate("explorer.screen(0)"))

@@ -43,7 +43,7 @@ from record import record
 GIB = 2**30
 SIZES = (60_000, 125_000, 250_000, 300_000, 500_000, 1_000_000)
 QUERIES = 10_000
-SearchInfo = dict[str, Any]
+Results = dict[str, Any]
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -58,10 +58,10 @@ def recipe(name: str, precision: str = "auto") -> Recipe:
     return replace(apply_overrides(name, DataSpec(60_000, (1, 28, 28), "cuda"), Overrides()), precision=precision)
 
 
-def ceilings(_: argparse.Namespace) -> SearchInfo:
+def ceilings(_: argparse.Namespace) -> Results:
     """Limits of the card: matrix products in each precision, in TFLOP/s, and copies, in GB/s of reading and writing."""
     a = torch.randn(8192, 8192, device="cuda")
-    found: SearchInfo = {}
+    found: Results = {}
     for name, kind in (
         ("float32", torch.float32),
         ("tf32", torch.float32),
@@ -79,35 +79,35 @@ def ceilings(_: argparse.Namespace) -> SearchInfo:
     return found
 
 
-def step(arguments: argparse.Namespace) -> SearchInfo:
+def step(arguments: argparse.Namespace) -> Results:
     """Milliseconds of a training step, from sampling to the update: the median of the later epochs of a fit."""
     images = mnist.load_mnist(arguments.data).train.rows
     paper = replace(first_stage_of("paper", 12), precision="bfloat16")
-    plans = {
+    recipes = {
         "Model B, 2500 images, bfloat16": paper,
         "Model B with batch norm, 2500 images, bfloat16": replace(paper, encoder=ModelB(norm=True)),
         "Model B, 2500 images, float32": replace(paper, precision="float32"),
         "the default, 5000 images": first_stage_of("auto", 12),
     }
-    found: SearchInfo = {}
-    for name, plan in plans.items():
-        model = DRE(plan, random_state=0, verbose=False).fit(images)
+    found: Results = {}
+    for name, trained in recipes.items():
+        model = DRE(trained, random_state=0, verbose=False).fit(images)
         epochs = [epoch["seconds"] for epoch in model.history_][4:]
-        found[name] = round(1000 * median(epochs) / plan.batches.steps(len(images)), 3)
+        found[name] = round(1000 * median(epochs) / trained.batches.steps(len(images)), 3)
     return found
 
 
-def fit(arguments: argparse.Namespace) -> SearchInfo:
+def fit(arguments: argparse.Namespace) -> Results:
     """Seconds of a fit of MNIST without imports: the first on the machine, which compiles kernels to disk; the first in a
     process; and the second in it."""
-    found: SearchInfo = {}
+    found: Results = {}
     for name, precision, processes in (
         ("auto", "auto", (("new",), ("cold", "warm"))),
         ("paper", "bfloat16", (("new",), ("cold", "warm"))),
         ("paper", "float32", (("new",),)),
     ):
         with tempfile.TemporaryDirectory() as kernels:
-            of_recipe: SearchInfo = {}
+            of_recipe: Results = {}
             for labels in processes:
                 command = [sys.executable, __file__, "--data", str(arguments.data), "--alone", name, precision, *labels]
                 environment = {**os.environ, "TRITON_CACHE_DIR": kernels}
@@ -118,9 +118,9 @@ def fit(arguments: argparse.Namespace) -> SearchInfo:
     return found
 
 
-def alone(folder: Path, name: str, precision: str, *labels: str) -> SearchInfo:
+def alone(folder: Path, name: str, precision: str, *labels: str) -> Results:
     data = mnist.load_mnist(folder)
-    found: SearchInfo = {}
+    found: Results = {}
     for label in labels:
         model = DRE(recipe(name, precision), random_state=0, verbose=False)
         began = time.perf_counter()  # before the first use of the GPU, whose start counts too
@@ -132,7 +132,7 @@ def alone(folder: Path, name: str, precision: str, *labels: str) -> SearchInfo:
     return found
 
 
-def scores(model: DRE, data: Dataset) -> SearchInfo:
+def scores(model: DRE, data: Dataset) -> Results:
     test, labels = model.transform(data.test.rows), data.test.labels
     return {
         "1nn": nearest_neighbor(test, labels, reference=(model.embedding_, data.train.labels)),
@@ -141,7 +141,7 @@ def scores(model: DRE, data: Dataset) -> SearchInfo:
     }
 
 
-def sizes(arguments: argparse.Namespace) -> list[SearchInfo]:
+def sizes(arguments: argparse.Namespace) -> list[Results]:
     """Fits of growing numbers of deformed digits, generated on the GPU as they are read, scored on MNIST's test set."""
     test = mnist.load_mnist(arguments.data).test
     DRE(recipe("auto"), random_state=0, verbose=False).fit(infimnist(70_000, 90_000, folder=arguments.data))  # warm
@@ -152,11 +152,10 @@ def sizes(arguments: argparse.Namespace) -> list[SearchInfo]:
         torch.cuda.reset_peak_memory_stats()
         model, graphs = DRE(random_state=0, verbose=False), Graphs()
         took = seconds(partial(model.fit, rows, observers=[graphs]))[0]
-        peak = torch.cuda.max_memory_allocated() / GIB
-        embedding, places = seconds(partial(model.transform, rows))
-        hit = nearest_neighbor(model.transform(test.rows), test.labels, reference=(places, rows.labels), device="cuda")
-        times = {"fit_seconds": took, "of_which_graphs": graphs.seconds, "transform_seconds": embedding}
-        peak = torch.cuda.max_memory_allocated() / GIB
+        peak = torch.cuda.max_memory_allocated() / GIB  # of the fit alone
+        transform_seconds, Y = seconds(partial(model.transform, rows))
+        hit = nearest_neighbor(model.transform(test.rows), test.labels, reference=(Y, rows.labels), device="cuda")
+        times = {"fit_seconds": took, "of_which_graphs": graphs.seconds, "transform_seconds": transform_seconds}
         found.append(
             {"n": n, **{name: round(value, 3) for name, value in times.items()}, "peak_gib": round(peak, 2), "1nn": hit}
         )
@@ -174,7 +173,7 @@ class Graphs:
             self.seconds += event.seconds
 
 
-def graph(arguments: argparse.Namespace) -> list[SearchInfo]:
+def graph(arguments: argparse.Namespace) -> list[Results]:
     """The 90 nearest neighbors of every row, and their recall against float64."""
     found = []
     for n in [size for size in (60_000, 250_000, 1_000_000) if size <= arguments.largest]:
@@ -199,26 +198,26 @@ def recall(rows: Tensor, indices: Tensor) -> float:
     return int((distances <= reach * (1 + 1e-12)).sum()) / distances.numel()
 
 
-def transform(arguments: argparse.Namespace) -> SearchInfo:
+def transform(arguments: argparse.Namespace) -> Results:
     """Seconds to embed a million images, as bytes in host memory."""
     data = mnist.load_mnist(arguments.data)
     many = np.resize(data.train.rows, (1_000_000, *data.train.rows.shape[1:]))
-    found: SearchInfo = {}
+    found: Results = {}
     for name in ("auto", "paper"):
         model = DRE(first_stage_of(name, 1), random_state=0, verbose=False).fit(data.train.rows)
         found[name] = [round(seconds(partial(model.transform, many))[0], 2) for _ in range(3)]
     return found
 
 
-def stream(arguments: argparse.Namespace) -> SearchInfo:
+def stream(arguments: argparse.Namespace) -> Results:
     """Milliseconds of a step with images on the GPU, and with batches read from host memory."""
     images = mnist.load_mnist(arguments.data).train.rows
-    plan = replace(first_stage_of("paper", 12), precision="bfloat16", encoder=ModelB(norm=True))
-    plan = replace(plan, batches=Shuffled(2500), schedule=Schedule.parse("x: gaussian(30) -> kl * 12"))
-    steps = plan.batches.steps(len(images))
-    found: SearchInfo = {}
+    shuffled = replace(first_stage_of("paper", 12), precision="bfloat16", encoder=ModelB(norm=True))
+    shuffled = replace(shuffled, batches=Shuffled(2500), schedule=Schedule.parse("x: gaussian(30) -> kl * 12"))
+    steps = shuffled.batches.steps(len(images))
+    found: Results = {}
     for name, rows in (("held on the GPU", images), ("read from the host", HostRows(images))):
-        model = DRE(plan, random_state=0, verbose=False).fit(rows)
+        model = DRE(shuffled, random_state=0, verbose=False).fit(rows)
         found[name] = round(1000 * median(epoch["seconds"] for epoch in model.history_[4:]) / steps, 3)
     return found
 

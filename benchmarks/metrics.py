@@ -61,11 +61,11 @@ def scikit_learn_float32(X: Array, Y: Array, labels: Array) -> Any:
     return scikit_learn(X.astype(np.float32), Y.astype(np.float32), labels)
 
 
-def ours_both(X: Array, Y: Array, labels: Array) -> Any:
+def dre_trustworthiness_and_continuity(X: Array, Y: Array, labels: Array) -> Any:
     return trustworthiness(X, Y, k=K, device="cpu"), continuity(X, Y, k=K, device="cpu")
 
 
-def ours_all(X: Array, Y: Array, labels: Array) -> Any:
+def dre_all(X: Array, Y: Array, labels: Array) -> Any:
     return dict(evaluate(X, Y, labels, k=K, device="cpu"))
 
 
@@ -86,9 +86,9 @@ WORK: dict[str, Work] = {
     "trustworthiness, dre": dre_trustworthiness,
     "trustworthiness, scikit-learn": scikit_learn,
     "trustworthiness, scikit-learn in float32": scikit_learn_float32,
-    "all, dre": ours_all,
+    "all, dre": dre_all,
     "all, ZADU": zadu_all,
-    "trustworthiness and continuity, dre": ours_both,
+    "trustworthiness and continuity, dre": dre_trustworthiness_and_continuity,
 }
 
 
@@ -133,9 +133,9 @@ def in_its_own_process(name: str, folder: Path, n: int, kernels: str | None = No
 
 
 def speed(folder: Path) -> None:
-    plan = [(name, n) for name in list(WORK)[:3] for n in SIZES]
-    plan.append(("trustworthiness and continuity, dre", 60_000))
-    results = [in_its_own_process(name, folder, n) for name, n in plan]
+    runs = [(name, n) for name in list(WORK)[:3] for n in SIZES]
+    runs.append(("trustworthiness and continuity, dre", 60_000))
+    results = [in_its_own_process(name, folder, n) for name, n in runs]
     record("metrics-speed", results, k=K, precision="rows and map in float64", threads=torch.get_num_threads())
 
 

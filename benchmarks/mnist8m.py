@@ -1,7 +1,7 @@
 """8.1 million deformed digits as in MNIST8M, fitted, embedded and drawn on one GPU; a stream generates them as needed.
 
-    python benchmarks/mnist8m.py --data FOLDER              fit, embed, count what lies where
-    python benchmarks/mnist8m.py --draw PICTURE.png         draw what was counted
+    python benchmarks/mnist8m.py --data FOLDER              fit, embed, count the points per pixel
+    python benchmarks/mnist8m.py --draw PICTURE.png         draw the counts
 
 FOLDER holds the four files of MNIST as published. The digits are those of index 10,000 to 8,110,000 of the stream: MNIST's
 training set and its deformations; its test set is scored by the map.
@@ -55,10 +55,10 @@ def measure(folder: Path, digits: int, counts: Path) -> None:
     torch.cuda.reset_peak_memory_stats()
     _timed(took, "fit", partial(model.fit, rows))
     peak = torch.cuda.max_memory_allocated() / GIB
-    places = _timed(took, "embed", partial(model.transform, rows))
+    Y = _timed(took, "embed", partial(model.transform, rows))
     held_out = model.transform(tests)
-    score = nearest_neighbor(held_out, tests.labels, reference=(places, rows.labels))
-    counted = _timed(took, "count", partial(count, places, rows.labels))
+    score = nearest_neighbor(held_out, tests.labels, reference=(Y, rows.labels))
+    counted = _timed(took, "count", partial(count, Y, rows.labels))
     counts.parent.mkdir(exist_ok=True)
     np.savez_compressed(counts, **counted._asdict())
     results = {
@@ -81,24 +81,24 @@ def _timed(took: dict[str, float], name: str, work: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Window:
-    """A square of the map: its center and half its side."""
+class PixelGrid:
+    """A square of the map, cut into pixels: its center and half its side."""
 
     middle: Array
     reach: float
 
     @classmethod
-    def around(cls, places: Array, low: float, high: float) -> Window:
+    def around(cls, Y: Array, low: float, high: float) -> PixelGrid:
         """Return the square between two quantiles of each axis, with a margin."""
-        corners = np.quantile(places, (low, high), axis=0)
+        corners = np.quantile(Y, (low, high), axis=0)
         return cls(corners.mean(0), float(np.ptp(corners, axis=0).max()) * 0.53)
 
-    def pixels(self, places: Array, side: int) -> Array:
-        return np.floor((places - self.middle + self.reach) / (2 * self.reach) * side).astype(np.int64)
+    def pixels(self, Y: Array, side: int) -> Array:
+        return np.floor((Y - self.middle + self.reach) / (2 * self.reach) * side).astype(np.int64)
 
-    def count(self, places: Array, labels: Array, side: int) -> Array:
+    def count(self, Y: Array, labels: Array, side: int) -> Array:
         """Count the points of each class in each pixel, (classes, side, side)."""
-        pixel = self.pixels(places, side)
+        pixel = self.pixels(Y, side)
         inside = ((pixel >= 0) & (pixel < side)).all(1)
         flat = (labels[inside].astype(np.int64) * side + pixel[inside, 1]) * side + pixel[inside, 0]
         classes = int(labels.max()) + 1
@@ -106,20 +106,20 @@ class Window:
 
 
 class Counted(NamedTuple):
-    """Count the points of each class in each pixel, of the whole map and of a close-up of each class with its center."""
+    """Points of each class per pixel, of the whole map and of a close-up of each class; and the centers of the classes."""
 
     whole: Array
     close_ups: Array
     middles: Array
 
 
-def count(places: Array, labels: Array) -> Counted:
-    whole = Window.around(places, 1 - CENTRAL, CENTRAL)
-    digits = [places[labels == digit] for digit in np.unique(labels)]
-    close = [Window.around(each, 1 - MOST, MOST) for each in digits]
+def count(Y: Array, labels: Array) -> Counted:
+    whole = PixelGrid.around(Y, 1 - CENTRAL, CENTRAL)
+    digits = [Y[labels == digit] for digit in np.unique(labels)]
+    close = [PixelGrid.around(each, 1 - MOST, MOST) for each in digits]
     return Counted(
-        whole.count(places, labels, SIDE),
-        np.stack([window.count(places, labels, CLOSE_UP) for window in close]),
+        whole.count(Y, labels, SIDE),
+        np.stack([grid.count(Y, labels, CLOSE_UP) for grid in close]),
         whole.pixels(np.stack([np.median(each, axis=0) for each in digits]), SIDE),
     )
 
@@ -148,9 +148,9 @@ def shade(counts: Array) -> Array:
     """Return an image: each pixel has the mean color of its points, with an opacity by the rank of their number."""
     from dre.plot.colors import class_colors
 
-    colours = np.array([colour[:3] for colour in class_colors(len(counts))])
+    colors = np.array([color[:3] for color in class_colors(len(counts))])
     total = counts.sum(0, dtype=np.int64)
-    hue = np.einsum("kyx,kc->yxc", counts, colours) / np.maximum(total, 1)[..., None]
+    hue = np.einsum("kyx,kc->yxc", counts, colors) / np.maximum(total, 1)[..., None]
     there = total > 0
     ranks = np.unique(total[there], return_inverse=True)[1]
     share = np.cumsum(np.bincount(ranks)) / len(ranks)

@@ -20,7 +20,7 @@ from typing import Any
 
 from paper.load_spec import load_spec
 from paper.report.formatting import number
-from paper.report.reading import Place, Reader, published
+from paper.report.reading import CellReader, TableCell, published
 from paper.store import Store
 from record import RESULTS
 from result_text import load, machine, table
@@ -31,7 +31,8 @@ DATA = ("mnist", "fashion-mnist", "digits", "digits, flattened", "300 digits, fl
 BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
-def along(values: list[float]) -> str:
+def arrows(values: list[float]) -> str:
+    """Format the scores after successive stages."""
     return " → ".join(map(number, values))
 
 
@@ -43,7 +44,7 @@ def stages() -> str:
         for run, recipe in (("paper", "paper"), ("dre", "auto")):
             found = [json.loads(path.read_text()) for path in sorted(records.glob(f"{data}--{run}--*.json"))]
             scores = [
-                along([mean(each["stages"][i]["scores"][score] for each in found) for i in range(len(found[0]["stages"]))])
+                arrows([mean(each["stages"][i]["scores"][score] for each in found) for i in range(len(found[0]["stages"]))])
                 for score in ("nearest_neighbor", "neighborhood_hit", "trustworthiness")
             ]
             alone = records / f"gpu--{data}--{run}--0.json"
@@ -53,11 +54,11 @@ def stages() -> str:
     return table(head, rows) + f"\n`python benchmarks/bench.py table-1 table-4`, mean of {len(found)} seeds; seconds of one.\n"
 
 
-def tuning(number_of_round: int) -> str:
+def tuning(round_number: int) -> str:
     """One round of settings, means over the seeds."""
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for run in load("tuning")["results"]:
-        if run["round"] == number_of_round:
+        if run["round"] == round_number:
             runs.setdefault(run["what"], {}).setdefault(run["data"], []).append(run)
     data = [name for name in DATA if any(name in found for found in runs.values())]
     return table(
@@ -76,7 +77,7 @@ def _tuning_cell(runs: list[dict[str, Any]]) -> str:
 
 def digits() -> str:
     result = load("digits")
-    rows = [[found["name"], along(found["mean"]), f"{found['seconds']:.0f}"] for found in result["results"]]
+    rows = [[found["name"], arrows(found["mean"]), f"{found['seconds']:.0f}"] for found in result["results"]]
     head = ["method", "held-out 1-NN", f"fit, s ({machine(result)})"]
     return table(head, rows) + f"\n`{result['command']}`, mean of {result['splits']} stratified 75/25 splits.\n"
 
@@ -162,14 +163,14 @@ def infimnist() -> str:
 
 def paper() -> str:
     """Neighborhood hit and 1-NN accuracy of DRE, other methods and the published value, as in Table 1 of the report."""
-    reader = Reader(load_spec(RESULTS.parent), Store(RESULTS / "cells", RESULTS))
+    reader = CellReader(load_spec(RESULTS.parent), Store(RESULTS / "cells", RESULTS))
     first = next(table for table in reader.spec.tables if table.name == "table-1")
     names = ("dre", "paper", "umap", "open-tsne", "parametric-tsne", "dl-umap")
     rows = []
     for data in ("mnist", "fashion-mnist", "imdb", "pbmc", "cbmc"):
         for score, title in (("neighborhood_hit", "hit"), ("nearest_neighbor", "1-NN")):
-            here = [reader.read(first, Place(data, name, score)).mean for name in names]
-            printed = None if data in first.not_differenced else published(first, Place(data, "paper", score))
+            here = [reader.read(first, TableCell(data, name, score)).mean for name in names]
+            printed = None if data in first.not_differenced else published(first, TableCell(data, "paper", score))
             values = [*((value, 3) for value in here), (printed, 2)]
             texts = ["–" if value is None else number(value, digits) for value, digits in values]
             rows.append([f"{reader.spec.data[data].title}, {title}", *texts])
@@ -215,8 +216,8 @@ def pages(root: Path = HERE.parent) -> list[Path]:
     return [root / "README.md", *sorted((root / "docs").glob("*.md")), HERE / "NOTES.md", HERE / "SPEED.md"]
 
 
-def filled(text: str) -> str:
-    """Return a page with its result tables filled."""
+def fill_tables(text: str) -> str:
+    """Return a page with its result tables filled in."""
 
     def table_of(match: re.Match[str]) -> str:
         if match["name"] not in TABLES:
@@ -231,7 +232,7 @@ def main() -> None:
     outdated = []
     for page in pages():
         text = page.read_text(encoding="utf-8")
-        wanted = filled(text)
+        wanted = fill_tables(text)
         if wanted != text:
             outdated.append(page)
             if "--check" not in sys.argv:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dre.compare.record import provenance, write
+from dre.compare.record import provenance, write_json
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -16,7 +16,7 @@ def record(name: str, results: Any, **about: Any) -> None:
     """Write results with their command, versions and machine."""
     command = {"command": " ".join(["python", *_without_folders(sys.argv)])}
     folder = Path(os.environ.get("DRE_RESULTS", RESULTS))
-    write(folder / f"{name}.json", {**provenance(), **command, **about, "results": results})
+    write_json(folder / f"{name}.json", {**provenance(), **command, **about, "results": results})
 
 
 def _without_folders(words: list[str]) -> list[str]:

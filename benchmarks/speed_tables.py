@@ -81,7 +81,7 @@ def eight_million() -> str:
     )
 
 
-def beside() -> str:
+def cpu_fits() -> str:
     """Fits on a CPU: seconds, their ratio to UMAP's, memory and score."""
     titles = {name: method.title for name, method in load_spec(RESULTS.parent).methods.items()}
     records = {name: _cell(name) for name in TIMED}
@@ -101,7 +101,7 @@ def _cell(run: str) -> dict[str, Any]:
     return cell
 
 
-def waiting() -> str:
+def latency() -> str:
     result = load("cpu")
     found, both = result["results"], result["results"]["transform"]
     took = found["seconds_to_import"]
@@ -120,6 +120,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "gpu-graphs": graphs,
     "gpu-million": million,
     "gpu-eight-million": eight_million,
-    "cpu-beside": beside,
-    "cpu-waiting": waiting,
+    "cpu-fits": cpu_fits,
+    "cpu-latency": latency,
 }

@@ -20,8 +20,8 @@ def main() -> None:
     parser.add_argument("--data", help="a folder with the files of the data sets; otherwise they are downloaded")
     reference = reference_maps(parser.parse_args().data)
     results = {}
-    for name, places in reference.maps.items():
-        hits = neighborhood_hit_by_level(places, reference.labels.levels, protocol="paper")
+    for name, Y in reference.maps.items():
+        hits = neighborhood_hit_by_level(Y, reference.labels.levels, protocol="paper")
         results[name] = {level: round(hit, 4) for level, hit in hits.items()}
         print(name, results[name], flush=True)
     record("tasic-maps", results, protocol="paper", cells=len(reference.labels.samples))

@@ -57,18 +57,18 @@ class Benchmark:
         device: str = "auto",
         workers: int = 1,
         dry_run: bool = False,
-        say: Callable[[str], None] = print,
+        log: Callable[[str], None] = print,
     ) -> list[Outcome]:
         """Run the selected jobs that are not done; return the failed ones."""
         selected = self.select(selection, device)
         setting = Setting(self.spec, self.store, folder, device, workers, stand_in=self.quick)
         left = pending(selected, setting)
-        say(f"{len(selected)} cells, {len(selected) - len(left)} of them done")
+        log(f"{len(selected)} cells, {len(selected) - len(left)} of them done")
         if dry_run:
             for job in left:
-                say(str(job))
+                log(str(job))
             return []
-        return report_progress(run_jobs(left, setting), len(left), say)
+        return report_progress(run_jobs(left, setting), len(left), log)
 
     def write_report(self, selection: Selection, *, folder: str | None = None) -> list[Path]:
         """Draw the figures whose embeddings are here, and write the report as Markdown and HTML."""
@@ -78,9 +78,9 @@ class Benchmark:
         from paper.report import write_report
         from paper.schematic import draw_schematic
 
-        def load(plan: Data) -> Dataset:
-            # by name: the plan's title may be that of a stand-in already
-            return load_data(self.spec.data[plan.name], folder, stand_in=self.quick)
+        def load(data: Data) -> Dataset:
+            # by name: the title may be that of a stand-in already
+            return load_data(self.spec.data[data.name], folder, stand_in=self.quick)
 
         chosen = selection.apply(mark_stand_ins(self.spec, self.store) if self.quick else self.spec)
         shown = self.report / "figures"

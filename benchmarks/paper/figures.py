@@ -15,9 +15,9 @@ from dre.plot.colors import class_colors
 from dre.plot.style import TEXT
 from paper.canvas import Grid
 from paper.jobs import FIGURE_SEED
-from paper.panels import VIEWS, Window, colors_of_rows, draw_dots, whole
+from paper.panels import VIEWS, Viewport, colors_of_rows, draw_dots, full_view
 from paper.report.formatting import number
-from paper.report.reading import NOT_YET, Reader
+from paper.report.reading import NOT_YET, CellReader
 from paper.spec import Data, Figure, Job, Row, Spec
 from paper.store import Store
 
@@ -110,7 +110,7 @@ def draw_published(reference: ReferenceMaps) -> Any:
         tints = colors_of_rows(codes, palette)
         axes = grid.add_line(f"RNA-Seq, by {level}", [] if at else list(reference.maps), [])
         for axis, embedding in zip(axes, reference.maps.values(), strict=True):
-            draw_dots(axis, embedding, tints, whole(embedding))
+            draw_dots(axis, embedding, tints, full_view(embedding))
         grid.add_legend([str(name) for name in names], palette)
     return grid.finish()
 
@@ -133,7 +133,7 @@ class _FigureData:
 
     def __init__(self, spec: Spec, store: Store, load_data: LoadData) -> None:
         self.spec, self.store = spec, store
-        self.reader = Reader(spec, store)
+        self.reader = CellReader(spec, store)
         self._load_data = load_data
         self._loaded: tuple[str, Dataset] | None = None  # one at a time: some are large
         self._labels: dict[tuple[str, str, str | None], _Labels] = {}
@@ -216,12 +216,12 @@ class _Panel:
         assert self.embedding is not None
         return self.labels.codes[: len(self.embedding)]
 
-    def window(self, view: str) -> Window:
+    def window(self, view: str) -> Viewport:
         """Return the window of "all" or of a zoom such as "border 9"."""
         assert self.embedding is not None
         kind, _, name = view.partition(" ")
         if kind == "all":
-            return whole(self.embedding)
+            return full_view(self.embedding)
         if kind not in VIEWS or name not in self.labels.names:
             raise ValueError(
                 f"view={view!r} of row {self.row.title!r}: expected 'all', or {' or '.join(VIEWS)} and a class, "
@@ -243,7 +243,7 @@ class _Panel:
             axis.spines[:].set(color=TEXT, linestyle=LINES[self.row.view.partition(" ")[0]], linewidth=1.0)
 
 
-def _outline(axis: Any, window: Window, view: str) -> None:
+def _outline(axis: Any, window: Viewport, view: str) -> None:
     from matplotlib.patches import Rectangle
 
     left, _, bottom, _ = window.extent

@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from paper.spec import Claim, Comparison, Data, Explained, Figure, Method, NotRun, Row, Run, Spec, SpecError, Table
+from paper.spec import Claim, ClaimComparison, Data, Explained, Figure, Method, NotRun, Row, RunSpec, Spec, SpecError, Table
 
 
 def load_spec(folder: Path) -> Spec:
@@ -20,11 +20,11 @@ def load_spec(folder: Path) -> Spec:
     'paper'
     """
     if not (folder / "methods.toml").is_file():
-        raise SpecError(f"{folder} has no methods.toml: pass --plans FOLDER, the folder benchmarks of a checkout")
+        raise SpecError(f"{folder} has no methods.toml: pass --spec FOLDER, the folder benchmarks of a checkout")
     methods = _read(folder / "methods.toml")
     spec = Spec(
         data={name: Data(name, **_tuples(each)) for name, each in _read(folder / "data.toml").items()},
-        runs={name: Run(name, **{"baseline": name, **each}) for name, each in methods["runs"].items()},
+        runs={name: RunSpec(name, **{"baseline": name, **each}) for name, each in methods["runs"].items()},
         methods={name: Method(name, **{"run": name, **each}) for name, each in methods["methods"].items()},
         tables=tuple(_table(path) for path in _files(folder / "tables")),
         figures=tuple(_figure(path) for path in _files(folder / "figures")),
@@ -53,7 +53,7 @@ def _claim(path: Path) -> Claim:
     comparisons = []
     for each in fields.pop("compare"):
         names = each.pop("data", "")
-        comparisons += [Comparison(data=name, **each) for name in (names if isinstance(names, list) else [names])]
+        comparisons += [ClaimComparison(data=name, **each) for name in (names if isinstance(names, list) else [names])]
     return Claim(path.stem, comparisons=tuple(comparisons), **fields)
 
 

@@ -17,16 +17,16 @@ SIDE = 28  # of MNIST's images
 LEVELS = {"imdb": ("sentiment", "stars"), "tasic2018": ("class", "cluster")}  # coarse and fine labels of data that have both
 
 
-def load_data(plan: Data, folder: str | None, *, stand_in: bool = False) -> Dataset:
+def load_data(data: Data, folder: str | None, *, stand_in: bool = False) -> Dataset:
     """Load a data set; with ``stand_in`` the digits replace one that is not found, and the title says so."""
     try:
-        full = _load(plan.set, folder, tuple(sorted(plan.options.items())))
+        full = _load(data.set, folder, tuple(sorted(data.options.items())))
     except DatasetNotFoundError:
         if not stand_in:
             raise
-        full = digits_in_place_of(plan)
-    cut = spread if plan.spread else first
-    return replace(full, train=cut(full.train, plan.rows), test=cut(full.test, plan.test_rows))
+        full = digits_in_place_of(data)
+    cut = spread if data.spread else first
+    return replace(full, train=cut(full.train, data.rows), test=cut(full.test, data.test_rows))
 
 
 @lru_cache(maxsize=2)  # jobs come data set by data set
@@ -34,7 +34,7 @@ def _load(name: str, folder: str | None, options: tuple[tuple[str, Any], ...]) -
     return load(name, folder=folder, **dict(options))
 
 
-def digits_in_place_of(plan: Data) -> Dataset:
+def digits_in_place_of(data: Data) -> Dataset:
     """Return the digits in the shape of the missing data: images of 28 × 28 for MNIST and its kin, else 64 columns."""
     digits = load("digits", images=True)
 
@@ -42,12 +42,12 @@ def digits_in_place_of(plan: Data) -> Dataset:
         rows = np.asarray(part.rows)
         images = np.kron(rows, np.ones((1, 3, 3)))[:, :SIDE, :SIDE] * 15  # 8 × 8 pixels of 0 to 16
         images = np.pad(images, ((0, 0), (2, 2), (2, 2))).astype(np.uint8)
-        shown = images if "mnist" in plan.set else rows.reshape(len(rows), -1)
-        coarse, fine = LEVELS.get(plan.set, ("digit", "digit"))
+        shown = images if "mnist" in data.set else rows.reshape(len(rows), -1)
+        coarse, fine = LEVELS.get(data.set, ("digit", "digit"))
         levels = {coarse: part.labels // 5, fine: part.labels}
         return DatasetSplit(shown, levels[coarse], levels)
 
-    return replace(digits, title=stand_in_title(plan.title), train=shaped(digits.train), test=shaped(digits.test))
+    return replace(digits, title=stand_in_title(data.title), train=shaped(digits.train), test=shaped(digits.test))
 
 
 def stand_in_title(title: str) -> str:

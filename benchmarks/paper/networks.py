@@ -30,7 +30,7 @@ HIGH, KEY = 3.4, 0.4  # height of a network and of the key
 
 
 @dataclass(frozen=True)
-class Layer:
+class DrawnLayer:
     """A module with weights or another output shape, and the activations and norms after it."""
 
     part: str  # "features", "h1", "out": its submodule of the network
@@ -39,18 +39,18 @@ class Layer:
     after: tuple[str, ...] = ()  # "ReLU", "batch norm"
 
 
-def layers(network: nn.Module, shape: tuple[int, ...]) -> list[Layer]:
+def layers(network: nn.Module, shape: tuple[int, ...]) -> list[DrawnLayer]:
     """Return the layers in the order of the forward pass.
 
     >>> from dre.encoder.mlp import MLP
     >>> for layer in layers(MLP(16, depth=2).build((5,), 2), (5,)):
     ...     print(layer)
-    Layer(part='h1', what='dense', shape=(16,), after=('layer norm', 'ReLU'))
-    Layer(part='h2', what='dense', shape=(16,), after=('layer norm', 'ReLU'))
-    Layer(part='out', what='dense', shape=(2,), after=())
+    DrawnLayer(part='h1', what='dense', shape=(16,), after=('layer norm', 'ReLU'))
+    DrawnLayer(part='h2', what='dense', shape=(16,), after=('layer norm', 'ReLU'))
+    DrawnLayer(part='out', what='dense', shape=(2,), after=())
     """
     names = {module: name for name, module in network.named_modules()}
-    found: list[Layer] = []
+    found: list[DrawnLayer] = []
     for module, before, after in layers_of(network, shape):
         what = _what(module)
         if isinstance(module, UNCHANGED):
@@ -58,7 +58,7 @@ def layers(network: nn.Module, shape: tuple[int, ...]) -> list[Layer]:
         if what in FOLLOWERS.values() and found:
             found[-1] = replace(found[-1], after=(*found[-1].after, what))
         elif what != FLAT or before != after:
-            found.append(Layer(names[module].partition(".")[0], what, tuple(after)))
+            found.append(DrawnLayer(names[module].partition(".")[0], what, tuple(after)))
     return found
 
 
@@ -80,7 +80,9 @@ def draw_networks() -> Any:
         ("Model A: vectors", ModelA(), (784,)),
         ("Model B: images", ModelB(), (1, 28, 28)),
     ]
-    drawn = [(title, [Layer("x", "input", shape), *layers(plan.build(shape, 2), shape)]) for title, plan, shape in rows]
+    drawn = [
+        (title, [DrawnLayer("x", "input", shape), *layers(encoder.build(shape, 2), shape)]) for title, encoder, shape in rows
+    ]
     centers = [_centers(found) for _, found in drawn]
     figure, axis = one_sheet((max(xs[-1] for xs in centers) + 0.6, HIGH * len(rows) + KEY), bottom=-KEY)
     for i, ((title, found), xs) in enumerate(zip(drawn, centers, strict=True)):
@@ -89,7 +91,7 @@ def draw_networks() -> Any:
     return figure
 
 
-def _centers(found: list[Layer]) -> list[float]:
+def _centers(found: list[DrawnLayer]) -> list[float]:
     """Return the centers of the layers, from left to right."""
     centers = [0.3 + _left(found[0])]
     for before, layer in pairwise(found):
@@ -98,7 +100,7 @@ def _centers(found: list[Layer]) -> list[float]:
     return centers
 
 
-def _network(axis: Any, title: str, found: list[Layer], centers: list[float], middle: float) -> None:
+def _network(axis: Any, title: str, found: list[DrawnLayer], centers: list[float], middle: float) -> None:
     axis.text(0.25, middle + 1.42, title, fontsize=12, fontweight="bold", color=TEXT, va="center")
     for layer, x in zip(found, centers, strict=True):
         _block(axis, layer, x, middle)
@@ -108,21 +110,21 @@ def _network(axis: Any, title: str, found: list[Layer], centers: list[float], mi
         _brace(axis, part, (centers[span[0]], centers[span[1]]), middle)
 
 
-def _left(layer: Layer) -> float:
+def _left(layer: DrawnLayer) -> float:
     """Return the extent of a layer to the left of its center."""
     return _size(layer.shape) / 2 if len(layer.shape) == 3 else THICK / 2
 
 
-def _right(layer: Layer) -> float:
+def _right(layer: DrawnLayer) -> float:
     behind = 0.06 * (_sheets(layer) - 1) if len(layer.shape) == 3 else 0.0
     return _left(layer) + behind + len(layer.after) * (SLICE + 0.03)
 
 
-def _sheets(layer: Layer) -> int:
+def _sheets(layer: DrawnLayer) -> int:
     return min(4, max(1, layer.shape[0] // 8))
 
 
-def _block(axis: Any, layer: Layer, x: float, middle: float) -> None:
+def _block(axis: Any, layer: DrawnLayer, x: float, middle: float) -> None:
     from matplotlib.patches import FancyBboxPatch, Rectangle
 
     size, fill = _size(layer.shape), tint(layer.part)
@@ -149,7 +151,7 @@ def _size(shape: tuple[int, ...]) -> float:
     return 0.18 + 0.022 * shape[1] if len(shape) == 3 else 0.28 + 0.2 * math.log2(max(1, shape[0]) / 2) * 0.83
 
 
-def _spans(found: list[Layer]) -> dict[str, tuple[int, int]]:
+def _spans(found: list[DrawnLayer]) -> dict[str, tuple[int, int]]:
     """Return the first and last layer of every part but the input."""
     spans: dict[str, tuple[int, int]] = {}
     for i, layer in enumerate(found):

@@ -19,7 +19,7 @@ FAINTEST = 0.35  # opacity of a single row
 
 
 @dataclass(frozen=True)
-class Window:
+class Viewport:
     """A square window onto an embedding: its center and its side."""
 
     x: float
@@ -46,28 +46,28 @@ class Window:
         return np.clip(found.astype(np.int64), 0, count - 1)
 
 
-def whole(points: Array) -> Window:
+def full_view(points: Array) -> Viewport:
     """Return the window of an embedding without a few outliers, which would make the rest small.
 
-    >>> whole(np.array([[0.0, 0.0], [4.0, 2.0]]))
-    Window(x=2.0, y=1.0, side=4.4)
+    >>> full_view(np.array([[0.0, 0.0], [4.0, 2.0]]))
+    Viewport(x=2.0, y=1.0, side=4.4)
     """
     low, high = np.quantile(points, (0.001, 0.999), axis=0)
     reach = 0.15 * (high - low).max()
     low, high = np.maximum(points.min(0), low - reach), np.minimum(points.max(0), high + reach)
     middle, side = (low + high) / 2, 1.1 * float((high - low).max())
-    return Window(float(middle[0]), float(middle[1]), round(side, 6) or 1.0)
+    return Viewport(float(middle[0]), float(middle[1]), round(side, 6) or 1.0)
 
 
-def inside(points: Array, is_class: Array) -> Window:
+def inside(points: Array, is_class: Array) -> Viewport:
     """Return a window around the densest point of a class."""
-    view = whole(points)
+    view = full_view(points)
     return _around(_density(points[is_class], view, WIDTHS[1]), view)
 
 
-def border(points: Array, is_class: Array) -> Window:
+def border(points: Array, is_class: Array) -> Viewport:
     """Return a window around the point where the class and the others are equally dense, and as dense as possible."""
-    view = whole(points)
+    view = full_view(points)
     for width in WIDTHS:
         meeting = np.minimum(_density(points[is_class], view, width), _density(points[~is_class], view, width))
         if meeting.max() > 1e-6 * len(points) / BINS**2:
@@ -78,7 +78,7 @@ def border(points: Array, is_class: Array) -> Window:
 VIEWS = {"inside": inside, "border": border}
 
 
-def _density(points: Array, view: Window, width: float) -> Array:
+def _density(points: Array, view: Viewport, width: float) -> Array:
     from scipy.ndimage import gaussian_filter
 
     row, column = view.bins(points[view.holds(points)], BINS).T
@@ -87,14 +87,14 @@ def _density(points: Array, view: Window, width: float) -> Array:
     return smooth
 
 
-def _around(density: Array, view: Window) -> Window:
+def _around(density: Array, view: Viewport) -> Viewport:
     row, column = np.unravel_index(int(density.argmax()), density.shape)
     left, _, bottom, _ = view.extent
     step = view.side / BINS
-    return Window(float(left + (column + 0.5) * step), float(bottom + (row + 0.5) * step), SHARE * view.side)
+    return Viewport(float(left + (column + 0.5) * step), float(bottom + (row + 0.5) * step), SHARE * view.side)
 
 
-def draw_dots(axis: Any, points: Array, colors: Array | None, window: Window) -> None:
+def draw_dots(axis: Any, points: Array, colors: Array | None, window: Viewport) -> None:
     """Draw the points of an embedding (n, 2) inside a window, in their colors (n, 3) or in one."""
     shown = window.holds(points)
     points = points[shown]
@@ -111,7 +111,7 @@ def draw_dots(axis: Any, points: Array, colors: Array | None, window: Window) ->
     axis.set_ylim(bottom, top)
 
 
-def shaded(points: Array, tints: Array, window: Window) -> Array:
+def shaded(points: Array, tints: Array, window: Viewport) -> Array:
     """Return an RGBA image: the mean color of the rows in a pixel, with an opacity that is logarithmic in their number."""
     side = int(np.clip(np.sqrt(len(points)), *PIXELS))
     row, column = window.bins(points, side).T

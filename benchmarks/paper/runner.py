@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from types import FrameType
 
-import torch
-
 from dre.compare.measure import Measurement, Scoring, measure
 from dre.datasets import Dataset, DatasetNotFoundError
 from paper.jobs import command, drawn_maps, scored_stages
@@ -141,11 +139,7 @@ def _run(job: Job, setting: Setting) -> Outcome:
     dataset = load_data(data, setting.folder, stand_in=setting.stand_in)
     dataset = replace(dataset, test=first(dataset.test, spec.runs[job.run].test_rows))
     workers = 1 if job.panel else setting.workers
-    threads = torch.get_num_threads()
-    try:
-        result = measure_job(job, spec, dataset, device=setting.device_for(job), workers=workers)
-    finally:
-        torch.set_num_threads(threads)  # UMAP's compiled code changes OpenMP's threads, which torch shares
+    result = measure_job(job, spec, dataset, device=setting.device_for(job), workers=workers)
     drawn = drawn_maps(spec, job, len(result.record["stages"]))
     if drawn:
         setting.store.save_maps(job, {name: Y for name, Y in result.maps.items() if name in drawn})
@@ -185,7 +179,7 @@ def _may_be_missing(job: Job, spec: Spec) -> bool:
     return any(each.without_data and job.data in each.data for table in spec.tables for each in table.not_run)
 
 
-def report_progress(outcomes: Iterator[Outcome], total: int, say: Callable[[str], None]) -> list[Outcome]:
+def report_progress(outcomes: Iterator[Outcome], total: int, log: Callable[[str], None]) -> list[Outcome]:
     """Print each outcome and return the failed ones. Ctrl-C stops it, at the next job at the latest."""
     failed: list[Outcome] = []
     count = 0
@@ -194,11 +188,11 @@ def report_progress(outcomes: Iterator[Outcome], total: int, say: Callable[[str]
             for count, outcome in enumerate(outcomes, 1):
                 if outcome.problem:
                     failed.append(outcome)
-                say(f"[{count}/{total}] {outcome}")
+                log(f"[{count}/{total}] {outcome}")
                 if interrupted():
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
-            say(f"stopped after {count} of {total}; the same command resumes")
+            log(f"stopped after {count} of {total}; the same command resumes")
             raise
     return failed
 

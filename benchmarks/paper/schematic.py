@@ -13,7 +13,7 @@ from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Stage
 from dre.plot.style import BACKGROUND, TEXT
 from paper.canvas import EDGE, LANES, QUIET, one_sheet, tint
-from paper.networks import Layer, layers
+from paper.networks import DrawnLayer, layers
 
 # The paper's symbols of the target and of its counterpart in the embedding, and the loss.
 SYMBOLS = {"kl": ("P", "Q", "t-SNE loss\nKL(P‖Q)"), "ce": ("V", "W", "UMAP loss\nCE(V‖W)")}
@@ -57,16 +57,16 @@ def draw_schematic(recipe: Recipe | None = None, shape: tuple[int, ...] = MNIST_
     height = 1.75 + sum(LANE + SLOT * lane.slots + APART for lane in found)
     figure, axis = one_sheet((width, height), scale=0.8)
     network_y = height - 0.75
-    places = {name: LEFT + BOX / 2 + STEP * i for i, name in enumerate(columns)}
-    _network(axis, columns, places, network_y)
+    centers = {name: LEFT + BOX / 2 + STEP * i for i, name in enumerate(columns)}
+    _network(axis, columns, centers, network_y)
     top = network_y - HEIGHT / 2 - 0.55
     for i, lane in enumerate(found):
-        _LaneDrawing(axis, places, LANES[i % len(LANES)], width, network_y).draw(lane, i, top)
+        _LaneDrawing(axis, centers, LANES[i % len(LANES)], width, network_y).draw(lane, i, top)
         top -= LANE + SLOT * lane.slots + APART
     return figure
 
 
-def _columns(found: list[Layer], shape: tuple[int, ...]) -> dict[str, tuple[str, str]]:
+def _columns(found: list[DrawnLayer], shape: tuple[int, ...]) -> dict[str, tuple[str, str]]:
     """Return the parts of the network in order, each with its size and title."""
     columns = {"x": (" × ".join(map(str, shape)), "input x")}
     for part in dict.fromkeys(layer.part for layer in found):
@@ -79,10 +79,10 @@ def _columns(found: list[Layer], shape: tuple[int, ...]) -> dict[str, tuple[str,
     return columns
 
 
-def _network(axis: Any, columns: dict[str, tuple[str, str]], places: dict[str, float], y: float) -> None:
+def _network(axis: Any, columns: dict[str, tuple[str, str]], centers: dict[str, float], y: float) -> None:
     before = None
     for name, (size, title) in columns.items():
-        x = places[name]
+        x = centers[name]
         _box(axis, (x, y), (BOX, HEIGHT), tint(name), EDGE)
         axis.text(x, y + 0.14, size, ha="center", va="center", fontsize=11.5, fontweight="bold", color=TEXT)
         axis.text(x, y - 0.2, title, ha="center", va="center", fontsize=8.5, color=QUIET)
@@ -95,9 +95,9 @@ def _network(axis: Any, columns: dict[str, tuple[str, str]], places: dict[str, f
 class _LaneDrawing:
     """Draws a lane below the network."""
 
-    def __init__(self, axis: Any, places: dict[str, float], color: str, width: float, network: float) -> None:
-        self.axis, self.places, self.color, self.width = axis, places, color, width
-        self.network, self.shortfalls = network, network - HEIGHT / 2 - 0.03
+    def __init__(self, axis: Any, centers: dict[str, float], color: str, width: float, network: float) -> None:
+        self.axis, self.centers, self.color, self.width = axis, centers, color, width
+        self.network, self.below_y = network, network - HEIGHT / 2 - 0.03
 
     def draw(self, lane: Lane, at: int, top: float) -> None:
         target, counterpart, loss = lane.symbols
@@ -108,25 +108,25 @@ class _LaneDrawing:
         epochs = sum(stage.epochs for _, stage in lane.stages)
         self.axis.text(0.32, middle + 0.1, f"Stage {at + 1}", fontsize=11, fontweight="bold", color=self.color, va="center")
         self.axis.text(0.32, middle - 0.2, f"{epochs} epochs", fontsize=8.5, color=QUIET, va="center")
-        ends, seen = [], dict.fromkeys(self.places, 0)
+        ends, seen = [], dict.fromkeys(self.centers, 0)
         for number, stage in lane.stages:
-            part = _part(stage.source, self.places)
+            part = _part(stage.source, self.centers)
             y = top - LANE - SLOT * seen[part] - 0.47
-            self._lead(self.places[part], y, at + seen[part])
+            self._lead(self.centers[part], y, at + seen[part])
             seen[part] += 1
-            self._target(number, stage, target, self.places[part], y)
-            ends.append((self.places[part], y - 0.5))
+            self._target(number, stage, target, self.centers[part], y)
+            ends.append((self.centers[part], y - 0.5))
         self._compare(counterpart, loss, middle, top, at)
         self._gather(ends, bottom + 0.14, middle)
 
     def _lead(self, x: float, y: float, past: int) -> None:
         """Draw the line from a source to its target, past rows of targets above it."""
         if past == 0:
-            self._line([(x, self.shortfalls), (x, y + 0.5)])
+            self._line([(x, self.below_y), (x, y + 0.5)])
             return
-        turn, side = self.shortfalls - 0.1 - 0.12 * past, x + BOX / 2 + 0.08 + 0.1 * past
+        turn, side = self.below_y - 0.1 - 0.12 * past, x + BOX / 2 + 0.08 + 0.1 * past
         start = x + BOX / 2 - 0.15 * past
-        self._line([(start, self.shortfalls), (start, turn), (side, turn), (side, y), (x + BOX / 2 + 0.03, y)])
+        self._line([(start, self.below_y), (start, turn), (side, turn), (side, y), (x + BOX / 2 + 0.03, y)])
 
     def _target(self, number: int, stage: Stage, target: str, x: float, y: float) -> None:
         _box(self.axis, (x, y), (BOX, 0.94), BACKGROUND, self.color, over=True)
@@ -145,8 +145,8 @@ class _LaneDrawing:
 
     def _compare(self, counterpart: str, loss: str, middle: float, top: float, at: int) -> None:
         """Draw the embedding's side of the loss, the loss, and the gradient."""
-        x, loss_x, side = self.places["out"], self._loss_x, 0.62 * at
-        self._line([(x + side, self.shortfalls), (x + side, top - 0.12), (x, top - 0.12), (x, middle + 0.33)])
+        x, loss_x, side = self.centers["out"], self._loss_x, 0.62 * at
+        self._line([(x + side, self.below_y), (x + side, top - 0.12), (x, top - 0.12), (x, middle + 0.33)])
         _box(self.axis, (x, middle), (0.9, 0.6), BACKGROUND, self.color)
         self.axis.text(x, middle, f"${counterpart}$", ha="center", va="center", fontsize=13, color=TEXT)
         self._line([(x + 0.47, middle), (loss_x - 0.83, middle)])
@@ -173,11 +173,11 @@ class _LaneDrawing:
         _line(self.axis, points, self.color, head=head, dashed=dashed)
 
 
-def _part(source: str, places: dict[str, float]) -> str:
+def _part(source: str, centers: dict[str, float]) -> str:
     """Return the part of a source, which may be inside it, such as ``features.3``."""
     part = source.partition(".")[0]
-    if part not in places:
-        raise ValueError(f"the network has no part {source!r}; its parts are {', '.join(places)}")
+    if part not in centers:
+        raise ValueError(f"the network has no part {source!r}; its parts are {', '.join(centers)}")
     return part
 
 

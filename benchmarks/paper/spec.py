@@ -31,7 +31,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSpec:
     """A baseline with its options. One run can serve several methods, each after another stage."""
 
     name: str
@@ -153,7 +153,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ClaimComparison:
     """One method against another in one score, paired by seed."""
 
     this: str  # METHOD, METHOD@DATA or METHOD@DATA#PREFIX
@@ -173,7 +173,7 @@ class Claim:
     name: str
     title: str
     says: str  # what the paper says and where
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ClaimComparison, ...]
     seeds: int = 3
 
 
@@ -207,7 +207,7 @@ def parse_score(text: str) -> tuple[str, int | None]:
     return score, int(prefix) if prefix else None
 
 
-def sides(comparison: Comparison) -> list[Side]:
+def sides(comparison: ClaimComparison) -> list[Side]:
     """Return both sides and, if there is one, the method subtracted from each."""
     both = [parse_side(text, comparison.data) for text in (comparison.this, comparison.that)]
     return both + ([replace(each, method=comparison.minus) for each in both] if comparison.minus else [])
@@ -218,7 +218,7 @@ class Spec:
     """All data sets, runs, methods, tables, figures and claims of the benchmark."""
 
     data: dict[str, Data]
-    runs: dict[str, Run]
+    runs: dict[str, RunSpec]
     methods: dict[str, Method]
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]

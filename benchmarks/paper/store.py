@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dre.atomic import atomic_write
-from dre.compare.record import provenance, write
+from dre.compare.record import provenance, write_json
 from paper.jobs import command
 from paper.spec import Job, Spec
 
@@ -44,7 +44,7 @@ class Store:
 
     def save(self, job: Job, record: dict[str, Any]) -> None:
         """Write a job's record."""
-        write(self.path(job), record)
+        write_json(self.path(job), record)
 
     def save_failure(self, job: Job, spec: Spec, problem: str) -> None:
         """Write a record that says why a job failed."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from paper.spec import ANYWHERE, Claim, Comparison, Job, Method, Side, Spec, sides
+from paper.spec import ANYWHERE, Claim, ClaimComparison, Job, Method, Side, Spec, sides
 from paper.store import Store
 
 Array = np.ndarray[Any, Any]
@@ -24,7 +24,7 @@ FIELDS = ("fit_seconds", "transform_seconds")
 class Finding:
     """The outcome of a comparison: both means, and the interval of their difference."""
 
-    comparison: Comparison
+    comparison: ClaimComparison
     verdict: str
     this: float = math.nan
     that: float = math.nan
@@ -61,19 +61,19 @@ def judge(claim: Claim, spec: Spec, store: Store) -> Verdict:
     return Verdict(claim, tuple(_finding(comparison, claim, spec, store) for comparison in claim.comparisons))
 
 
-def _finding(comparison: Comparison, claim: Claim, spec: Spec, store: Store) -> Finding:
+def _finding(comparison: ClaimComparison, claim: Claim, spec: Spec, store: Store) -> Finding:
     values: list[list[float]] = []
-    held_out: set[bool] = set()
+    in_sample: set[bool] = set()
     for side in sides(comparison):
         of_seeds = []
         for seed in range(claim.seeds):
             value = value_of(store, spec, side, comparison.score, seed=seed, panel=comparison.panel)
-            held_out |= {_is_in_sample(store, spec, side, seed, comparison.panel)}
+            in_sample |= {_is_in_sample(store, spec, side, seed, comparison.panel)}
             if value is None:
                 return Finding(comparison, UNDECIDED, missing=f"{side.method} on {side.data}, seed {seed}")
             of_seeds.append(value)
         values.append(of_seeds)
-    if len(held_out) > 1:
+    if len(in_sample) > 1:
         raise ValueError(
             f"{claim.name}: can't compare {comparison.this} with {comparison.that}: one is in-sample, the other held-out"
         )

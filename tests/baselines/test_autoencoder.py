@@ -39,9 +39,9 @@ def test_rows_come_back_better_than_from_two_principal_components(trained, digit
         pca = PCA(2).fit(digits[:1200].reshape(1200, -1))
         by_pca = np.square(pca.inverse_transform(pca.transform(flat)) - flat).mean()
         by_mean = np.square(flat - pca.mean_).mean()
-        ours = np.square(trained.inverse_transform(trained.transform(part)) - part).mean()
-        assert ours < 0.6 * by_mean
-        assert ours < 0.8 * by_pca
+        error = np.square(trained.inverse_transform(trained.transform(part)) - part).mean()
+        assert error < 0.6 * by_mean
+        assert error < 0.8 * by_pca
 
 
 def test_the_history_has_a_loss_per_epoch_that_is_the_error_of_scaled_rows(trained, digits):
@@ -101,14 +101,14 @@ def test_an_encoder_may_be_an_object_or_its_text():
 
 def test_the_way_back_changes_no_argument_and_takes_places_alone():
     model = cheap().fit(some((20, 6, 4)))
-    places = model.embedding_.copy()
-    model.inverse_transform(places)
-    np.testing.assert_array_equal(places, model.embedding_)
+    Y = model.embedding_.copy()
+    model.inverse_transform(Y)
+    np.testing.assert_array_equal(Y, model.embedding_)
     with pytest.raises(ValueError, match=r"points of the embedding"):
         model.inverse_transform(some((20, 3)))
 
 
-# What can't be done is said.
+# Errors.
 
 
 @pytest.mark.parametrize(

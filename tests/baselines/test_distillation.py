@@ -1,4 +1,4 @@
-"""DL projection: the network says again what its teacher said, and knows when to stop."""
+"""DL projection: the network reproduces its teacher and stops early."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def taught(digits, tsne) -> DLProjection:
 
 
 def test_the_network_reproduces_its_teacher(taught):
-    learned, told = taught.embedding_, taught.teacher_embedding_
+    learned, target = taught.embedding_, taught.teacher_embedding_
     for axis in range(2):
-        assert np.corrcoef(learned[:, axis], told[:, axis])[0, 1] > 0.97
-    assert procrustes_distance(learned, told) < 0.1
-    assert procrustes_distance(learned, told[::-1]) > 0.5  # the rows of another map
+        assert np.corrcoef(learned[:, axis], target[:, axis])[0, 1] > 0.97
+    assert procrustes_distance(learned, target) < 0.1
+    assert procrustes_distance(learned, target[::-1]) > 0.5  # the rows of another map
 
 
 def test_the_teacher_is_the_one_that_was_asked_for(taught, digits):
@@ -43,28 +43,32 @@ def test_the_teacher_is_the_one_that_was_asked_for(taught, digits):
     assert not hasattr(taught.teacher, "embedding_") or taught.teacher_ is not taught.teacher
 
 
-def test_maps_lie_in_the_unit_square(taught, digits):
+def test_maps_are_in_the_unit_square(taught, digits):
     np.testing.assert_allclose(taught.teacher_embedding_.min(0), 0)
     np.testing.assert_allclose(taught.teacher_embedding_.max(0), 1)
-    places = taught.transform(np.concatenate([digits.new, 255 - digits.new]))
-    assert 0 <= places.min() <= places.max() <= 1
+    Y = taught.transform(np.concatenate([digits.new, 255 - digits.new]))
+    assert 0 <= Y.min() <= Y.max() <= 1
 
 
-def test_transform_gives_the_rows_that_were_fitted_their_places(taught, digits):
+def test_transform_gives_the_rows_that_were_fitted_their_coordinates(taught, digits):
     np.testing.assert_array_equal(taught.transform(digits.rows), taught.embedding_)
 
 
 def test_a_part_of_the_rows_is_taught_and_all_are_embedded(digits):
     model = DLProjection(PCA(), teacher_rows=50, epochs=60, random_state=0, device="cpu").fit(digits.rows)
-    assert len(np.unique(model.taught_)) == len(model.teacher_embedding_) == len(model.teacher_.embedding_) == 50
-    np.testing.assert_array_equal(to_unit_square(PCA().fit_transform(digits.rows[model.taught_])), model.teacher_embedding_)
+    assert len(np.unique(model.teacher_indices_)) == len(model.teacher_embedding_) == len(model.teacher_.embedding_) == 50
+    np.testing.assert_array_equal(
+        to_unit_square(PCA().fit_transform(digits.rows[model.teacher_indices_])), model.teacher_embedding_
+    )
     assert model.embedding_.shape == (200, 2)
-    assert np.corrcoef(model.embedding_[model.taught_, 0], model.teacher_embedding_[:, 0])[0, 1] > 0.9
+    assert np.corrcoef(model.embedding_[model.teacher_indices_, 0], model.teacher_embedding_[:, 0])[0, 1] > 0.9
 
 
 def test_the_seed_decides_which_rows_are_taught(digits):
     taught = [
-        DLProjection(PCA(), teacher_rows=20, epochs=1, random_state=seed, device="cpu").fit(digits.rows).taught_.tolist()
+        DLProjection(PCA(), teacher_rows=20, epochs=1, random_state=seed, device="cpu")
+        .fit(digits.rows)
+        .teacher_indices_.tolist()
         for seed in (0, 0, 1)
     ]
     assert taught[0] == taught[1] != taught[2]

@@ -26,7 +26,7 @@ def test_those_with_a_transform_pass(model):
     check_estimator(model, on_skip=None)
 
 
-LAST_DIGIT = "float32: the last digit of a row's place depends on where it stands in a product; to six digits, see below"
+LAST_DIGIT = "float32: the last digit of a row's coordinates depends on its position in a product; to six digits, see below"
 
 
 def test_dl_projection_passes_but_for_the_last_digit():
@@ -37,12 +37,12 @@ def test_dl_projection_passes_but_for_the_last_digit():
 
 def test_dl_projection_places_a_row_alike_in_any_order_and_company(digits):
     model = DLProjection(PCA(random_state=0), epochs=2, random_state=0, device="cpu").fit(digits.rows)
-    places = model.transform(digits.new)
-    np.testing.assert_allclose(model.transform(digits.new[::-1])[::-1], places, atol=1e-6)
-    np.testing.assert_allclose(np.concatenate([model.transform(row[None]) for row in digits.new]), places, atol=1e-6)
+    Y = model.transform(digits.new)
+    np.testing.assert_allclose(model.transform(digits.new[::-1])[::-1], Y, atol=1e-6)
+    np.testing.assert_allclose(np.concatenate([model.transform(row[None]) for row in digits.new]), Y, atol=1e-6)
 
 
-AGAIN = "transform places rows by their neighbours in the map, the fitted ones too: it does not repeat the fit"
+AGAIN = "transform places rows by their neighbors in the map, the fitted ones too: it does not repeat the fit"
 
 
 @SMALL

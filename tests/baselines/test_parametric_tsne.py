@@ -88,10 +88,10 @@ def test_the_unrolled_network_is_the_machines_one_above_the_other():
     X = some((30, 5, 4))
     scaling = Scaling.fit(X)
     rows = to_model_rows(X, scaling, CPU)
-    unit, random = MinMax.fit(rows, scaling), torch.Generator().manual_seed(0)
+    min_max, random = MinMax.fit(rows, scaling), torch.Generator().manual_seed(0)
     machines = [RBM.initialize(20, 7, random), RBM.initialize(7, 2, random, linear=True)]
-    machines[0].hidden += 0.3
-    network = unroll(unit, [20, 7, 2], machines)
+    machines[0].hidden_bias += 0.3
+    network = unroll(min_max, [20, 7, 2], machines)
     v = torch.from_numpy((X - X.min()) / np.ptp(X)).float().reshape(30, 20)
     np.testing.assert_allclose(embed(network, rows), machines[1].up(machines[0].up(v)), rtol=1e-4, atol=1e-5)
 
@@ -134,7 +134,7 @@ def test_widths_may_come_as_a_list_too():
     np.testing.assert_array_equal(cheap(layers=[8, 6]).fit_transform(some()), cheap(layers=(8, 6)).fit_transform(some()))
 
 
-# What can't be done is said.
+# Errors.
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def tiny(*, linear: bool = False, visible: int = 4, hidden: int = 3) -> RBM:
 def energy(machine: RBM, v: Tensor, h: Tensor) -> Tensor:
     """E of all pairs of states, (v, h), from the definition."""
     bare = h.square().sum(1) / 2 if machine.linear else torch.zeros(len(h))
-    return bare[None] - (v @ machine.visible)[:, None] - (h @ machine.hidden)[None] - v @ machine.weight @ h.T
+    return bare[None] - (v @ machine.visible_bias)[:, None] - (h @ machine.hidden_bias)[None] - v @ machine.weight @ h.T
 
 
 def bars_and_stripes(side: int = 3) -> Tensor:
@@ -63,7 +63,7 @@ def test_the_free_energy_of_linear_units_integrates_over_them():
 
 def test_linear_units_are_gaussian_around_their_input_with_the_variance_one():
     machine, v = tiny(linear=True), states(4)
-    torch.testing.assert_close(machine.up(v), v @ machine.weight + machine.hidden)
+    torch.testing.assert_close(machine.up(v), v @ machine.weight + machine.hidden_bias)
     mean = machine.up(v[5:6]).expand(100_000, -1)
     samples = machine.sample(mean, generator())
     torch.testing.assert_close(samples.mean(0), mean[0], rtol=0, atol=0.02)
@@ -75,7 +75,7 @@ def test_the_rows_pull_at_the_weights_as_the_free_energy_falls():
     for linear in (False, True):
         machine = tiny(linear=linear)
         v = torch.rand(5, 4, generator=generator())
-        wanted = (machine.weight.requires_grad_(), machine.visible.requires_grad_(), machine.hidden.requires_grad_())
+        wanted = (machine.weight.requires_grad_(), machine.visible_bias.requires_grad_(), machine.hidden_bias.requires_grad_())
         by_weight, by_visible, by_hidden = torch.autograd.grad(-machine.free_energy(v).sum(), wanted)
         torch.testing.assert_close(by_weight, v.T @ machine.up(v))
         torch.testing.assert_close(by_visible, v.sum(0))
@@ -85,15 +85,15 @@ def test_the_rows_pull_at_the_weights_as_the_free_energy_falls():
 def test_one_divergence_is_up_down_and_up_with_the_states_that_were_drawn():
     machine, v = tiny(), torch.rand(6, 4, generator=generator(2))
     change = machine.gradient(v, generator(3))
-    W, b, c = (p.double().numpy() for p in (machine.weight, machine.visible, machine.hidden))
+    W, b, c = (p.double().numpy() for p in (machine.weight, machine.visible_bias, machine.hidden_bias))
     v0 = v.double().numpy()
     h0 = 1 / (1 + np.exp(-(v0 @ W + c)))
     state = (torch.rand(6, 3, generator=generator(3)).numpy() < h0).astype(float)
     v1 = 1 / (1 + np.exp(-(state @ W.T + b)))
     h1 = 1 / (1 + np.exp(-(v1 @ W + c)))
     np.testing.assert_allclose(change.weight, (v0.T @ h0 - v1.T @ h1) / 6, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(change.visible, (v0 - v1).mean(0), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(change.hidden, (h0 - h1).mean(0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(change.visible_bias, (v0 - v1).mean(0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(change.hidden_bias, (h0 - h1).mean(0), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(change.error, np.square(v0 - v1).mean(), rtol=1e-4)
 
 
@@ -117,15 +117,15 @@ def test_a_step_has_rate_decay_and_momentum_where_they_belong(linear):
     rate = 0.02 if linear else 0.1
     found = plan.train(machine, v, generator(4))
 
-    random, (W, b, c) = generator(4), (machine.weight, machine.visible, machine.hidden)
+    random, (W, b, c) = generator(4), (machine.weight, machine.visible_bias, machine.hidden_bias)
     moving = [torch.zeros_like(p) for p in (W, b, c)]
     for momentum in (0.5, 0.9, 0.9):
         order = torch.randperm(8, generator=random)
         change = RBM(W, b, c, linear=linear).gradient(v[order], random)
-        wanted = (change.weight - 0.01 * W, change.visible, change.hidden)
+        wanted = (change.weight - 0.01 * W, change.visible_bias, change.hidden_bias)
         moving = [momentum * m + rate * w for m, w in zip(moving, wanted, strict=True)]
         W, b, c = W + moving[0], b + moving[1], c + moving[2]
-    for got, expected in zip((found.weight, found.visible, found.hidden), (W, b, c), strict=True):
+    for got, expected in zip((found.weight, found.visible_bias, found.hidden_bias), (W, b, c), strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -158,9 +158,15 @@ def test_the_reconstruction_error_falls_below_that_of_the_mean(linear):
 def test_seeds_decide_and_nothing_outside_is_touched():
     v = torch.rand(50, 6, generator=generator(6))
     untrained = RBM.initialize(6, 4, generator())
-    before = [v.clone(), untrained.weight.clone(), untrained.hidden.clone(), untrained.visible.clone(), torch.get_rng_state()]
+    before = [
+        v.clone(),
+        untrained.weight.clone(),
+        untrained.hidden_bias.clone(),
+        untrained.visible_bias.clone(),
+        torch.get_rng_state(),
+    ]
     first, second, other = (ContrastiveDivergence(3, batch_size=10).train(untrained, v, generator(s)) for s in (1, 1, 2))
-    after = [v, untrained.weight, untrained.hidden, untrained.visible, torch.get_rng_state()]
+    after = [v, untrained.weight, untrained.hidden_bias, untrained.visible_bias, torch.get_rng_state()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
     assert untrained.errors == []
     assert torch.equal(first.weight, second.weight)

@@ -49,8 +49,8 @@ def test_what_is_handed_on_is_a_copy_in_one_piece(X):
 
 def test_digits_that_float32_does_not_have_are_kept():
     near = np.random.default_rng(0).normal(size=(60, 8)) * 0.1 * np.arange(8)
-    places = PCA(random_state=0).fit_transform(1e6 + near)  # float32 would move these by up to 0.03
-    np.testing.assert_allclose(np.abs(places), np.abs(PCA(random_state=0).fit_transform(near)), atol=1e-4)
+    Y = PCA(random_state=0).fit_transform(1e6 + near)  # float32 would move these by up to 0.03
+    np.testing.assert_allclose(np.abs(Y), np.abs(PCA(random_state=0).fit_transform(near)), atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_missing_library_is_named_with_what_installs_it(name, library, monkeyp
 
 
 def test_what_a_library_lacks_for_parts_that_are_not_used_is_no_warning(tmp_path, monkeypatch):
-    """In the place of umap-learn, which warns when it is imported where TensorFlow is missing."""
+    """Stands in for umap-learn, which warns when it is imported where TensorFlow is missing."""
     lines = ["import warnings", "warnings.warn('Tensorflow not installed', ImportWarning)", "UMAP = 'found'"]
     (tmp_path / "umap.py").write_text("\n".join(lines), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)

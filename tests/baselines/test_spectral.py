@@ -30,10 +30,10 @@ def walk(rows: np.ndarray, n_neighbors: int) -> np.ndarray:
 
 def test_each_axis_is_an_eigenvector_next_to_the_constant_one(digits):
     steps = walk(digits.rows.reshape(200, -1).astype(float), 10)
-    places = LaplacianEigenmaps(n_neighbors=10, random_state=0).fit_transform(digits.rows).astype(np.float64)
-    after = steps @ places
-    found = (after * places).sum(0) / (places**2).sum(0)
-    np.testing.assert_allclose(after, found * places, atol=1e-4 * np.abs(places).max())
+    Y = LaplacianEigenmaps(n_neighbors=10, random_state=0).fit_transform(digits.rows).astype(np.float64)
+    after = steps @ Y
+    found = (after * Y).sum(0) / (Y**2).sum(0)
+    np.testing.assert_allclose(after, found * Y, atol=1e-4 * np.abs(Y).max())
     largest = np.sort(np.linalg.eigvals(steps).real)[::-1]
     np.testing.assert_allclose(np.sort(found)[::-1], largest[1:3], atol=1e-4)
 

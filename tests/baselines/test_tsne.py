@@ -15,8 +15,9 @@ from dre.data.validation import check_seed
 
 def test_the_map_is_that_of_scikit_learn(digits):
     rows = digits.rows.reshape(200, -1).astype(np.float32)
-    theirs = TSNE(perplexity=12, max_iter=260, init="pca", random_state=check_seed(5)).fit_transform(rows)
-    np.testing.assert_array_equal(BarnesHutTSNE(perplexity=12, max_iter=260, random_state=5).fit_transform(digits.rows), theirs)
+    expected = TSNE(perplexity=12, max_iter=260, init="pca", random_state=check_seed(5)).fit_transform(rows)
+    found = BarnesHutTSNE(perplexity=12, max_iter=260, random_state=5).fit_transform(digits.rows)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_too_few_rows_for_the_perplexity_are_refused(digits):
@@ -31,7 +32,9 @@ def short_start(monkeypatch):
 
 
 def quick(exaggeration: float, **others: int) -> FItSNE:
-    return FItSNE(exaggeration, perplexity=15, n_jobs=1, random_state=0, **{"late_from": 60, "n_iter": 150, **others})
+    return FItSNE(
+        exaggeration, perplexity=15, n_jobs=1, random_state=0, **{"start_late_exaggeration": 60, "n_iter": 150, **others}
+    )
 
 
 @pytest.mark.usefixtures("short_start")
@@ -46,22 +49,22 @@ def test_late_exaggeration_makes_clusters_tighter():
 def test_without_exaggeration_the_start_of_its_phase_is_no_matter(digits):
     rows = digits.rows[:60]
     np.testing.assert_array_equal(
-        quick(1, late_from=80, n_iter=100).fit_transform(rows), quick(1, n_iter=100).fit_transform(rows)
+        quick(1, start_late_exaggeration=80, n_iter=100).fit_transform(rows), quick(1, n_iter=100).fit_transform(rows)
     )
 
 
 def test_the_phases_follow_one_another():
     assert FItSNE().phases() == [(250, 12.0, 0.5), (500, 1.0, 0.8)]  # the authors' defaults
-    assert FItSNE(4, late_from=600).phases() == [(250, 12.0, 0.5), (350, 1.0, 0.8), (150, 4, 0.8)]
-    assert FItSNE(4, late_from=750).phases() == [(250, 12.0, 0.5), (500, 1.0, 0.8)]
+    assert FItSNE(4, start_late_exaggeration=600).phases() == [(250, 12.0, 0.5), (350, 1.0, 0.8), (150, 4, 0.8)]
+    assert FItSNE(4, start_late_exaggeration=750).phases() == [(250, 12.0, 0.5), (500, 1.0, 0.8)]
     assert FItSNE(n_iter=250).phases() == [(250, 12.0, 0.5)]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"late_from": 200}, "late_from=200, n_iter=750"),
-        ({"n_iter": 240}, "late_from=250, n_iter=240"),
+        ({"start_late_exaggeration": 200}, "start_late_exaggeration=200, n_iter=750"),
+        ({"n_iter": 240}, "start_late_exaggeration=250, n_iter=240"),
         ({"exaggeration": 0}, "exaggeration=0: must be positive"),
     ],
 )
@@ -83,10 +86,10 @@ def model(lopsided) -> OpenTSNE:
 
 
 def test_the_map_lies_around_its_middle_where_the_library_puts_it_when_it_embeds(model):
-    places = model.embedding_
-    extent = np.ptp(places, axis=0)
-    assert (np.abs(places.mean(0)) > 0.01 * extent).any()  # else there would be nothing to see here
-    assert (np.abs(places.max(0) + places.min(0)) < 1e-5 * extent).all()
+    Y = model.embedding_
+    extent = np.ptp(Y, axis=0)
+    assert (np.abs(Y.mean(0)) > 0.01 * extent).any()  # else there would be nothing to see here
+    assert (np.abs(Y.max(0) + Y.min(0)) < 1e-5 * extent).all()
 
 
 def test_rows_that_were_fitted_are_embedded_near_their_places(model, lopsided):
@@ -106,7 +109,7 @@ def test_a_row_is_embedded_alike_alone_and_in_company(model, lopsided):
     np.testing.assert_allclose(model.transform(new[:1]), model.transform(new)[:1], atol=1e-4)
 
 
-def test_approximate_neighbours_can_be_had_again():
-    X = np.random.default_rng(0).normal(size=(1000, 4))  # from here on the library finds neighbours with random trees
+def test_approximate_neighbors_can_be_had_again():
+    X = np.random.default_rng(0).normal(size=(1000, 4))  # from here on the library finds neighbors with random trees
     first, second = (OpenTSNE(perplexity=5, n_iter=1, n_jobs=1, random_state=1).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)

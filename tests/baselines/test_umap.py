@@ -16,12 +16,12 @@ umap_learn = pytest.importorskip("umap", reason="needs umap-learn, the extra `ba
 
 def test_the_map_is_that_of_the_library_and_a_seed_costs_no_warning(digits):
     rows = digits.rows.reshape(200, -1).astype(np.float32)
-    theirs = umap_learn.UMAP(n_neighbors=8, n_epochs=30, n_jobs=1, random_state=check_seed(5)).fit_transform(rows)
+    expected = umap_learn.UMAP(n_neighbors=8, n_epochs=30, n_jobs=1, random_state=check_seed(5)).fit_transform(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = UMAP(n_neighbors=8, n_epochs=30, random_state=5).fit(digits.rows)
         model.transform(digits.new)
-    np.testing.assert_array_equal(model.embedding_, theirs)
+    np.testing.assert_array_equal(model.embedding_, expected)
 
 
 def test_the_rows_that_were_fitted_are_known_again(digits):
@@ -36,15 +36,15 @@ def test_without_a_seed_the_library_itself_works_on_all_cores_without_a_warning(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = UMAP(n_neighbors=8, n_epochs=30, random_state=None).fit(digits.rows)
-        places = model.transform(digits.new)
+        Y = model.transform(digits.new)
     assert model.model_.n_jobs == -1  # the library writes 1 here where it takes the cores away
     assert model.model_.random_state is None
     assert numba.get_num_threads() == cores
-    assert np.isfinite(places).all()
+    assert np.isfinite(Y).all()
 
 
 class GraphCapture:
-    """In the place of the library: notes how it was called, and draws from numpy's global state as that does."""
+    """Stands in for the library: notes how it was called, and draws from numpy's global state as that does."""
 
     def UMAP(self, **options):
         self.options = options

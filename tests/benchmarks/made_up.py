@@ -43,27 +43,27 @@ def rng_of(*parts: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32("/".join(map(str, parts)).encode()))
 
 
-def record(job: Job, told: Spec, **changes: Any) -> dict[str, Any]:
+def record(job: Job, spec: Spec, **changes: Any) -> dict[str, Any]:
     """As `measure` writes one; ``changes`` take the place of its fields."""
-    rng, plan, run = rng_of(job), told.data[job.data], told.runs[job.run]
+    rng, data, run = rng_of(job), spec.data[job.data], spec.runs[job.run]
     gpu = None if job.panel == "cpu" else "NVIDIA H200"
     in_sample = run.baseline in IN_SAMPLE
     count = STAGES.get(job.run, 1)
     stages = []
     for stage in range(count):
-        known = _published(told, job, stage)
+        known = _published(spec, job, stage)
         scores = {name: float(known.get(name, 0.6) + rng.normal(0, 0.02)) for name in SCORES}
-        if plan.set == "imdb":
+        if data.set == "imdb":
             scores["neighborhood_hit_by_level"] = {"sentiment": scores["neighborhood_hit"], "stars": 0.25}  # type: ignore[assignment]
-        prefixes = {str(prefix): {"nearest_neighbor": float(rng.uniform(0.8, 0.9))} for prefix in plan.prefixes}
-        if plan.scores == "1-nn":
+        prefixes = {str(prefix): {"nearest_neighbor": float(rng.uniform(0.8, 0.9))} for prefix in data.prefixes}
+        if data.scores == "1-nn":
             scores = {"nearest_neighbor": scores["nearest_neighbor"]}
         found: dict[str, Any] = {"stage": f"stage {stage}", "seconds": 10.0 * (stage + 1), "scores": scores}
         stages.append({**found, "prefixes": prefixes} if prefixes else found)
     return {
-        "plan": fingerprint(job, told),
+        "plan": fingerprint(job, spec),
         "job": {"data": job.data, "run": job.run, "seed": job.seed, "panel": job.panel},
-        "data": plan.title,
+        "data": data.title,
         "rows": 10_000 if in_sample else 60_000,
         "test_rows": 10_000,
         "in_sample": in_sample,
@@ -82,19 +82,19 @@ def record(job: Job, told: Spec, **changes: Any) -> dict[str, Any]:
     }
 
 
-def write_all(told: Spec, into: Store, selection: Selection | None = None) -> list[Job]:
+def write_all(spec: Spec, into: Store, selection: Selection | None = None) -> list[Job]:
     """A record of every job that the plans ask for."""
-    wanted = jobs(told, selection or Selection())
+    wanted = jobs(spec, selection or Selection())
     for job in wanted:
-        into.save(job, record(job, told))
+        into.save(job, record(job, spec))
     return wanted
 
 
-def full(told: Spec, folder: Path) -> Store:
+def full(spec: Spec, folder: Path) -> Store:
     """All records but a few: a method failed, one was never run, one has two of its seeds, and the large data are not there."""
     made = store(folder)
-    for job in write_all(told, made):
-        if told.data[job.data].set == "tasic2018":
+    for job in write_all(spec, made):
+        if spec.data[job.data].set == "tasic2018":
             made.path(job).unlink()
     for seed in range(3):
         made.save(Job("mnist", "umap", seed), {"plan": {}, "failed": "MemoryError: 31 GiB"})
@@ -112,9 +112,9 @@ def set_scores(into: Store, job: Job, stage: int = -1, *, prefixes: dict[int, fl
     into.save(job, content)
 
 
-def measured(made: Store, told: Spec, data: str, method: str, score: str) -> list[float]:
+def measured(made: Store, spec: Spec, data: str, method: str, score: str) -> list[float]:
     """Scores of all seeds there are records of, straight from the files."""
-    known = told.methods[method]
+    known = spec.methods[method]
     stages = [
         json.loads(path.read_text())["stages"][-1 if known.stage is None else known.stage]
         for path in sorted(made.records.glob(f"{data}--{known.run}--?.json"))
@@ -122,14 +122,14 @@ def measured(made: Store, told: Spec, data: str, method: str, score: str) -> lis
     return [stage["scores"][score] for stage in stages]
 
 
-def dataset(plan: Data, rows: int = 300, test_rows: int = 200) -> Dataset:
+def dataset(data: Data, rows: int = 300, test_rows: int = 200) -> Dataset:
     """Ten classes, and two levels of labels."""
     parts = []
     for count in (rows, test_rows):
         digits = np.arange(count) % 10
         levels = {"class": digits, "sentiment": np.where(digits < 5, "negative", "positive"), "stars": digits}
         parts.append(DatasetSplit(np.zeros((count, 4), np.float32), digits, levels))
-    return Dataset(plan.set, plan.title, parts[0], parts[1], "made up")
+    return Dataset(data.set, data.title, parts[0], parts[1], "made up")
 
 
 def blobs(labels: Any, seed: int = 0, spread: float = 1.0) -> Any:
@@ -141,26 +141,26 @@ def blobs(labels: Any, seed: int = 0, spread: float = 1.0) -> Any:
     return (middles + rng.normal(0, spread, (len(codes), 2))).astype(np.float32)
 
 
-def write_maps(told: Spec, into: Store, wanted: list[Job], rows: int = 300, test_rows: int = 200) -> None:
+def write_maps(spec: Spec, into: Store, wanted: list[Job], rows: int = 300, test_rows: int = 200) -> None:
     """The maps of the first seed, as the runner keeps them."""
     for job in wanted:
         if job.seed or job.panel:
             continue
-        made = dataset(told.data[job.data], rows, test_rows)
+        made = dataset(spec.data[job.data], rows, test_rows)
         maps = {}
         for stage in range(STAGES.get(job.run, 1)):
             maps[f"test-{stage}"] = blobs(made.test.labels, stage)
-            if told.runs[job.run].baseline not in IN_SAMPLE:
+            if spec.runs[job.run].baseline not in IN_SAMPLE:
                 maps[f"train-{stage}"] = blobs(made.train.labels, stage + 10)
         into.save_maps(job, maps)
 
 
-def _published(told: Spec, job: Job, stage: int) -> dict[str, float]:
+def _published(spec: Spec, job: Job, stage: int) -> dict[str, float]:
     """What the paper has for the method that reads this stage."""
-    for method in told.methods.values():
+    for method in spec.methods.values():
         last = STAGES.get(job.run, 1) - 1
         if method.run == job.run and stage == (last if method.stage is None else method.stage):
-            for table in told.tables:
+            for table in spec.tables:
                 values = table.published.get(job.data, {}).get(method.name)
                 if values and not table.smaller_is_better:
                     return dict(zip(table.scores, values, strict=False))

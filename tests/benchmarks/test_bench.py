@@ -23,7 +23,7 @@ def bench(tmp_path, monkeypatch):
     monkeypatch.setenv("DRE_OFFLINE", "1")
 
     def run(*arguments):
-        argv = ["bench.py", *map(str, arguments), "--plans", str(FOLDER), "--out", str(tmp_path / "out")]
+        argv = ["bench.py", *map(str, arguments), "--spec", str(FOLDER), "--out", str(tmp_path / "out")]
         monkeypatch.setattr(sys, "argv", argv)
         with pytest.raises(SystemExit) as ended:
             script.main()
@@ -37,7 +37,7 @@ def records(folder):
 
 
 def test_a_selection_is_measured_and_reported(bench, tmp_path, capsys):
-    selected = ["table-3", "generalisation-is-flat", "--only-methods", "pca,dre", "--quick"]
+    selected = ["table-3", "generalization-is-flat", "--only-methods", "pca,dre", "--quick"]
     assert bench(*selected) == 0
     found = records(tmp_path)
     assert set(found) == {"infimnist-10k--pca--0", "infimnist-10k--dre--0"}

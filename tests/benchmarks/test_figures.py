@@ -1,4 +1,4 @@
-"""Figures show the maps that the plans name, in the colours of their classes, and say why one is missing."""
+"""Figures show the maps that the spec names, in the colors of their classes, and say why one is missing."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ FIGURE = Figure("figure-x", "Figure X", "made up", ROWS)
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     made = made_up.store(tmp_path)
-    told = replace(SPEC, tables=(), figures=(FIGURE,), claims=())
-    made_up.write_maps(SPEC, made, made_up.write_all(told, made))
+    spec = replace(SPEC, tables=(), figures=(FIGURE,), claims=())
+    made_up.write_maps(SPEC, made, made_up.write_all(spec, made))
     return made
 
 
-def loading(plan: Data) -> Dataset:
-    return made_up.dataset(plan)
+def loading(data: Data) -> Dataset:
+    return made_up.dataset(data)
 
 
 def draw(store: Store, *rows: Row, spec: Spec = SPEC) -> Any:
@@ -67,16 +67,16 @@ def test_a_panel_for_each_method_of_each_row_with_titles_above_and_at_the_left(s
 def test_the_scores_over_a_map_of_test_rows_are_those_of_its_record(store: Store) -> None:
     shown = panels(draw(store))[len(METHODS) : 2 * len(METHODS)]
     for axis, method in zip(shown, METHODS, strict=True):
-        told = SPEC.methods[method]
-        record = store.find(Job("mnist", told.run, 0))
+        shown_method = SPEC.methods[method]
+        record = store.find(Job("mnist", shown_method.run, 0))
         assert record is not None
-        scores = record["stages"][-1 if told.stage is None else told.stage]["scores"]
+        scores = record["stages"][-1 if shown_method.stage is None else shown_method.stage]["scores"]
         expected = f"1-NN {scores['nearest_neighbor']:.3f}, NH {scores['neighborhood_hit']:.3f}".replace("0.", ".")
         assert expected in words(axis)
         assert ("in-sample" in words(axis)) == (method == "bh-tsne")
 
 
-def test_the_dots_are_the_rows_of_the_map_in_the_colours_of_their_classes(store: Store) -> None:
+def test_the_dots_are_the_rows_of_the_map_in_the_colors_of_their_classes(store: Store) -> None:
     axis = panels(draw(store, Row("test", "mnist", ("paper-tsne",))))[0]
     (dots,) = axis.collections
     stage = SPEC.methods["paper-tsne"].stage
@@ -93,8 +93,8 @@ def test_the_dots_are_the_rows_of_the_map_in_the_colours_of_their_classes(store:
 
 
 def test_a_class_has_one_colour_in_all_rows_of_a_data_set_even_where_a_part_lacks_some(store: Store) -> None:
-    def lacking(plan: Data) -> Dataset:
-        made = made_up.dataset(plan)
+    def lacking(data: Data) -> Dataset:
+        made = made_up.dataset(data)
         labels = np.where(made.test.labels < 5, 5, made.test.labels)  # the test rows have no 0 to 4
         return replace(made, test=replace(made.test, labels=labels))
 
@@ -129,12 +129,12 @@ def test_what_is_missing_says_why(store: Store) -> None:
     assert "fitted to the test rows: no embedding of training rows" in found[1]
     assert "failed: MemoryError: too much" in found[2]
     assert "its embedding is on another machine" in found[3]
-    reason = next(told.reason for table in SPEC.tables for told in table.not_run if told.covers("tasic2018", "pca"))
+    reason = next(each.reason for table in SPEC.tables for each in table.not_run if each.covers("tasic2018", "pca"))
     assert " ".join(reason.split())[:60] in found[4]
 
 
 def test_labels_of_other_rows_are_not_put_on_a_map(store: Store) -> None:
-    figure = draw_figure(FIGURE, SPEC, store, lambda plan: made_up.dataset(plan, 300, 150))
+    figure = draw_figure(FIGURE, SPEC, store, lambda data: made_up.dataset(data, 300, 150))
     assert "its embedding has 200 rows, but the data 150" in words(panels(figure)[len(METHODS)])
 
 
@@ -165,13 +165,13 @@ def test_a_view_that_is_none_and_a_class_that_is_none_are_errors_that_name_what_
         draw(store, Row("zoom", "mnist", ("pca",), view="around 9"))
 
 
-def test_all_figures_of_the_plans_are_drawn_and_kept(tmp_path: Path) -> None:
+def test_all_figures_of_the_spec_are_drawn_and_kept(tmp_path: Path) -> None:
     from PIL import Image
 
-    told = Selection(parts=("figure-3", "figure-5")).apply(SPEC)
+    spec = Selection(parts=("figure-3", "figure-5")).apply(SPEC)
     made = made_up.store(tmp_path)
-    made_up.write_maps(told, made, made_up.write_all(told, made))
-    found = draw_all(told, made, loading, tmp_path / "pictures", reference_maps=published)
+    made_up.write_maps(spec, made, made_up.write_all(spec, made))
+    found = draw_all(spec, made, loading, tmp_path / "pictures", reference_maps=published)
     assert list(found) == ["figure-3", "figure-5", PUBLISHED_MAPS]
     for path in found.values():
         with Image.open(path) as picture:
@@ -180,15 +180,15 @@ def test_all_figures_of_the_plans_are_drawn_and_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reference", ["away", "not asked for"])
 def test_published_maps_that_are_away_leave_their_picture_where_it_is(reference: str, tmp_path: Path) -> None:
-    told = Selection(parts=("figure-5",)).apply(SPEC)
+    spec = Selection(parts=("figure-5",)).apply(SPEC)
     made = made_up.store(tmp_path)
     getting = missing if reference == "away" else None
-    assert draw_all(told, made, loading, tmp_path, reference_maps=getting) == {}
+    assert draw_all(spec, made, loading, tmp_path, reference_maps=getting) == {}
     path = tmp_path / f"{PUBLISHED_MAPS}.webp"
     path.write_bytes(b"drawn elsewhere")
-    assert draw_all(told, made, loading, tmp_path, reference_maps=getting) == {PUBLISHED_MAPS: path}
+    assert draw_all(spec, made, loading, tmp_path, reference_maps=getting) == {PUBLISHED_MAPS: path}
     assert path.read_bytes() == b"drawn elsewhere"
-    assert draw_all(told, made, loading, tmp_path, reference_maps=published) == {PUBLISHED_MAPS: path}
+    assert draw_all(spec, made, loading, tmp_path, reference_maps=published) == {PUBLISHED_MAPS: path}
     assert path.read_bytes() != b"drawn elsewhere"
 
 
@@ -215,7 +215,7 @@ def missing() -> ReferenceMaps:
     raise DatasetNotFoundError("nowhere")
 
 
-def test_published_maps_have_their_published_colours_at_both_levels() -> None:
+def test_published_maps_have_their_published_colors_at_both_levels() -> None:
     figure = draw_published(published())
     shown = panels(figure)
     assert [words(axis) for axis in shown[:2]] == ["tsne-p30", "mds"]

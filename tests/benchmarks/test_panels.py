@@ -6,7 +6,7 @@ import made_up
 import numpy as np
 import pytest
 
-from paper.panels import DRAWN_UP_TO, Window, border, colors_of_rows, draw_dots, inside, shaded, whole
+from paper.panels import DRAWN_UP_TO, Viewport, border, colors_of_rows, draw_dots, full_view, inside, shaded
 
 
 def test_inside_is_where_the_class_is_alone_and_the_border_where_it_meets_another() -> None:
@@ -30,14 +30,14 @@ def test_classes_that_never_meet_have_a_border_between_them() -> None:
 def test_a_few_rows_far_out_do_not_make_the_rest_small() -> None:
     places = np.random.default_rng(0).normal(size=(10_000, 2))
     far = np.concatenate([places, [[500.0, 0.0]]])
-    assert whole(far).side < 1.5 * whole(places).side
+    assert full_view(far).side < 1.5 * full_view(places).side
 
 
 def test_many_rows_are_shaded_each_pixel_in_the_mean_colour_of_its_rows() -> None:
     rng = np.random.default_rng(0)
     places = np.concatenate([rng.uniform((0, 0), (1, 1), (20_000, 2)), rng.uniform((2, 0), (3, 1), (20_000, 2))])
     tints = colors_of_rows(np.repeat([0, 1], 20_000), ["#ff0000", "#0000ff"])
-    window = Window(1.5, 0.5, 3.0)
+    window = Viewport(1.5, 0.5, 3.0)
     image = shaded(places, tints, window)
     side = len(image)
     left, middle, right = (image[side // 2, int(side * x / 3)] for x in (0.5, 1.5, 2.5))
@@ -53,7 +53,7 @@ def test_shading_begins_where_dots_would_cover_each_other() -> None:
 
     places = np.random.default_rng(0).normal(size=(DRAWN_UP_TO + 1000, 2)).astype(np.float32)
     few, many = Canvas().subplots(1, 2)
-    draw_dots(few, places[:1000], None, whole(places))
-    draw_dots(many, places, None, whole(places))
+    draw_dots(few, places[:1000], None, full_view(places))
+    draw_dots(many, places, None, full_view(places))
     assert (len(few.collections), len(few.images)) == (1, 0)
     assert (len(many.collections), len(many.images)) == (0, 1)

@@ -30,9 +30,9 @@ def test_the_readme_and_all_pages_of_the_docs_are_filled(tmp_path):
 def test_only_the_text_between_the_marks_is_replaced(monkeypatch):
     monkeypatch.setitem(readme.TABLES, "digits", lambda: "| new |\n")
     page = "# Title\n<!-- results: digits -->\n| old |\n<!-- end of results -->\n| old |\n"
-    assert readme.filled(page) == "# Title\n<!-- results: digits -->\n| new |\n<!-- end of results -->\n| old |\n"
+    assert readme.fill_tables(page) == "# Title\n<!-- results: digits -->\n| new |\n<!-- end of results -->\n| old |\n"
 
 
 def test_an_unknown_table_is_named():
     with pytest.raises(SystemExit, match=r"'no-such'.*known: explorer"):
-        readme.filled("<!-- results: no-such -->\n<!-- end of results -->")
+        readme.fill_tables("<!-- results: no-such -->\n<!-- end of results -->")

@@ -33,7 +33,7 @@ def test_each_claim_has_a_verdict_and_what_is_missing_is_named(full: Written) ->
         assert claim.title in text
         assert " ".join(claim.says.split()) in text
         assert f"### {claim.title}: {shown.verdict}" in full.markdown
-    missing = [told.interval for claim in report.claims for told in claim.comparisons if told.this == "–"]
+    missing = [each.interval for claim in report.claims for each in claim.comparisons if each.this == "–"]
     assert "no record of umap on mnist, seed 0: failed: MemoryError: 31 GiB" in missing
 
 

@@ -36,7 +36,7 @@ def test_the_summary_says_plainly_where_dre_is_worse(tmp_path: Path) -> None:
     title = SPEC.methods["dre"].title
     found = {balance.rival: balance for balance in report.summary.balances if balance.method == title}
     assert "MNIST, neighborhood hit (−.030)" in found["the value published for DRE t-SNE + UMAP"].worse
-    for rival in ("the best parametric baseline", "the best that embeds by search"):
+    for rival in ("the best parametric baseline", "the best that embeds by optimization"):
         told = found[rival]
         assert not any(text.startswith("MNIST, 1-NN") for text in told.worse)
         assert told.better + told.same + len(told.worse) == told.of > told.better > 0
@@ -127,7 +127,7 @@ def test_differences_are_those_of_the_default_or_none(tmp_path: Path) -> None:
     known = [each for each in report.summary.rows if "dre" in each.dre]
     assert len(known) == len(report.summary.rows) - 4  # MNIST's four scores
     assert [each.of for each in of_default] == [
-        sum(kind in each.rivals for each in known) for kind in ("published", "parametric", "by search")
+        sum(kind in each.rivals for each in known) for kind in ("published", "parametric", "by optimization")
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from dre.compare.memory import PeakMemory
 from paper.loading import load_data, mark_stand_ins
 from paper.runner import Outcome, Setting, measure_job, pending, report_progress, run_jobs, run_one
-from paper.spec import Data, Figure, Job, Method, Row, Run, Spec
+from paper.spec import Data, Figure, Job, Method, Row, RunSpec, Spec
 from paper.store import Store
 
 SMALL = {
@@ -24,10 +24,10 @@ SMALL = {
 }
 DIGITS = Data("digits", "Digits", "digits", rows=200, test_rows=80, prefixes=(40, 80))
 RUNS = {
-    "pca": Run("pca", "pca"),
-    "eigenmaps": Run("eigenmaps", "eigenmaps"),
-    "dre": Run("dre", "dre", SMALL, quick=SMALL),
-    "wrong": Run("wrong", "pca", {"colour": "red"}),
+    "pca": RunSpec("pca", "pca"),
+    "eigenmaps": RunSpec("eigenmaps", "eigenmaps"),
+    "dre": RunSpec("dre", "dre", SMALL, quick=SMALL),
+    "wrong": RunSpec("wrong", "pca", {"colour": "red"}),
 }
 METHODS = {name: Method(name, name, name) for name in RUNS} | {"dre-0": Method("dre-0", "", "dre", 0)}
 SHOWN = Figure("f", "", "", (Row("", "digits", ("dre-0", "dre", "eigenmaps")),))
@@ -103,10 +103,10 @@ def test_what_is_done_is_not_done_again_unless_the_plan_changed(setting):
 
 def test_a_failure_is_recorded_tried_again_and_stops_no_other(setting):
     jobs = [Job("digits", "wrong", 0), Job("digits", "pca", 0)]
-    said = []
-    failed = report_progress(run_jobs(jobs, setting), 2, said.append)
+    messages = []
+    failed = report_progress(run_jobs(jobs, setting), 2, messages.append)
     assert [outcome.job for outcome in failed] == jobs[:1]
-    assert "colour" in said[0]
+    assert "colour" in messages[0]
     assert "colour" in setting.store.find(jobs[0])["failed"]
     assert pending(jobs, setting) == jobs[:1]
 
@@ -139,11 +139,11 @@ def test_ctrl_c_that_a_library_swallowed_stops_before_the_next_cell():
         yield Outcome(Job("digits", "pca", 0))
         raise AssertionError("the next cell was begun")
 
-    said = []
+    messages = []
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        report_progress(outcomes(), 2, said.append)
-    assert said[-1] == "stopped after 1 of 2; the same command resumes"
+        report_progress(outcomes(), 2, messages.append)
+    assert messages[-1] == "stopped after 1 of 2; the same command resumes"
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -169,14 +169,14 @@ def test_the_digits_stand_in_for_what_is_not_at_hand_and_say_so(tmp_path, monkey
     monkeypatch.setenv("DRE_OFFLINE", "1")
     monkeypatch.setenv("DRE_CACHE", str(tmp_path))
     monkeypatch.delenv("DRE_DATA", raising=False)
-    plan = Data("mnist", "MNIST", "mnist", rows=100, test_rows=30)
+    data = Data("mnist", "MNIST", "mnist", rows=100, test_rows=30)
     with pytest.raises(FileNotFoundError, match="train-images"):
-        load_data(plan, None)
-    found = load_data(plan, None, stand_in=True)
+        load_data(data, None)
+    found = load_data(data, None, stand_in=True)
     assert found.title == "digits (stand-in for MNIST)"
     assert found.train.rows.shape == (100, 28, 28)
     assert found.test.rows.shape[0] == len(found.test.labels) == 30
-    texts = load_data(replace(plan, name="imdb", set="imdb"), None, stand_in=True)
+    texts = load_data(replace(data, name="imdb", set="imdb"), None, stand_in=True)
     assert texts.train.rows.shape == (100, 64)
     assert {name: len(np.unique(values)) for name, values in texts.train.levels.items()} == {"sentiment": 2, "stars": 10}
 

@@ -101,7 +101,7 @@ def test_a_plan_that_names_what_is_not_there_is_refused(folder, file, before, af
 
 
 def test_no_plans_is_an_error_that_says_where_they_are(tmp_path):
-    with pytest.raises(SpecError, match="--plans FOLDER"):
+    with pytest.raises(SpecError, match="--spec FOLDER"):
         load_spec(tmp_path)
 
 

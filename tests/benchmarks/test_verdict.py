@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from paper.spec import Claim, Comparison, Data, Job, Method, Run, Side, Spec
+from paper.spec import Claim, ClaimComparison, Data, Job, Method, RunSpec, Side, Spec
 from paper.store import Store, fingerprint
 from paper.verdict import DOES_NOT, HOLDS, UNDECIDED, decide, interval, judge, value_of
 
 SPEC = Spec(
     {"d": Data("d", "D", "digits")},
-    {"r": Run("r", "dre"), "u": Run("u", "umap")},
+    {"r": RunSpec("r", "dre"), "u": RunSpec("u", "umap")},
     {"first": Method("first", "", "r", 0), "last": Method("last", "", "r"), "umap": Method("umap", "", "u")},
     (), (), (),
 )  # fmt: skip
@@ -30,7 +30,7 @@ def fill(store, run, seed, *scores, **fields):
 
 
 def claim(expect, *, this="last", that="first", seeds=3, **more):
-    return Claim("c", "", "", (Comparison(this, that, "s", expect, data="d", **more),), seeds)
+    return Claim("c", "", "", (ClaimComparison(this, that, "s", expect, data="d", **more),), seeds)
 
 
 def test_a_clear_rise_holds_and_its_opposite_does_not(store):

@@ -17,7 +17,7 @@ from dre.baselines import make
 from dre.cli import main
 from dre.compare import Comparison, compare
 from dre.compare.comparison import SCORES
-from dre.compare.run import usual_methods
+from dre.compare.run import default_methods
 
 mpl.use("Agg")
 DIGITS = load_digits()
@@ -73,36 +73,36 @@ def broken(monkeypatch, name, problem):
 
 def test_every_method_is_fitted_to_the_same_rows_and_scored_on_the_same_others():
     found = compare(X, LABELS, methods=["pca", "eigenmaps", "pca"])
-    rows = {row["method"]: row for row in found.rows()}
+    rows = {row["method"]: row for row in found.to_records()}
     assert list(rows) == ["pca", "eigenmaps"]
     assert rows["pca"]["in_sample"] is False
     assert rows["eigenmaps"]["in_sample"] is True
     assert found.dataset.train.rows.shape[0] == 180
     assert found.dataset.test.rows.shape[0] == 60
     assert "(in-sample): can't embed new rows" in str(found)
-    assert len(pandas.DataFrame(found.rows())) == 2
-    assert len(found.picture().axes) == 2
+    assert len(pandas.DataFrame(found.to_records())) == 2
+    assert len(found.figure().axes) == 2
 
 
-def test_the_usual_methods_are_those_that_are_installed(monkeypatch):
-    assert usual_methods() == ["pca", "umap", "open-tsne", "dre"]
+def test_the_default_methods_are_those_that_are_installed(monkeypatch):
+    assert default_methods() == ["pca", "umap", "open-tsne", "dre"]
     monkeypatch.setattr(dre.compare.run, "find_spec", lambda name: None)
-    assert usual_methods() == ["pca", "dre"]
+    assert default_methods() == ["pca", "dre"]
 
 
 def test_the_map_before_the_recursion_comes_from_the_same_fit(quick):
     found = compare(X, LABELS, methods=["pca", "dre"])
     assert list(found.results) == ["pca", "dre"]
-    before, after = found.rows()[1:]
+    before, after = found.to_records()[1:]
     assert [before["method"], after["method"]] == ["dre, before recursion", "dre"]
     stages = found.results["dre"].record["stages"]
     assert before["trustworthiness"] == stages[0]["scores"]["trustworthiness"]
     assert after["trustworthiness"] == stages[1]["scores"]["trustworthiness"]
     assert before["fit_seconds"] == stages[0]["seconds"] < after["fit_seconds"]
     assert before["transform_seconds"] is None
-    drawn = [axis.collections[0].get_offsets() for axis in found.picture().axes if axis.get_title().startswith("dre")]
-    for places, stage in zip(drawn, (0, 1), strict=True):
-        assert {tuple(place) for place in np.float32(places)} == {tuple(p) for p in found.results["dre"].maps[f"test-{stage}"]}
+    drawn = [axis.collections[0].get_offsets() for axis in found.figure().axes if axis.get_title().startswith("dre")]
+    for points, stage in zip(drawn, (0, 1), strict=True):
+        assert {tuple(point) for point in np.float32(points)} == {tuple(p) for p in found.results["dre"].maps[f"test-{stage}"]}
 
 
 def test_names_mean_what_they_mean_in_the_baselines(monkeypatch):
@@ -131,27 +131,27 @@ def test_the_table_has_scores_seconds_and_full_names(quick):
 
 def test_without_labels_the_scores_that_need_none_are_there():
     found = compare(X, methods=["pca"])
-    row = found.rows()[0]
+    row = found.to_records()[0]
     assert "trustworthiness" in row
     assert "nearest_neighbor" not in row
     assert "Without labels" in str(found)
-    axis = found.picture().axes[0]
+    axis = found.figure().axes[0]
     assert axis.get_xlabel().startswith("trustworthiness 0.")
     assert not axis.texts
 
 
-def test_labels_that_are_a_scale_give_colours_and_no_scores():
+def test_labels_that_are_a_scale_give_colors_and_no_scores():
     found = compare(X, np.linspace(0, 1, 240), methods=["pca"])
-    assert "nearest_neighbor" not in found.rows()[0]
+    assert "nearest_neighbor" not in found.to_records()[0]
     assert "continuous labels" in str(found)
-    assert len(found.picture().axes) == 2  # the map, and the bar of its colours
+    assert len(found.figure().axes) == 2  # the map, and the bar of its colors
 
 
 def test_short_names_are_written_into_the_maps_and_long_ones_below_them():
-    short = compare(X, LABELS, methods=["pca"]).picture()
+    short = compare(X, LABELS, methods=["pca"]).figure()
     assert sorted(text.get_text() for text in short.axes[0].texts) == [str(digit) for digit in range(10)]
     assert not short.legends
-    long = compare(X, [f"a cell of the kind {label}" for label in LABELS], methods=["pca"]).picture()
+    long = compare(X, [f"a cell of the kind {label}" for label in LABELS], methods=["pca"]).figure()
     assert not long.axes[0].texts
     assert [text.get_text() for text in long.legends[0].get_texts()] == [f"a cell of the kind {label}" for label in range(10)]
     assert long.get_figheight() > short.get_figheight()
@@ -160,7 +160,7 @@ def test_short_names_are_written_into_the_maps_and_long_ones_below_them():
 def test_many_maps_are_drawn_in_several_lines():
     result = compare(X, LABELS, methods=["pca"])
     many = Comparison(result.dataset, {f"method {i}": result.results["pca"] for i in range(5)}, {})
-    figure = many.picture()
+    figure = many.figure()
     assert [axis.get_title() for axis in figure.axes if axis.axison] == [f"method {i}" for i in range(5)]
     assert len({axis.get_subplotspec().rowspan.start for axis in figure.axes}) == 2
     assert "embed" in figure.axes[0].get_xlabel()
@@ -169,13 +169,13 @@ def test_many_maps_are_drawn_in_several_lines():
 def test_a_class_of_one_row_is_no_obstacle():
     labels = LABELS.astype(str)
     labels[0] = "alone"
-    assert compare(X, labels, methods=["pca"]).rows()[0]["nearest_neighbor"] > 0.2
+    assert compare(X, labels, methods=["pca"]).to_records()[0]["nearest_neighbor"] > 0.2
 
 
 def test_sparse_rows_and_images_are_compared_like_others():
-    dense = compare(X, LABELS, methods=["pca"]).rows()[0]["continuity"]
-    assert compare(scipy.sparse.csr_matrix(X), LABELS, methods=["pca"]).rows()[0]["continuity"] == dense
-    assert compare(X.reshape(-1, 8, 8), LABELS, methods=["pca"]).rows()[0]["continuity"] == dense
+    dense = compare(X, LABELS, methods=["pca"]).to_records()[0]["continuity"]
+    assert compare(scipy.sparse.csr_matrix(X), LABELS, methods=["pca"]).to_records()[0]["continuity"] == dense
+    assert compare(X.reshape(-1, 8, 8), LABELS, methods=["pca"]).to_records()[0]["continuity"] == dense
 
 
 def test_a_stream_is_compared_like_the_array_of_its_rows():
@@ -188,7 +188,7 @@ def test_a_stream_is_compared_like_the_array_of_its_rows():
         def take(self, ids):
             return torch.from_numpy(X)[ids].float()
 
-    streamed, held = (compare(rows, LABELS, methods=["pca"]).rows()[0] for rows in (Stream(), X.astype(np.float32)))
+    streamed, held = (compare(rows, LABELS, methods=["pca"]).to_records()[0] for rows in (Stream(), X.astype(np.float32)))
     assert {name: streamed[name] for name in SCORES if name in streamed} == {
         name: held[name] for name in SCORES if name in held
     }
@@ -204,13 +204,13 @@ def test_complex_numbers_are_refused_in_one_line(kind, nothing_is_fitted):
 @pytest.mark.parametrize("problem", [RuntimeError("out of memory\nat line 7"), KeyError("out of memory"), MemoryError()])
 def test_a_method_that_fails_is_named_with_the_reason_and_the_others_run(monkeypatch, problem):
     broken(monkeypatch, "umap", problem)
-    said = []
-    found = compare(X, LABELS, methods=["umap", "pca"], say=said.append)
+    messages = []
+    found = compare(X, LABELS, methods=["umap", "pca"], log=messages.append)
     assert list(found.results) == ["pca"]
     last = str(found).splitlines()[-1]
     assert last.startswith("umap failed: ")
     assert last.split(": ", 1)[1] in ("out of memory", "KeyError: 'out of memory'", "MemoryError")
-    assert last in said[1]
+    assert last in messages[1]
 
 
 def test_a_method_that_is_not_installed_is_named_with_the_remedy(monkeypatch):
@@ -244,10 +244,10 @@ def test_a_method_does_not_change_the_threads_of_the_next(monkeypatch):
 
 
 def test_what_is_going_on_is_said_with_the_seconds():
-    said = []
-    compare(X, methods=["pca", "eigenmaps"], say=said.append)
-    assert [line.split(" s  ")[1] for line in said] == ["fitting pca (1 of 2)", "fitting eigenmaps (2 of 2)", "done"]
-    seconds = [float(line.split(" s  ")[0]) for line in said]
+    messages = []
+    compare(X, methods=["pca", "eigenmaps"], log=messages.append)
+    assert [line.split(" s  ")[1] for line in messages] == ["fitting pca (1 of 2)", "fitting eigenmaps (2 of 2)", "done"]
+    seconds = [float(line.split(" s  ")[0]) for line in messages]
     assert seconds == sorted(seconds)
 
 
@@ -272,7 +272,7 @@ def test_what_can_not_be_compared_is_refused_before_anything_is_fitted(nothing_i
 
 
 def test_the_least_rows_are_enough():
-    assert compare(X[:30], LABELS[:30], methods=["pca"], test_size=0.5).rows()[0]["trustworthiness"] > 0.5
+    assert compare(X[:30], LABELS[:30], methods=["pca"], test_size=0.5).to_records()[0]["trustworthiness"] > 0.5
 
 
 def test_from_the_command_line(command, tmp_path):
@@ -380,3 +380,57 @@ def test_the_help_has_examples_and_the_names_of_all_methods(command, monkeypatch
     assert code == 0
     assert out.count("dre compare ") >= 4
     assert "parametric-tsne, dl-tsne" in out
+
+
+def in_different_units():
+    columns = np.random.default_rng(0).normal(size=(240, 4))
+    columns[:, :2] += (LABELS % 2 * 20)[:, None]  # the classes, hidden by the column in large units
+    columns[:, 2] *= 1e4
+    return columns
+
+
+def test_all_methods_get_the_same_rows_standardized_by_the_training_rows():
+    rows = in_different_units()
+    plain, scaled = (compare(rows, LABELS % 2, methods=["pca", "eigenmaps"], standardize=each) for each in (False, True))
+    train = scaled.dataset.train.rows
+    np.testing.assert_allclose(train.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(train.std(0), 1)
+    assert np.abs(scaled.dataset.test.rows.mean(0)).max() > 1e-6  # by the training rows, not by their own
+    before, after = (found.to_records()[0]["nearest_neighbor"] for found in (plain, scaled))
+    assert before < 0.8 < 0.95 < after
+
+
+def test_a_constant_column_can_be_standardized():
+    constant = np.concatenate([X[:, 1:6], np.full((240, 1), 7.0)], axis=1)
+    assert not compare(constant, methods=["pca"], standardize=True).dataset.train.rows[:, -1].any()
+
+
+def test_images_have_no_columns_to_standardize(nothing_is_fitted):
+    with pytest.raises(ValueError, match=r"standardize=True .*\(8, 8\).*flatten"):
+        compare(X.reshape(-1, 8, 8), methods=["pca"], standardize=True)
+
+
+@pytest.mark.parametrize("methods", [["pca"], ["dre"]])
+def test_a_dominant_column_gives_one_warning_whatever_the_methods(quick, methods, recwarn):
+    compare(in_different_units(), methods=methods)
+    assert [str(each.message).partition(" makes")[0] for each in recwarn if "makes up" in str(each.message)] == ["column 2"]
+    recwarn.clear()
+    compare(pandas.DataFrame(in_different_units(), columns=list("abcd")), methods=methods)
+    assert [str(each.message).partition(" makes")[0] for each in recwarn if "makes up" in str(each.message)] == ["column 'c'"]
+    recwarn.clear()
+    compare(in_different_units(), methods=methods, standardize=True)
+    assert not [each for each in recwarn if "makes up" in str(each.message)]
+
+
+def test_the_command_warns_once_and_standardizes(command, quick, tmp_path):
+    np.save("units.npy", in_different_units())
+    arguments = ["units.npy", "--labels", "y.txt", "--methods", "pca,dre", "-o", "c.png"]
+    code, _, err = command(*arguments)
+    assert code == 0
+    assert err.count("makes up") == 1
+    assert "column 2 makes up" in err
+    assert "--standardize" in err
+    code, _, err = command(*arguments, "--standardize", "--force")
+    assert code == 0
+    assert "makes up" not in err
+    assert json.loads((tmp_path / "c.json").read_text())["standardize"] is True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paper.report.claims import INTERVALS, VERDICTS, ClaimRow, claim_row, counted
-from paper.report.reading import Reader, Sources, sources
+from paper.report.reading import CellReader, Sources, sources
 from paper.report.rendering import Picture, Remarks, as_markdown, as_page, check_installed, pictures, remarks
 from paper.report.summary import Summary, summary
 from paper.report.tables import Levels, TableSection, levels_of_tables, published_maps, table_section
@@ -42,7 +42,7 @@ class Report:
 
 def read_report(spec: Spec, store: Store, folder: Path, *, figures: dict[str, Path], quick: bool) -> Report:
     """Read the content from the records there are; missing ones are explained in their place."""
-    reader = Reader(spec, store)
+    reader = CellReader(spec, store)
     return Report(
         quick=quick,
         stand_ins=tuple(data.title for data in spec.data.values() if data.title.startswith("digits (stand-in")),

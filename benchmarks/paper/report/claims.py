@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from paper.report import formatting
-from paper.report.reading import NOT_YET, Reader
-from paper.spec import ANYWHERE, Claim, Comparison, Job, Side, sides
+from paper.report.reading import NOT_YET, CellReader
+from paper.spec import ANYWHERE, Claim, ClaimComparison, Job, Side, sides
 from paper.verdict import CONFIDENCE, DOES_NOT, HOLDS, UNDECIDED, Finding, judge
 
 NOT_MEASURED = "not measured"  # verdict of a comparison; its claim is then undecided
@@ -79,14 +79,14 @@ def counted(verdicts: list[str]) -> str:
     return ", ".join(f"{n} {verdict if n == 1 else SEVERAL.get(verdict, verdict)}" for verdict, n in counts.items())
 
 
-def claim_row(claim: Claim, reader: Reader) -> ClaimRow:
+def claim_row(claim: Claim, reader: CellReader) -> ClaimRow:
     """Judge a claim and describe its comparisons."""
     verdict = judge(claim, reader.spec, reader.store)
     comparisons = tuple(_comparison_row(finding, claim, reader) for finding in verdict.findings)
     return ClaimRow(claim.name, claim.title, " ".join(claim.says.split()), verdict.verdict, comparisons)
 
 
-def _comparison_row(finding: Finding, claim: Claim, reader: Reader) -> ComparisonRow:
+def _comparison_row(finding: Finding, claim: Claim, reader: CellReader) -> ComparisonRow:
     comparison = finding.comparison
     what, expected = _what(comparison, reader), _expected(comparison)
     if finding.missing:
@@ -109,7 +109,7 @@ def _comparison_row(finding: Finding, claim: Claim, reader: Reader) -> Compariso
     return ComparisonRow(what, expected, *texts[:3], interval, str(finding.seeds), finding.verdict)
 
 
-def _what(comparison: Comparison, reader: Reader) -> str:
+def _what(comparison: ClaimComparison, reader: CellReader) -> str:
     """Name both sides, and their data once if they are the same."""
     this, that = sides(comparison)[:2]
     score = formatting.score_title(comparison.score)
@@ -124,16 +124,16 @@ def _what(comparison: Comparison, reader: Reader) -> str:
     return f"{score}{less}{panel}: {pair}"
 
 
-def _method(side: Side, reader: Reader) -> str:
+def _method(side: Side, reader: CellReader) -> str:
     return reader.spec.methods[side.method].title
 
 
-def _data(side: Side, reader: Reader) -> str:
+def _data(side: Side, reader: CellReader) -> str:
     title = reader.spec.data[side.data].title
     return title if side.prefix is None else f"{title} (first {side.prefix:,} test rows)"
 
 
-def _expected(comparison: Comparison) -> str:
+def _expected(comparison: ClaimComparison) -> str:
     least = (
         formatting.number(comparison.within, 2)
         if not formatting.is_time(comparison.score)
@@ -144,7 +144,7 @@ def _expected(comparison: Comparison) -> str:
     return comparison.expect + (f" by more than {least}" if comparison.within else "")
 
 
-def _why(claim: Claim, comparison: Comparison, reader: Reader) -> str:
+def _why(claim: Claim, comparison: ClaimComparison, reader: CellReader) -> str:
     """Return why the first missing cell is missing."""
     for side in sides(comparison):
         for seed in range(claim.seeds):

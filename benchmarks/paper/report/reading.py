@@ -22,7 +22,7 @@ CHANGED = "measured before its settings were changed"
 
 
 @dataclass(frozen=True)
-class Place:
+class TableCell:
     """A cell of a table: a method on a data set in one score, such as ``nearest_neighbor#10000``."""
 
     data: str
@@ -53,23 +53,23 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Reader:
+class CellReader:
     """Reads the cells of tables from the store."""
 
     spec: Spec
     store: Store
 
-    def read(self, table: Table, place: Place) -> Reading:
+    def read(self, table: Table, cell: TableCell) -> Reading:
         """Read one cell."""
-        reason = table.reason(place.data, place.method, place.panel)
+        reason = table.reason(cell.data, cell.method, cell.panel)
         if reason is not None:
             return Reading({}, remarks=(reason,))
-        seeds = self.seeds(table, place)
-        found = [self._one(place, seed) for seed in seeds]
+        seeds = self.seeds(table, cell)
+        found = [self._one(cell, seed) for seed in seeds]
         remarks: dict[str, list[int]] = {}
         for seed, (_, _, remark) in zip(seeds, found, strict=True):
             if remark:
-                known = table.reason_without_data(place.data, place.method, place.panel) if remark == NOT_YET else None
+                known = table.reason_without_data(cell.data, cell.method, cell.panel) if remark == NOT_YET else None
                 remarks.setdefault(known or remark, []).append(seed)
         records = tuple(record for _, record, _ in found if record is not None)
         return Reading(
@@ -78,13 +78,13 @@ class Reader:
             in_sample=any(record.get("in_sample", False) for record in records),
             remarks=tuple(_for_seeds(remark, which, len(seeds)) for remark, which in remarks.items()),
             records=records,
-            files=tuple(self.store.path(self.job(place, seed)).name for seed in seeds),
+            files=tuple(self.store.path(self.job(cell, seed)).name for seed in seeds),
         )
 
-    def seeds(self, table: Table, place: Place) -> tuple[int, ...]:
+    def seeds(self, table: Table, cell: TableCell) -> tuple[int, ...]:
         """Return the seeds of the table and of the claims: everything measured is shown."""
-        asked_for = self._seeds_of_runs.get((place.data, self.spec.methods[place.method].run, place.panel), set())
-        return tuple(sorted(asked_for.union(table.seeds_for(place.method))))
+        asked_for = self._seeds_of_runs.get((cell.data, self.spec.methods[cell.method].run, cell.panel), set())
+        return tuple(sorted(asked_for.union(table.seeds_for(cell.method))))
 
     @cached_property
     def _seeds_of_runs(self) -> dict[tuple[str, str, str], set[int]]:
@@ -102,17 +102,17 @@ class Reader:
             return None, failure(found)
         return (found, "") if found["plan"] == fingerprint(job, self.spec) else (None, CHANGED)
 
-    def job(self, place: Place, seed: int) -> Job:
+    def job(self, cell: TableCell, seed: int) -> Job:
         """Return the job behind a cell."""
-        return Job(place.data, self.spec.methods[place.method].run, seed, place.panel)
+        return Job(cell.data, self.spec.methods[cell.method].run, seed, cell.panel)
 
-    def _one(self, place: Place, seed: int) -> tuple[float | None, dict[str, Any] | None, str]:
+    def _one(self, cell: TableCell, seed: int) -> tuple[float | None, dict[str, Any] | None, str]:
         """Return the value of a seed, its record, and a remark."""
-        record, missing = self.record(self.job(place, seed))
+        record, missing = self.record(self.job(cell, seed))
         if record is None:
             return None, None, missing
-        score, prefix = parse_score(place.score)
-        value = value_of(self.store, self.spec, Side(place.method, place.data, prefix), score, seed=seed, panel=place.panel)
+        score, prefix = parse_score(cell.score)
+        value = value_of(self.store, self.spec, Side(cell.method, cell.data, prefix), score, seed=seed, panel=cell.panel)
         if value is None or not math.isfinite(value):
             embeds_none = score == "transform_seconds" and record["in_sample"]
             return None, record, "can't embed new rows" if embeds_none else "its record has no such score"
@@ -139,10 +139,10 @@ def failure(record: dict[str, Any]) -> str:
     return f"failed: {first if len(first) <= MAX_MESSAGE else first[:MAX_MESSAGE] + '…'}"
 
 
-def published(table: Table, place: Place) -> float | None:
+def published(table: Table, cell: TableCell) -> float | None:
     """Return the published value of a cell; the paper may have fewer scores."""
-    values = table.published.get(place.data, {}).get(place.method, [])
-    index = table.scores.index(place.score)
+    values = table.published.get(cell.data, {}).get(cell.method, [])
+    index = table.scores.index(cell.score)
     return values[index] if index < len(values) else None
 
 
@@ -179,16 +179,16 @@ def departures(records: Iterable[dict[str, Any]], expected: RowCounts | None, sc
     if expected is None:
         return []
     name, prefix = parse_score(score)
-    told = []
+    notes = []
     for record in records:
         if expected.rows is not None and not _fitted_to_test_rows(record) and record["rows"] != expected.rows:
-            told.append(f"fitted to {record['rows']:,} rows, the others to {expected.rows:,}")
+            notes.append(f"fitted to {record['rows']:,} rows, the others to {expected.rows:,}")
         least = min(prefix or expected.test_rows, expected.test_rows)
         same = record["test_rows"] >= least if prefix else record["test_rows"] == expected.test_rows
         if name != "fit_seconds" and not same:
             first = "the first " if record["test_rows"] < expected.test_rows else ""
-            told.append(f"on {first}{record['test_rows']:,} test rows, the others on {least:,}")
-    return list(dict.fromkeys(told))
+            notes.append(f"on {first}{record['test_rows']:,} test rows, the others on {least:,}")
+    return list(dict.fromkeys(notes))
 
 
 def _fitted_to_test_rows(record: dict[str, Any]) -> bool:
@@ -213,7 +213,7 @@ class Sources:
     versions: tuple[str, ...]
 
 
-def sources(reader: Reader) -> Sources:
+def sources(reader: CellReader) -> Sources:
     found = list(reader.store.all())
     wanted = jobs(reader.spec, Selection())
     days = sorted({record["date"][:10] for record in found if "date" in record})

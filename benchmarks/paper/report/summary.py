@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from paper.report import formatting
-from paper.report.reading import Place, Reader, Reading, RowCounts, departures, published, usual_counts
+from paper.report.reading import CellReader, Reading, RowCounts, TableCell, departures, published, usual_counts
 from paper.report.tables import TOLERANCE, Cell
 from paper.spec import Table, parse_score
 
@@ -21,7 +21,7 @@ FOLD_FROM = 12  # rows; a longer list is folded on the page
 RIVALS = {
     "published": ("published for DRE t-SNE + UMAP", "the value published for DRE t-SNE + UMAP"),
     "parametric": ("best parametric baseline here", "the best parametric baseline"),
-    "by search": ("best that embeds by search", "the best that embeds by search"),
+    "by optimization": ("best that embeds by optimization", "the best that embeds by optimization"),
 }
 
 
@@ -60,26 +60,26 @@ class Shortfalls:
         return f"{len(self.rows)} value{'s' * (len(self.rows) != 1)}: {parts}."
 
 
-def shortfalls(reader: Reader) -> Shortfalls:
+def shortfalls(reader: CellReader) -> Shortfalls:
     """Find every value that is more than the tolerance below the published one."""
     return Shortfalls(_in_order([each for table in reader.spec.tables for each in _shortfalls_of(table, reader)]))
 
 
-def _shortfalls_of(table: Table, reader: Reader) -> Iterator[Shortfall]:
+def _shortfalls_of(table: Table, reader: CellReader) -> Iterator[Shortfall]:
     if table.smaller_is_better:
         return
     for data in table.data:
         for method in table.methods if data not in table.not_differenced else ():
             for score in table.scores:
-                place = Place(data, method, score)
-                paper, here = published(table, place), reader.read(table, place).mean
+                cell = TableCell(data, method, score)
+                paper, here = published(table, cell), reader.read(table, cell).mean
                 if paper is None or here is None or here - paper >= -TOLERANCE - 1e-9:
                     continue
                 spec = reader.spec.methods[method]
                 where = f"{reader.spec.data[data].title}, {formatting.score_title(score)}"
                 difference = Cell(formatting.signed(here - paper), formatting.shade_of_difference(here - paper), square="🟥")
                 texts = formatting.number(here), formatting.number(paper, 2 if round(paper, 2) == paper else 4)
-                yield Shortfall(spec.title, spec.is_dre, where, *texts, difference, _explained(table, place))
+                yield Shortfall(spec.title, spec.is_dre, where, *texts, difference, _explained(table, cell))
 
 
 def _in_order(found: list[Shortfall]) -> tuple[Shortfall, ...]:
@@ -94,9 +94,9 @@ def _in_order(found: list[Shortfall]) -> tuple[Shortfall, ...]:
     return tuple(replace(each, why=AS_ABOVE) if again else each for each, again in zip(ordered, repeats, strict=False))
 
 
-def _explained(table: Table, place: Place) -> str:
+def _explained(table: Table, cell: TableCell) -> str:
     """Return the explanation in the table's spec, or ""."""
-    reasons = (each.reason for each in table.explained if each.covers(place.data, place.method, place.score))
+    reasons = (each.reason for each in table.explained if each.covers(cell.data, cell.method, cell.score))
     return " ".join(next(reasons, "").split())
 
 
@@ -156,7 +156,7 @@ class Summary:
     tolerance: str = formatting.number(TOLERANCE, 2)
 
 
-def summary(reader: Reader, *, against_paper: bool = True) -> Summary:
+def summary(reader: CellReader, *, against_paper: bool = True) -> Summary:
     """Summarize the tables; ``against_paper=False``, for quick runs, leaves out published values and verdicts."""
     tables = reader.spec.tables
     rows = tuple(_without_repetition(each for table in tables for each in _rows_of(table, reader)))
@@ -170,13 +170,13 @@ def summary(reader: Reader, *, against_paper: bool = True) -> Summary:
     return Summary(heads, rows, _balances(rows, reader), shortfalls(reader), tuple(_times(reader)))
 
 
-def _rows_of(table: Table, reader: Reader) -> Iterator[SummaryRow]:
+def _rows_of(table: Table, reader: CellReader) -> Iterator[SummaryRow]:
     spec = reader.spec
     for data in table.data:
         for score in table.scores:
             if parse_score(score)[0] not in SCORES:
                 continue
-            readings = {method: reader.read(table, Place(data, method, score)) for method in table.methods}
+            readings = {method: reader.read(table, TableCell(data, method, score)) for method in table.methods}
             means = {m: r.mean for m, r in readings.items() if r.mean is not None and not r.in_sample}
             dre = {name: means[name] for name in VARIANTS if name in means}
             if not dre:
@@ -184,7 +184,7 @@ def _rows_of(table: Table, reader: Reader) -> Iterator[SummaryRow]:
             usual = usual_counts(record for reading in readings.values() for record in reading.records)
             rivals = {"published": _published(table, data, score)}
             others = [m for m in table.methods if not spec.methods[m].is_dre and not readings[m].in_sample]
-            for kind, parametric in (("parametric", True), ("by search", False)):
+            for kind, parametric in (("parametric", True), ("by optimization", False)):
                 # Of methods that are not parametric, only those that were run are known to embed new rows.
                 of_kind = [m for m in others if spec.methods[m].parametric is parametric and (parametric or m in means)]
                 known = [
@@ -199,7 +199,7 @@ def _rows_of(table: Table, reader: Reader) -> Iterator[SummaryRow]:
 
 
 def _published(table: Table, data: str, score: str) -> Rival | None:
-    value = published(table, Place(data, PAPER, score)) if data not in table.not_differenced else None
+    value = published(table, TableCell(data, PAPER, score)) if data not in table.not_differenced else None
     return None if value is None else Rival("", value)
 
 
@@ -228,7 +228,7 @@ def _rival_cell(rival: Rival, dre: float | None) -> Cell:
     )
 
 
-def _balances(rows: tuple[SummaryRow, ...], reader: Reader) -> tuple[Balance, ...]:
+def _balances(rows: tuple[SummaryRow, ...], reader: CellReader) -> tuple[Balance, ...]:
     found = []
     for kind, (_, what) in RIVALS.items():
         for name in VARIANTS:
@@ -248,7 +248,7 @@ def _balances(rows: tuple[SummaryRow, ...], reader: Reader) -> tuple[Balance, ..
     return tuple(found)
 
 
-def _times(reader: Reader) -> Iterator[str]:
+def _times(reader: CellReader) -> Iterator[str]:
     """Describe DRE's times next to the published ones."""
     for table in reader.spec.tables:
         for panel in table.panels if table.smaller_is_better else ():
@@ -258,13 +258,13 @@ def _times(reader: Reader) -> Iterator[str]:
                         yield from _time(table, reader, data, method, panel)
 
 
-def _time(table: Table, reader: Reader, data: str, method: str, panel: str) -> Iterator[str]:
-    places = [Place(data, method, score, panel) for score in table.scores]
+def _time(table: Table, reader: CellReader, data: str, method: str, panel: str) -> Iterator[str]:
+    cells = [TableCell(data, method, score, panel) for score in table.scores]
     parts = []
-    for place in places:
-        here, paper = reader.read(table, place).mean, published(table, place)
+    for cell in cells:
+        here, paper = reader.read(table, cell).mean, published(table, cell)
         if here is not None and paper is not None:
-            what = formatting.score_title(place.score).removesuffix(", s")
+            what = formatting.score_title(cell.score).removesuffix(", s")
             parts.append(f"{what} {formatting.seconds(here)} s, published {paper:,} s ({formatting.ratio(here, paper)})")
     if parts:
         where = formatting.PANELS.get(panel, panel)

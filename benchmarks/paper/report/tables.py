@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from paper.report import formatting
-from paper.report.reading import Place, Reader, Reading, RowCounts, departures, machines_of, published, usual_counts
+from paper.report.reading import CellReader, Reading, RowCounts, TableCell, departures, machines_of, published, usual_counts
 from paper.spec import Table
 
 NOT_PUBLISHED = "the paper has no value"
@@ -44,7 +44,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnHead:
     """A score or a data set: the head of up to three columns."""
 
     title: str
@@ -74,7 +74,7 @@ class Block:
 
     title: str
     facts: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnHead, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
 
@@ -110,7 +110,7 @@ class Notes:
         return self.texts.index(text) + 1
 
 
-def table_section(table: Table, reader: Reader) -> TableSection:
+def table_section(table: Table, reader: CellReader) -> TableSection:
     """Read and lay out a table."""
     blocks = []
     for panel in table.panels:
@@ -127,12 +127,12 @@ def table_section(table: Table, reader: Reader) -> TableSection:
 class _BlockBuilder:
     """Reads and lays out one block."""
 
-    def __init__(self, table: Table, reader: Reader, panel: str, data: tuple[str, ...]) -> None:
+    def __init__(self, table: Table, reader: CellReader, panel: str, data: tuple[str, ...]) -> None:
         self.table, self.reader, self.panel, self.data = table, reader, panel, data
         self.notes = Notes()
         self.keys = [(name, score) for name in data for score in table.scores]
         self.readings = {
-            (method, name, score): reader.read(table, Place(name, method, score, panel))
+            (method, name, score): reader.read(table, TableCell(name, method, score, panel))
             for method in table.methods
             for name, score in self.keys
         }
@@ -147,14 +147,14 @@ class _BlockBuilder:
         lines = tuple(self._line(method, columns) for method in self.table.methods)
         return Block(title, self._facts(), columns, lines, tuple(self.notes.texts))
 
-    def _column(self, data: str, score: str) -> Column:
+    def _column(self, data: str, score: str) -> ColumnHead:
         several = len(self.data) > 1
         title = self.reader.spec.data[data].title if several else formatting.score_title(score)
         has_paper = any(self._published(method, data, score) is not None for method in self.table.methods)
         has_difference = has_paper and data not in self.table.not_differenced
-        return Column(title, has_paper, has_difference, "ratio" if self.times else "diff.")
+        return ColumnHead(title, has_paper, has_difference, "ratio" if self.times else "diff.")
 
-    def _line(self, method: str, columns: tuple[Column, ...]) -> Line:
+    def _line(self, method: str, columns: tuple[ColumnHead, ...]) -> Line:
         spec = self.reader.spec.methods[method]
         own = [self.readings[method, name, score] for name, score in self.keys]
         in_sample = not self.times and any(reading.in_sample for reading in own)
@@ -163,7 +163,7 @@ class _BlockBuilder:
         )
         return Line(spec.title, spec.is_dre, in_sample, _seeds(own), entries)
 
-    def _entry(self, method: str, data: str, score: str, column: Column) -> Entry:
+    def _entry(self, method: str, data: str, score: str, column: ColumnHead) -> Entry:
         reading, paper = self.readings[method, data, score], self._published(method, data, score)
         here = self._here(reading, method, data, score)
         if not column.has_paper:
@@ -239,7 +239,7 @@ class _BlockBuilder:
         return [value for value in values if value is not None and data not in self.table.not_differenced]
 
     def _published(self, method: str, data: str, score: str) -> float | None:
-        return published(self.table, Place(data, method, score, self.panel))
+        return published(self.table, TableCell(data, method, score, self.panel))
 
     def _written(self, value: float) -> str:
         return formatting.seconds(value) if self.times else formatting.number(value, self.digits)
@@ -290,7 +290,7 @@ class Levels:
     rows: tuple[tuple[str, ...], ...]
 
 
-def levels_of_tables(reader: Reader) -> list[Levels]:
+def levels_of_tables(reader: CellReader) -> list[Levels]:
     """Return the hits of each data set with several levels of labels."""
     found: dict[str, Levels] = {}
     for table in reader.spec.tables:
@@ -303,10 +303,10 @@ def levels_of_tables(reader: Reader) -> list[Levels]:
     return list(found.values())
 
 
-def _level_lines(table: Table, data: str, reader: Reader) -> Iterator[tuple[str, dict[str, float]]]:
+def _level_lines(table: Table, data: str, reader: CellReader) -> Iterator[tuple[str, dict[str, float]]]:
     for method in table.methods:
         spec = reader.spec.methods[method]
-        reading = reader.read(table, Place(data, method, "neighborhood_hit"))
+        reading = reader.read(table, TableCell(data, method, "neighborhood_hit"))
         stages = [record["stages"][-1 if spec.stage is None else spec.stage] for record in reading.records]
         hits = [stage["scores"][BY_LEVEL] for stage in stages if BY_LEVEL in stage.get("scores", {})]
         if hits:

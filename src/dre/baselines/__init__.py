@@ -43,6 +43,19 @@ BASELINES: dict[str, Baseline] = {
 NAMES = tuple(BASELINES)
 
 
+def methods_for_new_rows() -> list[str]:
+    """Return the baselines whose ``transform`` embeds new rows.
+
+    >>> [name for name in NAMES if name not in methods_for_new_rows()]
+    ['eigenmaps', 'bh-tsne', 'fit-sne']
+    """
+    return [name for name, entry in BASELINES.items() if getattr(_estimator_class(entry), "embeds_new_rows", True)]
+
+
+def _estimator_class(entry: Baseline) -> Any:
+    return getattr(importlib.import_module(entry.module), entry.estimator)
+
+
 def make(name: str, *, random_state: Any = None, device: str = "auto", **options: Any) -> Any:
     """Return the estimator of that name, unfitted.
 
@@ -72,7 +85,7 @@ def make(name: str, *, random_state: Any = None, device: str = "auto", **options
     if name not in BASELINES:
         raise ValueError(unknown("baseline", name, list(NAMES)))
     entry = BASELINES[name]
-    estimator = getattr(importlib.import_module(entry.module), entry.estimator)
+    estimator = _estimator_class(entry)
     parameters = list(inspect.signature(estimator).parameters)
     known = [parameter for parameter in parameters if parameter not in ("random_state", "device")]
     for option in options:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import time
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor, nn
 
 from dre.baselines import sklearn_api
-from dre.baselines.sklearn_api import check_finite, check_shape
+from dre.baselines.sklearn_api import check_finite, check_shape, default_epochs
 from dre.batches import Shuffled
 from dre.data.image_layout import image_layout, model_shape
 from dre.data.rows import ArrayRows, HostRows, Rows, is_rows
@@ -34,7 +33,7 @@ from dre.runtime import IsolatedRNG, Runtime
 
 COMPONENTS = 2
 EPOCHS = 40
-MIN_STEPS, MAX_STEPS = 2_000, 10_000  # bounds of the default: small data make few batches, large data need no more steps
+MIN_STEPS, MAX_STEPS = 2_000, 10_000  # bounds of the default
 POOLS = (nn.MaxPool2d, nn.AvgPool2d)
 UNCHANGED = (nn.Identity, ChannelsLast)  # modules that leave a row as it is
 
@@ -132,7 +131,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _train(self, both: nn.Module, rows: Rows, runtime: Runtime, generator: torch.Generator) -> list[dict[str, Any]]:
         """Train both networks in place; return one record per epoch."""
         parts = Shuffled(self.batch_size).steps(rows.shape[0])
-        epochs = _default_epochs(parts) if self.epochs is None else self.epochs
+        epochs = self.epochs or default_epochs(parts, epochs=EPOCHS, min_steps=MIN_STEPS, max_steps=MAX_STEPS)
         descent = Optimizer(self.learning_rate).start(both.parameters(), epochs * parts)
         history: list[dict[str, Any]] = []
         with progress_bar("autoencoder", epochs * parts, verbose=self.verbose) as tick:
@@ -175,16 +174,7 @@ class AutoEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return next(self.encoder_.parameters()).device
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
-
-
-def _default_epochs(batches: int) -> int:
-    """Return the default number of epochs for so many batches.
-
-    >>> _default_epochs(4), _default_epochs(240), _default_epochs(1200)
-    (500, 40, 9)
-    """
-    return min(max(EPOCHS, math.ceil(MIN_STEPS / batches)), math.ceil(MAX_STEPS / batches))
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 def backward(both: nn.Module, x: Tensor, runtime: Runtime) -> Tensor:

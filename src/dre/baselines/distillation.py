@@ -42,7 +42,7 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Layers of 256, 512 and 256 ReLU units and two sigmoid units learn the teacher's embedding, scaled to the unit square, with
     the mean squared error and Adam. Training stops when the validation error has not fallen for ``patience`` epochs, and keeps
-    the weights of the best epoch. All of this is as published. The embedding lies in the unit square, of new rows too.
+    the weights of the best epoch. All of this is as published. The embeddings of training and new rows are in the unit square.
 
     Parameters
     ----------
@@ -68,11 +68,13 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ----------
     embedding_ : ndarray of shape (n_samples, 2)
         The network's embedding of the training rows, float32.
+    row_shape_ : tuple of int
+        Shape of one training row.
     teacher_ : estimator
         The fitted teacher.
-    taught_ : ndarray of shape (n_taught,)
-        Ids of the rows that the teacher embedded.
-    teacher_embedding_ : ndarray of shape (n_taught, 2)
+    teacher_indices_ : ndarray of shape (n_teacher_rows,)
+        Indices of the rows that the teacher embedded.
+    teacher_embedding_ : ndarray of shape (n_teacher_rows, 2)
         The teacher's embedding, scaled to the unit square.
     network_ : torch.nn.Module
         The trained network.
@@ -122,16 +124,16 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         distillation = Distillation(self.epochs, self.batch_size, self.patience)
         rows = vectors(self, X, fitting=True)
         device, seed = resolve_device(self.device), check_seed(self.random_state)
-        teacher, taught = self._teacher(seed), self._taught(len(rows), seed)
-        target = to_unit_square(teacher.fit_transform(rows[taught]))
+        teacher, indices = self._teacher(seed), self._teacher_indices(len(rows), seed)
+        target = to_unit_square(teacher.fit_transform(rows[indices]))
         scaling = max_abs_scaling(rows)
         x = to_model_rows(rows, scaling, device)
         with IsolatedRNG(seed, device)():
             network = build_network(rows.shape[1]).to(device)
         with progress_bar("DL projection", self.epochs, verbose=self.verbose) as tick:
             y = torch.from_numpy(target).to(device)
-            history = distillation.train(network, x.take(torch.from_numpy(taught)), y, seed, tick)
-        self.teacher_, self.taught_, self.teacher_embedding_ = teacher, taught, target
+            history = distillation.train(network, x.take(torch.from_numpy(indices)), y, seed, tick)
+        self.teacher_, self.teacher_indices_, self.teacher_embedding_ = teacher, indices, target
         self.network_, self.history_, self._scaling = network.eval(), history, scaling
         self.embedding_: Array = embed(network, x)
         return self
@@ -145,8 +147,8 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(unknown("teacher", self.teacher, list(TEACHERS)))
         return TEACHERS[self.teacher](random_state=None if self.random_state is None else seed)  # unseeded, UMAP uses all cores
 
-    def _taught(self, n: int, seed: int) -> Array:
-        """Return the ids of the rows that the teacher embeds, in ascending order."""
+    def _teacher_indices(self, n: int, seed: int) -> Array:
+        """Return the indices of the rows that the teacher embeds, in ascending order."""
         count = n if self.teacher_rows is None else self.teacher_rows
         if not isinstance(count, (int, np.integer)) or not 2 <= count <= n:
             raise ValueError(f"teacher_rows={count!r}: must be an integer from 2 to {n}, the rows of X, or None for all")
@@ -161,7 +163,7 @@ class DLProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     fit_transform = sklearn_api.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 @dataclass(frozen=True)

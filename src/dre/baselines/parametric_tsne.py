@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from dre.affinity.gaussian import Gaussian
 from dre.baselines import sklearn_api
 from dre.baselines.rbm import RBM, ContrastiveDivergence
-from dre.baselines.sklearn_api import check_shape
+from dre.baselines.sklearn_api import check_shape, default_epochs
 from dre.batches import Fixed
 from dre.data.image_layout import channels_first, image_layout
 from dre.data.rows import Rows
@@ -38,7 +38,7 @@ from dre.training.loop import train
 
 COMPONENTS = 2
 EPOCHS = 100  # of the fine-tuning
-MIN_STEPS, MAX_STEPS = 1_000, 3_000  # bounds of the default: small data make few batches, large data need no more steps
+MIN_STEPS, MAX_STEPS = 1_000, 3_000  # bounds of the default
 
 
 class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -127,10 +127,10 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         # Float32 throughout: nearly saturated sigmoids need the precision.
         runtime, seed, scaling = Runtime.on(self.device, "float32"), check_seed(self.random_state), Scaling.fit(X)
         rows = to_model_rows(X, scaling, runtime.device)
-        unit = MinMax.fit(rows, scaling).to(runtime.device)
-        machines = self._pretrain(unit(rows.read(0, rows.shape[0])), runtime.generator(seed))
+        min_max = MinMax.fit(rows, scaling).to(runtime.device)
+        machines = self._pretrain(min_max(rows.read(0, rows.shape[0])), runtime.generator(seed))
         with IsolatedRNG(seed, runtime.device)():
-            encoder = runtime.place(unroll(unit, [unit.size, *self.layers, COMPONENTS], machines))
+            encoder = runtime.place(unroll(min_max, [min_max.size, *self.layers, COMPONENTS], machines))
         recipe = self._recipe(encoder, rows.shape[0])
         history = History()
         events = train(encoder, rows, recipe, n_components=COMPONENTS, runtime=runtime, seed=seed)
@@ -163,7 +163,9 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _recipe(self, encoder: nn.Module, n: int) -> Recipe:
         batches = Fixed(self.batch_size)
-        epochs = _default_epochs(batches.steps(n)) if self.epochs is None else self.epochs
+        epochs = self.epochs
+        if epochs is None:
+            epochs = default_epochs(batches.steps(n), epochs=EPOCHS, min_steps=MIN_STEPS, max_steps=MAX_STEPS)
         stage = Stage("x", Gaussian(self.perplexity, scope="batch"), KL(), epochs)
         recipe = Recipe(Schedule(stage), encoder, batches, Optimizer(self.learning_rate), precision="float32")
         return recipe.clamp_to(n)
@@ -180,11 +182,14 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     fit_transform = sklearn_api.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 class MinMax(nn.Module):
-    """Flatten standardized rows and scale them to [0, 1], the range of an RBM's visible units."""
+    """Flatten rows and scale them to [0, 1], the range of an RBM's visible units.
+
+    The rows come centered and divided by one number, as ``Scaling`` leaves them.
+    """
 
     factor: Tensor
     offset: Tensor
@@ -215,20 +220,11 @@ class MinMax(nn.Module):
         return z.flatten(1) * self.factor + self.offset
 
 
-def unroll(unit: MinMax, widths: list[int], machines: list[RBM]) -> Network:
+def unroll(min_max: MinMax, widths: list[int], machines: list[RBM]) -> Network:
     """Return the machines as one feed-forward network; without machines its weights are random."""
     layers = [nn.Linear(before, after) for before, after in pairwise(widths)]
     with torch.no_grad():
         for layer, machine in zip(layers, machines, strict=bool(machines)):
             layer.weight.copy_(machine.weight.T)
-            layer.bias.copy_(machine.hidden)
-    return Network(unit, [nn.Sequential(layer, nn.Sigmoid()) for layer in layers[:-1]], layers[-1])
-
-
-def _default_epochs(batches: int) -> int:
-    """Return the default number of epochs for so many batches.
-
-    >>> _default_epochs(2), _default_epochs(12), _default_epochs(60)
-    (500, 100, 50)
-    """
-    return min(max(EPOCHS, MIN_STEPS // batches), MAX_STEPS // batches) or 1
+            layer.bias.copy_(machine.hidden_bias)
+    return Network(min_max, [nn.Sequential(layer, nn.Sigmoid()) for layer in layers[:-1]], layers[-1])

@@ -20,8 +20,8 @@ class Gradient(NamedTuple):
     """The CD-1 estimate of the gradient, and the reconstruction error."""
 
     weight: Tensor  # (v, h)
-    visible: Tensor  # (v,)
-    hidden: Tensor  # (h,)
+    visible_bias: Tensor  # (v,)
+    hidden_bias: Tensor  # (h,)
     error: Tensor  # mean squared error over all values
 
 
@@ -34,26 +34,26 @@ class RBM:
     """
 
     weight: Tensor  # (v, h) W
-    visible: Tensor  # (v,) b
-    hidden: Tensor  # (h,) c
+    visible_bias: Tensor  # (v,) b
+    hidden_bias: Tensor  # (h,) c
     _: KW_ONLY
     linear: bool = False
     errors: list[float] = field(default_factory=list)  # reconstruction error of each training epoch
 
     @classmethod
-    def initialize(cls, visible: int, hidden: int, generator: torch.Generator, *, linear: bool = False) -> RBM:
+    def initialize(cls, n_visible: int, n_hidden: int, generator: torch.Generator, *, linear: bool = False) -> RBM:
         """Return a machine with small random weights and zero biases."""
-        weight = 0.1 * torch.randn(visible, hidden, generator=generator, device=generator.device)
-        return cls(weight, weight.new_zeros(visible), weight.new_zeros(hidden), linear=linear)
+        weight = 0.1 * torch.randn(n_visible, n_hidden, generator=generator, device=generator.device)
+        return cls(weight, weight.new_zeros(n_visible), weight.new_zeros(n_hidden), linear=linear)
 
     def up(self, v: Tensor) -> Tensor:
         """Return the mean of h given v: (n, v) to (n, h)."""
-        total = torch.addmm(self.hidden, v, self.weight)
+        total = torch.addmm(self.hidden_bias, v, self.weight)
         return total if self.linear else total.sigmoid_()
 
     def down(self, h: Tensor) -> Tensor:
         """Return the mean of v given h: (n, h) to (n, v)."""
-        return torch.addmm(self.visible, h, self.weight.T).sigmoid_()
+        return torch.addmm(self.visible_bias, h, self.weight.T).sigmoid_()
 
     def sample(self, h: Tensor, generator: torch.Generator) -> Tensor:
         """Sample hidden states with means h."""
@@ -63,9 +63,9 @@ class RBM:
 
     def free_energy(self, v: Tensor) -> Tensor:
         """Return F(v) = -log Σh exp(-E(v, h)) up to a constant: (n, v) to (n,)."""
-        total = torch.addmm(self.hidden, v, self.weight)
+        total = torch.addmm(self.hidden_bias, v, self.weight)
         gain = total.square() / 2 if self.linear else torch.nn.functional.softplus(total)
-        return -v @ self.visible - gain.sum(1)
+        return -v @ self.visible_bias - gain.sum(1)
 
     def gradient(self, v: Tensor, generator: torch.Generator) -> Gradient:
         """Return the CD-1 gradient: the statistics of the rows minus those of their reconstructions, per row.
@@ -103,9 +103,9 @@ class ContrastiveDivergence:
 
     def train(self, machine: RBM, v: Tensor, generator: torch.Generator, tick: Callable[[], object] = lambda: None) -> RBM:
         """Return a trained copy of the machine, for rows v (n, v) in [0, 1]; ``tick`` is called after each step."""
-        weight, visible, hidden = machine.weight.clone(), machine.visible.clone(), machine.hidden.clone()
-        machine = RBM(weight, visible, hidden, linear=machine.linear)
-        velocity = [torch.zeros_like(p) for p in (weight, visible, hidden)]
+        weight, visible_bias, hidden_bias = machine.weight.clone(), machine.visible_bias.clone(), machine.hidden_bias.clone()
+        machine = RBM(weight, visible_bias, hidden_bias, linear=machine.linear)
+        velocity = [torch.zeros_like(p) for p in (weight, visible_bias, hidden_bias)]
         with full_float32(), torch.no_grad():
             for epoch in range(self.epochs):
                 order = torch.randperm(len(v), generator=generator, device=generator.device)
@@ -122,7 +122,7 @@ class ContrastiveDivergence:
 
     def _update(self, machine: RBM, velocity: list[Tensor], gradient: Gradient, momentum: float) -> None:
         lr = self.linear_learning_rate if machine.linear else self.learning_rate
-        parameters = (machine.weight, machine.visible, machine.hidden)
+        parameters = (machine.weight, machine.visible_bias, machine.hidden_bias)
         for p, v, g in zip(parameters, velocity, gradient[:3], strict=True):
             v.mul_(momentum).add_(g, alpha=lr)
             if p is machine.weight:

@@ -23,7 +23,6 @@ from dre.training.loop import DivergedError
 
 Array = np.ndarray[Any, Any]
 INSTALL = "pip install 'deep-recursive-embedding[baselines]'"
-PARAMETRIC = "open-tsne, umap, dl-tsne, dl-umap, parametric-tsne and dre"
 
 
 def fit_transform(model: Any, X: Any, y: Any = None) -> Array:
@@ -32,7 +31,7 @@ def fit_transform(model: Any, X: Any, y: Any = None) -> Array:
     return embedding
 
 
-def takes_images(tags: Tags) -> Tags:
+def set_image_tags(tags: Tags) -> Tags:
     """Tell scikit-learn that rows may be images or sparse, and that the embedding is float32."""
     tags.input_tags.sparse = True
     tags.input_tags.three_d_array = True
@@ -81,10 +80,24 @@ def float_for(dtype: Any) -> Any:
 
 def no_transform(estimator: BaseEstimator) -> NotImplementedError:
     """Return the error that ``transform`` of an in-sample method raises."""
+    from dre.baselines import methods_for_new_rows  # imports every baseline
+
+    others = ", ".join(methods_for_new_rows())
     return NotImplementedError(
         f"{type(estimator).__name__} can't embed new rows: it only embeds the rows it is fitted to. "
-        f"Use fit_transform(X) or embedding_ for those; for new rows use a method that embeds them ({PARAMETRIC})."
+        f"Use fit_transform(X) or embedding_ for those; for new rows use a method that embeds them ({others})."
     )
+
+
+def default_epochs(batches: int, *, epochs: int, min_steps: int, max_steps: int) -> int:
+    """Return ``epochs``, or as many as are needed to keep the number of steps within the bounds.
+
+    Small data make few batches and need more epochs; large data need no more than ``max_steps``.
+
+    >>> [default_epochs(batches, epochs=40, min_steps=2_000, max_steps=10_000) for batches in (4, 240, 1200, 20_000)]
+    [500, 40, 9, 1]
+    """
+    return min(max(epochs, math.ceil(min_steps / batches)), math.ceil(max_steps / batches))
 
 
 def check_finite(error: float, epoch: int, *, name: str, remedy: str) -> None:

@@ -30,6 +30,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     ----------
     embedding_ : ndarray of shape (n_samples, 2)
         The embedding of the training rows, float32.
+    model_ : sklearn.decomposition.PCA
+        The fitted PCA.
+    row_shape_ : tuple of int
+        Shape of one training row.
 
     References
     ----------
@@ -66,7 +70,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return np.asarray(self.model_.transform(rows), dtype=np.float32)
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,6 +89,8 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     ----------
     embedding_ : ndarray of shape (n_samples, 2)
         The embedding of the training rows, float32.
+    row_shape_ : tuple of int
+        Shape of one training row.
 
     References
     ----------
@@ -125,7 +131,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         raise no_transform(self)
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 def solver_for(n: int) -> str:

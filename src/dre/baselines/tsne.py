@@ -35,6 +35,8 @@ class BarnesHutTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ----------
     embedding_ : ndarray of shape (n_samples, 2)
         The embedding of the training rows, float32.
+    row_shape_ : tuple of int
+        Shape of one training row.
     n_iter_ : int
         Iterations that were run.
 
@@ -88,7 +90,7 @@ class BarnesHutTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         raise no_transform(self)
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -99,11 +101,11 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     Parameters
     ----------
     exaggeration : float, default=1
-        Late exaggeration, from iteration ``late_from`` to the end. 1 is t-SNE; larger values make clusters tighter and
-        further apart.
+        Late exaggeration, from iteration ``start_late_exaggeration`` to the end. 1 is t-SNE; larger values make clusters
+        tighter and further apart.
     perplexity : float, default=30
         Perplexity of the Gaussian affinities.
-    late_from : int, default=250
+    start_late_exaggeration : int, default=250
         First iteration of the late exaggeration. The authors' program starts it where the early exaggeration (12) ends, after
         250 iterations. A later start leaves the iterations in between to plain t-SNE.
     n_iter : int, default=750
@@ -117,6 +119,8 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     ----------
     embedding_ : ndarray of shape (n_samples, 2)
         The embedding of the training rows, float32.
+    row_shape_ : tuple of int
+        Shape of one training row.
 
     References
     ----------
@@ -139,14 +143,14 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         exaggeration: float = 1.0,
         *,
         perplexity: float = 30,
-        late_from: int = 250,
+        start_late_exaggeration: int = 250,
         n_iter: int = 750,
         n_jobs: int = -1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.exaggeration = exaggeration
         self.perplexity = perplexity
-        self.late_from = late_from
+        self.start_late_exaggeration = start_late_exaggeration
         self.n_iter = n_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -170,19 +174,19 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def phases(self) -> list[tuple[int, float, float]]:
         """Return iterations, exaggeration and momentum of each phase, in order.
 
-        >>> FItSNE(exaggeration=4, late_from=500).phases()
+        >>> FItSNE(exaggeration=4, start_late_exaggeration=500).phases()
         [(250, 12.0, 0.5), (250, 1.0, 0.8), (250, 4, 0.8)]
         """
-        early, *_ = EARLY
+        (early, *_), start = EARLY, self.start_late_exaggeration
         if self.exaggeration <= 0:
             raise ValueError(f"exaggeration={self.exaggeration}: must be positive; 1 is plain t-SNE")
-        if not early <= self.late_from <= self.n_iter:
+        if not early <= start <= self.n_iter:
             raise ValueError(
-                f"late_from={self.late_from}, n_iter={self.n_iter}: the late exaggeration must start between iteration "
+                f"start_late_exaggeration={start}, n_iter={self.n_iter}: the late exaggeration must start between iteration "
                 f"{early}, where the early one ends, and n_iter"
             )
-        plan = [EARLY, (self.late_from - early, 1.0, MOMENTUM), (self.n_iter - self.late_from, self.exaggeration, MOMENTUM)]
-        return [phase for phase in plan if phase[0]]
+        phases = [EARLY, (start - early, 1.0, MOMENTUM), (self.n_iter - start, self.exaggeration, MOMENTUM)]
+        return [phase for phase in phases if phase[0]]
 
     fit_transform = sklearn_api.fit_transform
 
@@ -191,7 +195,7 @@ class FItSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         raise no_transform(self)
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -215,6 +219,10 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ----------
     embedding_ : ndarray of shape (n_samples, 2)
         The embedding of the training rows, float32.
+    model_ : openTSNE.TSNEEmbedding
+        The fitted embedding, centered.
+    row_shape_ : tuple of int
+        Shape of one training row.
 
     References
     ----------
@@ -270,7 +278,7 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     fit_transform = sklearn_api.fit_transform  # not transform(X), which would embed the training rows a second time
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 def learning_rate_for(n: int, exaggeration: float) -> float:

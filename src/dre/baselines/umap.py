@@ -25,7 +25,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     n_neighbors : int, default=15
         Size of the local neighborhood, including the row itself.
     min_dist : float, default=0.1
-        Smallest distance between rows in the embedding.
+        Effective minimum distance between embedded points.
     n_epochs : int or None, default=None
         Epochs of the layout. None: 500 up to 10,000 rows, 200 beyond.
     random_state : int, RandomState or None, default=None
@@ -35,6 +35,10 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     ----------
     embedding_ : ndarray of shape (n_samples, 2)
         The embedding of the training rows, float32.
+    model_ : umap.UMAP
+        The fitted estimator of umap-learn.
+    row_shape_ : tuple of int
+        Shape of one training row.
 
     References
     ----------
@@ -91,7 +95,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     fit_transform = sklearn_api.fit_transform
 
     def __sklearn_tags__(self) -> Tags:
-        return sklearn_api.takes_images(super().__sklearn_tags__())
+        return sklearn_api.set_image_tags(super().__sklearn_tags__())
 
 
 @contextmanager

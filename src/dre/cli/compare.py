@@ -33,6 +33,9 @@ def compare(
         ),
     ] = Path("comparison.png"),
     test_size: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and score.")] = 0.25,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Standardize each column for all methods, if they have different units.")
+    ] = False,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the split and of all methods.")] = 0,
     device: Device = "auto",
     force: Force = False,
@@ -49,7 +52,7 @@ def compare(
 
     - `dre compare cells.csv --labels types.csv -o cells.pdf`
 
-    - `dre compare iris.csv --labels species`
+    - `dre compare iris.csv --labels species --standardize`
 
     - `dre compare digits --labels digit --methods pca,umap,dre,parametric-tsne`
 
@@ -57,9 +60,8 @@ def compare(
     """
     from dre.atomic import atomic_write
     from dre.cli.data import open_data, path_of, split_labels
-    from dre.compare.notices import notices
-    from dre.compare.record import provenance, write
-    from dre.compare.run import check_methods, check_split, usual_methods
+    from dre.compare.record import provenance, write_json
+    from dre.compare.run import check_methods, check_split, default_methods
     from dre.compare.run import compare as run
     from dre.io.writers import check_writable
     from dre.plot.style import pyplot
@@ -67,7 +69,7 @@ def compare(
 
     pyplot().switch_backend("Agg")  # needs no display
     with as_usage_error():
-        names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or usual_methods())
+        names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or default_methods())
         _check_format(output)
         scores_file = output.with_suffix(".json")
         read = [path_of(data), None if labels is None else path_of(labels)]
@@ -77,23 +79,30 @@ def compare(
     source, known = split_labels(open_data(data), labels)
     with as_usage_error():
         check_split(test_size, source.rows.shape[0])
-    for notice in notices(source.rows, source.columns):
-        typer.echo(f"dre: {notice}", err=True)
     comparison = run(
         source.rows,
         known,
         methods=names,
         test_size=test_size,
+        standardize=standardize,
+        feature_names=source.columns,
         random_state=seed,
         device=device,
-        say=lambda text: typer.echo(text, err=True),
+        log=lambda text: typer.echo(text, err=True),
     )
     typer.echo(str(comparison))
     counts = {"rows": comparison.dataset.train.rows.shape[0], "test_rows": comparison.dataset.test.rows.shape[0]}
-    results = {"seed": seed, "test_size": test_size, **counts, "results": comparison.rows(), "failed": comparison.failed}
+    results = {
+        "seed": seed,
+        "test_size": test_size,
+        "standardize": standardize,
+        **counts,
+        "results": comparison.to_records(),
+        "failed": comparison.failed,
+    }
     with atomic_write(output) as part:
-        comparison.picture().savefig(part, dpi=120)
-    write(scores_file, {**provenance(), **results})
+        comparison.figure().savefig(part, dpi=120)
+    write_json(scores_file, {**provenance(), **results})
     typer.echo(f"\nWrote the maps to {output} and the scores to {scores_file}.")
 
 

@@ -190,10 +190,10 @@ def _format(value: float) -> str:
 
 
 def _write_scores(path: Path, results: list[Evaluation], titles: list[str], *, rows: int, of: int) -> None:
-    from dre.compare.record import provenance, write
+    from dre.compare.record import provenance, write_json
 
     maps = [{"map": title, "scores": dict(result)} for title, result in zip(titles, results, strict=True)]
-    write(path, {**provenance(), "rows": rows, "of": of, "how": results[-1].title, "maps": maps})
+    write_json(path, {**provenance(), "rows": rows, "of": of, "how": results[-1].title, "maps": maps})
 
 
 def _write_points(path: Path, result: Evaluation, source: Source, force: bool) -> None:

@@ -58,14 +58,14 @@ class Comparison:
         """Return the embedding of each method, and the one before its first recursion, from the same fit."""
         return [each for name, result in self.results.items() for each in _maps_of(name, result)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[dict[str, Any]]:
         """Return one record per embedding, ready for ``pandas.DataFrame``."""
         return [
             {"method": each.name, "in_sample": each.record["in_sample"], **each.scores, **each.seconds} for each in self.maps()
         ]
 
     def __str__(self) -> str:
-        rows = self.rows()
+        rows = self.to_records()
         heads = [textwrap.wrap(row["method"], HEADER_WIDTH) + ["(in-sample)"] * row["in_sample"] for row in rows]
         lines = [["", *(head[i] if i < len(head) else "" for head in heads)] for i in range(max(map(len, heads)))]
         scores = [name for name in SCORES if any(name in row for row in rows)]
@@ -88,7 +88,7 @@ class Comparison:
             notes.append(f"The seconds of {' and '.join(compiled)} include compilation, once per process.")
         return notes + [f"{name} failed: {reason}" for name, reason in self.failed.items()]
 
-    def picture(self) -> Any:
+    def figure(self) -> Any:
         """Draw the embeddings of the held-out rows side by side; return a matplotlib figure."""
         from dre.plot import scatter
         from dre.plot.style import BACKGROUND, TEXT, pyplot
@@ -138,7 +138,7 @@ def _add_legend(figure: Any, axes: list[Any], classes: list[str]) -> None:
 
     for text in [text for axis in axes for text in axis.texts]:
         text.remove()
-    dots = [Line2D([], [], marker="o", linestyle="", color=colour) for colour in class_colors(len(classes))]
+    dots = [Line2D([], [], marker="o", linestyle="", color=color) for color in class_colors(len(classes))]
     room = int(figure.get_figwidth() * 72 / (6 * max(map(len, classes)) + 40))  # names side by side, in points
     columns = max(1, min(room, len(classes)))
     figure.set_figheight(figure.get_figheight() + 0.22 * math.ceil(len(classes) / columns))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,11 @@ import torch
 from dre.baselines import make
 from dre.compare.memory import PeakMemory
 from dre.compare.record import provenance
+from dre.data.subsample import to_array
 from dre.datasets import Dataset, DatasetSplit
 from dre.metrics import evaluate, nearest_neighbor, neighborhood_hit
 from dre.model.estimator import DRE
+from dre.runtime import resolve_device
 from dre.training.loop import Event, StageEnded
 
 Array = np.ndarray[Any, Any]
@@ -43,6 +46,17 @@ class Measurement:
     maps: dict[str, Array]
 
 
+@contextmanager
+def _keep_torch_threads() -> Iterator[None]:
+    """Restore torch's number of threads: code that umap-learn compiles changes it for the whole process."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@_keep_torch_threads()
 def measure(
     method: str,
     dataset: Dataset,
@@ -89,7 +103,7 @@ def measure(
     timed = warm_up is not None
     in_sample = not getattr(model, "embeds_new_rows", True)
     part = dataset.test if in_sample and not timed else dataset.train
-    rows = as_array(part.rows, 0, part.rows.shape[0])
+    rows = read_slice(part.rows, 0, part.rows.shape[0])
     if warm_up is not None:
         small = make(method, random_state=random_state, device=device, **{**parameters, **_with_tuples(warm_up)})
         _warm_up(small, rows[:WARM_UP])
@@ -139,12 +153,12 @@ class StageClock:
         return time.perf_counter() - self._start
 
 
-def as_array(rows: Any, start: int, stop: int) -> Array:
-    """Return a slice of rows as an array; only generated rows are copied."""
+def read_slice(rows: Any, start: int, stop: int) -> Array:
+    """Return a slice of rows as an array; generated images stay uint8, a quarter of the memory of float32."""
     if hasattr(rows, "images"):
         generated: Array = rows.images(start, stop).cpu().numpy()
         return generated
-    return np.asarray(rows[start:stop])
+    return to_array(rows[start:stop])
 
 
 def _embed(model: Any, rows: Array, test: DatasetSplit, stages: list[int]) -> tuple[dict[str, Array], float]:
@@ -155,7 +169,7 @@ def _embed(model: Any, rows: Array, test: DatasetSplit, stages: list[int]) -> tu
     for start in range(0, n, CHUNK):
         stop = min(n, start + CHUNK)
         # DRE reads generated rows where they are generated; other methods need an array.
-        part = test.rows[start:stop] if isinstance(model, DRE) else as_array(test.rows, start, stop)
+        part = test.rows[start:stop] if isinstance(model, DRE) else read_slice(test.rows, start, stop)
         for stage in stages:
             began = time.perf_counter()
             pieces[stage].append(_transform(model, part, None if stage == last else stage))
@@ -192,7 +206,7 @@ def score(test: DatasetSplit, Y: Array, known: tuple[Array, Array] | None, scori
         found.setdefault("prefixes", {})[str(prefix)] = _one_nn(Y[:prefix], test.labels[:prefix], known)
     if scoring.only_nearest_neighbor:
         return {"scores": _one_nn(Y, test.labels, known), **found}
-    X = as_array(test.rows, 0, test.rows.shape[0]).reshape(len(Y), -1).astype(np.float32)
+    X = read_slice(test.rows, 0, test.rows.shape[0]).reshape(len(Y), -1).astype(np.float32)
     scores = dict(evaluate(X, Y, test.levels or None, protocol=scoring.protocol, reference=known))
     if test.levels:
         scores["neighborhood_hit_standard"] = neighborhood_hit(Y, test.labels)
@@ -231,9 +245,7 @@ def _with_tuples(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _device_of(model: Any, device: str) -> str:
     """The device that was used; estimators without a parameter for it compute on the CPU."""
-    if not hasattr(model, "device"):
-        return "cpu"
-    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    return str(resolve_device(device)) if hasattr(model, "device") else "cpu"
 
 
 def _synchronize() -> None:

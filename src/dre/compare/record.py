@@ -34,7 +34,7 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def write(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
     """Write JSON atomically, with NaN and infinity as null; folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_without_nan(content), indent=1, allow_nan=False) + "\n"

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-import torch
 
 from dre.baselines import NAMES
 from dre.compare.comparison import Comparison
+from dre.compare.data_warnings import data_warnings, without_data_warnings
 from dre.compare.measure import Measurement, measure
 from dre.data.validation import check_array, check_memory, check_number
 from dre.datasets import Dataset, DatasetSplit
@@ -30,7 +31,7 @@ DEFAULT_METHODS = {"pca": None, "umap": "umap", "open-tsne": "openTSNE", "dre": 
 MIN_ROWS = 15  # of each part: scores look at 7 neighbors and need as many other rows
 
 
-def usual_methods() -> list[str]:
+def default_methods() -> list[str]:
     """Return the default methods that are installed."""
     return [name for name, library in DEFAULT_METHODS.items() if library is None or find_spec(library) is not None]
 
@@ -41,9 +42,11 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     test_size: float = 0.25,
+    standardize: bool = False,
+    feature_names: Sequence[str] | None = None,
     random_state: int = 0,
     device: str = "auto",
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Fit methods to the same training rows of X and score their embeddings of the same held-out rows.
 
@@ -60,17 +63,22 @@ def compare(
         Names of ``dre.baselines``. Default: pca, umap, open-tsne and dre, if installed.
     test_size : float, default=0.25
         Share of the rows to hold out.
+    standardize : bool, default=False
+        Standardize each column for all methods alike, with mean and standard deviation of the training rows. For columns in
+        different units. Scores compare the embeddings with the standardized rows.
+    feature_names : sequence of str, optional
+        Names of the columns in warnings. Default: those of a DataFrame.
     random_state : int, default=0
         Seed of the split and of every method.
     device : str, default="auto"
         Where networks are trained.
-    say : callable, optional
+    log : callable, optional
         Receives progress messages.
 
     Returns
     -------
     Comparison
-        Prints as a table; ``rows()`` gives the scores, ``picture()`` the embeddings side by side.
+        Prints as a table; ``to_records()`` gives the scores, ``figure()`` the embeddings side by side.
 
     Raises
     ------
@@ -83,24 +91,29 @@ def compare(
     >>> X = np.random.default_rng(0).normal(size=(100, 9))
     >>> X[:50, 0] += 20
     >>> result = compare(X, ["left"] * 50 + ["right"] * 50, methods=["pca"])
-    >>> result.rows()[0]["nearest_neighbor"] > 0.9
+    >>> result.to_records()[0]["nearest_neighbor"] > 0.9
     True
     """
-    names = check_methods(usual_methods() if methods is None else methods)
+    names = check_methods(default_methods() if methods is None else methods)
     resolve_device(device)
     dataset = split(X, labels, test_size, random_state)
+    if standardize:
+        dataset = standardized(dataset)
+    names_in = feature_names if feature_names is not None else getattr(X, "columns", None)
+    for text in data_warnings(dataset.train.rows, None if names_in is None else [str(name) for name in names_in]):
+        warnings.warn(text, stacklevel=2)
     start = time.perf_counter()
 
     def report(text: str) -> None:
-        if say is not None:
-            say(f"{time.perf_counter() - start:7.1f} s  {text}")
+        if log is not None:
+            log(f"{time.perf_counter() - start:7.1f} s  {text}")
 
     results: dict[str, Measurement] = {}
     failed: dict[str, str] = {}
     for position, name in enumerate(names, start=1):
         report(f"fitting {name} ({position} of {len(names)})")
         try:
-            with _keep_torch_threads():
+            with without_data_warnings():
                 results[name] = measure(name, dataset, random_state=random_state, device=device)
         except Exception as problem:
             if os.environ.get("DRE_DEBUG"):
@@ -143,6 +156,20 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
     return Dataset("data", "data", parts[0], parts[1], "")
 
 
+def standardized(dataset: Dataset) -> Dataset:
+    """Standardize the columns of both parts by the training rows; a constant column becomes 0."""
+    from sklearn.preprocessing import StandardScaler
+
+    train, test = dataset.train, dataset.test
+    if train.rows.ndim != 2:
+        raise ValueError(
+            f"standardize=True needs columns, but X has rows of shape {train.rows.shape[1:]}: flatten them, or leave it out"
+        )
+    scaler = StandardScaler().fit(train.rows)
+    parts = [replace(part, rows=scaler.transform(part.rows)) for part in (train, test)]
+    return replace(dataset, train=parts[0], test=parts[1])
+
+
 def check_split(test_size: Any, n: int) -> None:
     """Raise ``ValueError`` if n rows can't be split so that both parts can be scored."""
     if test_size is None or not 0 < check_number("test_size", test_size) < 1:
@@ -170,16 +197,6 @@ def _is_continuous(labels: Array) -> bool:
 def _can_stratify(labels: Array, test_size: float) -> bool:
     _, counts = np.unique(labels, return_counts=True)
     return bool(counts.min() >= 2 and len(counts) <= min(test_size, 1 - test_size) * len(labels))
-
-
-@contextmanager
-def _keep_torch_threads() -> Iterator[None]:
-    """Restore torch's number of threads: code that umap-learn compiles changes it for the whole process."""
-    before = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _reason(problem: Exception) -> str:

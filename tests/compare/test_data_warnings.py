@@ -1,11 +1,11 @@
-"""What is said of rows before they are mapped, and when nothing is."""
+"""Warnings about rows before they are embedded: when they appear and what they name."""
 
 import warnings
 
 import numpy as np
 import pytest
 
-from dre.compare.notices import notices
+from dre.compare.data_warnings import data_warnings
 
 X = np.random.default_rng(0).normal(size=(400, 4))
 
@@ -17,7 +17,7 @@ def with_heavy(column, times):
 
 
 def test_a_plain_table_is_no_news():
-    assert notices(X, list("abcd")) == []
+    assert data_warnings(X, list("abcd")) == []
 
 
 @pytest.mark.parametrize("column", [0, 3])
@@ -26,10 +26,10 @@ def test_a_column_that_holds_most_of_the_variance_is_named_with_its_share(column
     monkeypatch.setattr("dre.data.rows.CHUNK_VALUES", 4 * 150)  # several chunks
     heavy = with_heavy(column, times)
     share = int(100 * heavy.var(0)[column] / heavy.var(0).sum())
-    (notice,) = notices(heavy + 1e3, list("abcd"))
-    assert f"column {'abcd'[column]!r} makes up {share} %" in notice
-    assert "scale the columns" in notice
-    assert f"column {column + 1} makes up {share} %" in notices(heavy)[0]
+    (warning,) = data_warnings(heavy + 1e3, list("abcd"))
+    assert f"column {'abcd'[column]!r} makes up {share} %" in warning
+    assert "standardize=True" in warning
+    assert f"column {column} makes up {share} %" in data_warnings(heavy)[0]
 
 
 def test_nine_tenths_are_the_limit():
@@ -39,12 +39,12 @@ def test_nine_tenths_are_the_limit():
 
     below, above = 4.5, 6.0
     assert share(below) < 0.9 < share(above)
-    assert notices(with_heavy(1, below)) == []
-    assert len(notices(with_heavy(1, above))) == 1
+    assert data_warnings(with_heavy(1, below)) == []
+    assert len(data_warnings(with_heavy(1, above))) == 1
 
 
 def test_a_column_with_large_values_that_hardly_differ_is_not_heavy():
-    assert notices(X + np.array([1e6, 0, 0, 0])) == []
+    assert data_warnings(X + np.array([1e6, 0, 0, 0])) == []
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_a_column_with_large_values_that_hardly_differ_is_not_heavy():
 def test_what_has_no_shares_is_left_to_those_who_check_it(values):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert notices(values) == []
+        assert data_warnings(values) == []
