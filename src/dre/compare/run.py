@@ -89,7 +89,7 @@ def compare(
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 9))
-    >>> X[:50, 0] += 20
+    >>> X[:50, :2] += 20
     >>> result = compare(X, ["left"] * 50 + ["right"] * 50, methods=["pca"])
     >>> result.to_records()[0]["nearest_neighbor"] > 0.9
     True
