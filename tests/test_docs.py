@@ -28,6 +28,7 @@ from dre.cli import app
 from dre.encoder import ENCODERS
 from dre.loss import LOSSES
 from dre.model import estimator
+from dre.notation import Registry
 from dre.plan.recipes import RECIPES
 from dre.plan.schedule import Schedule
 from test_layers import ROOMS
@@ -218,6 +219,11 @@ def test_every_page_is_in_the_index() -> None:
     assert [page.name for page in PAGES[1:] if page.name != "README.md" and f"({page.name})" not in index] == []
 
 
+def own(registry: Registry) -> list[str]:
+    """Names that the package defines itself; other tests may have added theirs."""
+    return [name for name, member in registry.members().items() if member.__module__.startswith("dre.")]
+
+
 @pytest.mark.parametrize(
     ("page", "names"),
     [
@@ -227,11 +233,11 @@ def test_every_page_is_in_the_index() -> None:
             ("docs/python.md", "parameters", [*inspect.signature(DRE).parameters]),
             ("README.md", "recipes", [*RECIPES]),
             ("docs/python.md", "recipes", [*RECIPES]),
-            ("docs/python.md", "encoders", [*ENCODERS.members()]),
-            ("docs/python.md", "augmentations", [*AUGMENTS.members()]),
-            ("docs/schedules.md", "affinities", [*AFFINITIES.members()]),
-            ("docs/schedules.md", "losses", [*LOSSES.members()]),
-            ("docs/schedules.md", "batches", [*BATCHES.members()]),
+            ("docs/python.md", "encoders", own(ENCODERS)),
+            ("docs/python.md", "augmentations", own(AUGMENTS)),
+            ("docs/schedules.md", "affinities", own(AFFINITIES)),
+            ("docs/schedules.md", "losses", own(LOSSES)),
+            ("docs/schedules.md", "batches", own(BATCHES)),
             ("docs/metrics.md", "metrics", [name for name in metrics.__all__ if name.islower()]),
             ("docs/plots.md", "plots", plot.__all__),
             ("docs/compare.md", "baselines", [*baselines.NAMES]),

@@ -115,12 +115,12 @@ def test_the_way_back_changes_no_argument_and_takes_places_alone():
     ("wrong", "message"),
     [
         ({"epochs": 0}, "epochs=0"),
-        ({"epochs": 1.5}, "whole number"),
+        ({"epochs": 1.5}, "integer"),
         ({"batch_size": 1}, "at least 2 rows"),
         ({"learning_rate": -1.0}, "lr=-1.0"),
         ({"encoder": "mpl"}, "Did you mean 'mlp'"),
         ({"encoder": "mlp(16, n_pcs=3)"}, "PCA front.*mlp"),
-        ({"encoder": torch.nn.Linear(6, 2)}, "expected a text or Encoder"),
+        ({"encoder": torch.nn.Linear(6, 2)}, "string or Encoder"),
         ({"device": "gpu"}, "device='gpu'"),
     ],
 )

@@ -144,7 +144,7 @@ def test_widths_may_come_as_a_list_too():
         ({"layers": (5, 0)}, "layers=.*widths"),
         ({"layers": 500}, "layers=.*widths"),
         ({"pretraining_epochs": -1}, "pretraining_epochs=-1"),
-        ({"pretraining_epochs": 0.5}, "whole number"),
+        ({"pretraining_epochs": 0.5}, "integer"),
         ({"epochs": 0}, "epochs=0"),
         ({"batch_size": 1}, "at least 2 rows"),
         ({"perplexity": 0}, "perplexity=0"),

@@ -209,6 +209,8 @@ RECIPE = Recipe(Schedule.parse(SCHEDULE), MLP(16), Fixed(20), Optimizer())
         ({"optimizer": 0.1}, "optimizer=0.1.*Optimizer"),
         ({"batch_size": "edges(8)", "schedule": "x: gaussian(5, scope=batch) -> kl * 1"}, "scope=graph"),
         ({"n_neighbors": "many"}, "n_neighbors='many'.*integer"),
+        ({"n_neighbors": 1}, "n_neighbors=1.*at least 2"),
+        ({"standardize": "no"}, "standardize='no'.*True or False"),
         ({"n_neighbors": 5, "perplexity": 7}, "perplexity=7.*n_neighbors=5.*one of them"),
         ({"min_dist": 0.3}, "min_dist=0.3.*DeepUMAP.*recipe='paper'"),
         ({"learning_rate": "fast"}, "learning_rate='fast'.*number"),

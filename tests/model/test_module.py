@@ -111,6 +111,12 @@ def test_too_few_neighbors_are_refused_with_the_remedy():
         cheap().fit(rows(), precomputed_knn=knn(rows(), 9))
 
 
+def test_the_triple_of_umap_is_taken_too():
+    indices, distances = knn(rows(), 16)
+    pair, triple = (cheap().fit(rows(), precomputed_knn=given) for given in ((indices, distances), (indices, distances, None)))
+    np.testing.assert_array_equal(pair.embedding_, triple.embedding_)
+
+
 @pytest.mark.parametrize("given", [3, (np.zeros((N, 15)),), np.zeros((3, N, 15))])
 def test_what_is_no_pair_is_refused(given):
     with pytest.raises(TypeError, match=r"precomputed_knn.*\(indices, distances\)"):

@@ -287,7 +287,7 @@ def listed(n: int = 40, m: int = 10) -> tuple[np.ndarray, np.ndarray]:
 def test_given_neighbors_lose_the_row_itself_and_keep_the_nearest_k(convert) -> None:
     indices, distances = listed()
     found = check_neighbors(convert(indices), convert(distances), n=40, k=6)
-    assert found.method == "given"
+    assert found.method == "precomputed"
     assert found.indices.dtype == torch.long
     np.testing.assert_array_equal(found.indices, indices[:, 1:7])
     np.testing.assert_allclose(found.distances, distances[:, 1:7], rtol=1e-6)

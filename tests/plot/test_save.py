@@ -28,14 +28,14 @@ def test_many_dots_are_pixels_also_in_a_drawing(tmp_path: Path, suffix: str) -> 
     assert (tmp_path / f"a{suffix}").stat().st_size < 1_500_000
 
 
-def test_what_is_there_stays_unless_forced(tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    path.write_text("mine")
+def test_an_existing_file_is_overwritten_unless_force_is_false(tmp_path: Path) -> None:
+    path = tmp_path / "map.png"
+    path.write_bytes(b"as it was")
     with pytest.raises(ValueError, match="force=True"):
-        plot.save(plot.scatter(Y), path)
-    assert path.read_text() == "mine"
-    plot.save(plot.scatter(Y).figure, path, force=True)
-    assert path.read_bytes().startswith(BEGINS[".png"])
+        plot.save(plot.scatter(Y).figure, path, force=False)
+    assert path.read_bytes() == b"as it was"
+    plot.save(plot.scatter(Y).figure, path)
+    assert path.read_bytes() != b"as it was"
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])

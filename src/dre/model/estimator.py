@@ -175,6 +175,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise TypeError(f"standardize={self.standardize!r}: expected True or False")
         n_components, n, device = int(self.n_components), X.shape[0], resolve_device(self.device)
         scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
         self._warn_of_units(scaling)
@@ -475,7 +477,7 @@ def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int,
 def _given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Neighbors | None:
     if knn is None:
         return None
-    if not isinstance(knn, (tuple, list)) or len(knn) != 2:
+    if not isinstance(knn, (tuple, list)) or len(knn) not in (2, 3):  # UMAP's third item is a search index
         raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances)")
     k = max((stage.affinity.count_neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph"), default=1)
-    return check_neighbors(*knn, n, k)
+    return check_neighbors(knn[0], knn[1], n, k)

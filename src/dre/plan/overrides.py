@@ -159,6 +159,8 @@ def _neighbors_as_perplexity(schedule: Schedule, overrides: Overrides) -> Overri
             f"perplexity={overrides.perplexity} and n_neighbors={overrides.n_neighbors} were both given, and the schedule has "
             "gaussian affinities only, where both set the size of the neighborhoods: pass one of them"
         )
+    if overrides.n_neighbors < 2:
+        raise ValueError(f"n_neighbors={overrides.n_neighbors}: must be at least 2")
     return replace(overrides, perplexity=overrides.n_neighbors, n_neighbors=None)
 
 
