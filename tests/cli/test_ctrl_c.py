@@ -103,7 +103,7 @@ def files(folder: Path) -> list[str]:
 def test_a_fit_ends_early_and_keeps_what_was_learned(folder: Path) -> None:
     done = pressed(folder, IN_FIT, "fit", "x.npy", "-o", "m.safetensors", "--embedding", "y.npy", *LONG)
     assert done.returncode == 0
-    assert "dre: fit was interrupted in stage 1 of 1 (x), epoch " in done.stderr
+    assert "dre: fit was interrupted in stage 0 (x), epoch " in done.stderr
     assert "Saved the model to m.safetensors" in done.stdout
     assert files(folder) == ["m.safetensors", "x.npy", "y.npy"]
     again = DRE.load(folder / "m.safetensors").transform(X)

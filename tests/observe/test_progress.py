@@ -41,8 +41,8 @@ def test_the_bar_names_stage_epoch_loss_speed_and_remaining_time(X, capfd):
     cheap().fit(X, observers=[Progress(delay=0), slowly])
     shown = capfd.readouterr().err
     for part in (
-        r"stage 1 of 2 \(x\) ",
-        r"stage 2 of 2 \(h1\) ",
+        r"stage 0 \(x\) ",
+        r"stage 1 \(h1\) ",
         r"epoch [1-6]/6",
         r"loss \d+\.\d+",
         r"[\d,]+ rows/s",
@@ -62,7 +62,7 @@ def test_the_shown_speed_is_rows_per_second(X, capfd):
 @pytest.mark.usefixtures("watched")
 def test_a_bar_is_shown_by_itself_where_someone_watches_and_the_fit_takes_long(X, capfd):
     cheap(schedule="x: gaussian(5) -> kl * 30").fit(X, observers=[slowly])
-    assert "stage 1 of 1 (x)" in capfd.readouterr().err
+    assert "stage 0 (x)" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("watched")

@@ -100,7 +100,7 @@ class Progress:
 
 
 def _title(run: Run) -> str:
-    return f"stage {run.stage + 1} of {len(run.recipe.schedule)} ({run.current_stage.source})"
+    return f"stage {run.stage} ({run.current_stage.source})"
 
 
 class Verbose:

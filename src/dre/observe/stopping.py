@@ -71,7 +71,7 @@ class Interrupt:
         if self.requested and self._run is not None and problem[0] is None:
             run = self._run
             warnings.warn(
-                f"fit was interrupted in stage {run.stage + 1} of {len(run.recipe.schedule)} ({run.current_stage.source}), "
+                f"fit was interrupted in stage {run.stage} ({run.current_stage.source}), "
                 f"epoch {run.epoch + 1} of {run.current_stage.epochs}: the model has the weights so far and can be used",
                 stacklevel=6,  # the line that called fit
             )
