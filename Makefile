@@ -12,7 +12,7 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -q -m slow -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal
 
 # Needs a CUDA device; writes tests/gpu-record.json, which `make test` compares with the kernels in the tree.
 test-gpu: $(READY)
