@@ -19,11 +19,25 @@ ROOT = Path(dre.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 # A room may import the rooms before it, never those after it; imports inside functions count too.
-CORE = ["notation", "runtime", "atomic", "data", "neighbors", "affinity", "loss", "encoder", "augment", "batches", "optimizer"]
+CORE = [
+    "notation",
+    "runtime",
+    "atomic",
+    "data",
+    "neighbors",
+    "affinity",
+    "loss",
+    "whitening",
+    "encoder",
+    "augment",
+    "coordinates",
+    "batches",
+    "optimizer",
+]
 CORE += ["plan", "training", "observe", "model"]
 ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "cli"]
 
-NEEDED = {"numpy", "torch", "sklearn", "scipy", "safetensors", "tqdm"}  # by the core; scipy comes with scikit-learn
+NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "tqdm"}  # by the core; scipy comes with scikit-learn
 EXTRAS = {
     "PIL",
     "datashader",

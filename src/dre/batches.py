@@ -10,7 +10,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from dre.affinity.target import Graph, Pairs, Target
+from dre.affinity.bank import Bank
+from dre.affinity.target import Block, Coordinates, Graph, Pairs, Target
 from dre.notation import Registry, write
 from dre.runtime import RandomStreams
 
@@ -22,7 +23,7 @@ class Batch(NamedTuple):
     """The rows of one step."""
 
     ids: Tensor  # (b,) rows to encode
-    pairs: Pairs  # positions in ids that attract, and how strongly
+    block: Block  # what they match: mostly positions in ids that attract, and how strongly
 
 
 class LazyBatch(NamedTuple):
@@ -39,19 +40,26 @@ class LazyBatch(NamedTuple):
 Sampler = Callable[[int], Iterable[LazyBatch]]  # from the number of an epoch to its batches
 
 
-def presampled(ids: Tensor, pairs: Pairs) -> LazyBatch:
-    """Return a batch whose pairs are known already."""
-    if pairs.near is None:
-        return LazyBatch(len(ids), (ids, pairs.weight), _dense)
-    return LazyBatch(len(ids), (ids, pairs.weight, pairs.near), _sparse)
+def presampled(ids: Tensor, block: Block) -> LazyBatch:
+    """Return a batch whose block is known already."""
+    return LazyBatch(len(ids), (ids, *block.varying), Presampled(block))
 
 
-def _dense(ids: Tensor, weight: Tensor) -> Batch:
-    return Batch(ids, Pairs(None, weight))
+class Presampled:
+    """Puts the varying parts of a block into one like it. Two of the same kind are equal, and share a CUDA graph."""
 
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._kind = (type(block), len(block.varying))
 
-def _sparse(ids: Tensor, weight: Tensor, near: Tensor) -> Batch:
-    return Batch(ids, Pairs(near, weight))
+    def __call__(self, ids: Tensor, *parts: Tensor) -> Batch:
+        return Batch(ids, self._block.with_varying(*parts))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Presampled) and self._kind == other._kind
+
+    def __hash__(self) -> int:
+        return hash(self._kind)
 
 
 class Batches:
@@ -79,8 +87,15 @@ class Batches:
             )
 
     def select(self, target: Target, n: int) -> Batches:
-        """Return the way of sampling that is used for this target."""
+        """Return the way of sampling that is used for this target: uniform where rows need not meet their neighbors."""
+        if self.follows_graph and isinstance(target, (Bank, Coordinates)):
+            return Shuffled(self.rows)
         return self
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in a step, at most."""
+        raise NotImplementedError
 
     def resized(self, size: int) -> Batches:
         """Return the same way of sampling with about this many rows in a batch."""
@@ -111,6 +126,10 @@ class Fixed(Batches, name="fixed"):
     def __post_init__(self) -> None:
         _check_size(self.size)
 
+    @property
+    def rows(self) -> int:
+        return self.size
+
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
@@ -133,6 +152,10 @@ class Shuffled(Batches, name="shuffled"):
     def __post_init__(self) -> None:
         _check_size(self.size)
 
+    @property
+    def rows(self) -> int:
+        return self.size
+
     def steps(self, n: int) -> int:
         return _parts(n, self.size)
 
@@ -143,9 +166,8 @@ class Shuffled(Batches, name="shuffled"):
         def sample(epoch: int) -> Iterator[LazyBatch]:
             generator = streams.generator("batches", epoch)
             parts = _evenly(torch.randperm(n, generator=generator, device=generator.device), self.steps(n))
-            if isinstance(target, Graph):
+            if target.capturable:
                 return (LazyBatch(len(ids), (ids,), assemble) for ids in parts)
-            # The bandwidth search inside a batch has a number of rounds that the host counts: it can't be captured.
             return (presampled(ids, target.block(ids)) for ids in parts)
 
         return sample
@@ -166,6 +188,10 @@ class Edges(Batches, name="edges", follows_graph=True):
 
     def resized(self, size: int) -> Edges:
         return Edges(max(2, size // 2))  # each edge brings two rows into the batch
+
+    @property
+    def rows(self) -> int:
+        return 2 * self.size
 
     def steps(self, n: int) -> int:
         return math.ceil(n / self.size)
@@ -206,6 +232,10 @@ class Neighborhoods(Batches, name="neighborhoods", follows_graph=True):
     def resized(self, size: int) -> Neighborhoods:
         return Neighborhoods(max(1, size // (1 + self.neighbors)), self.neighbors)
 
+    @property
+    def rows(self) -> int:
+        return self.centers * (1 + self.neighbors)
+
     def steps(self, n: int) -> int:
         return math.ceil(n / (self.centers * (1 + self.neighbors)))
 
@@ -235,6 +265,10 @@ class Auto(Batches, name="auto"):
 
     def __post_init__(self) -> None:
         _check_size(self.size)
+
+    @property
+    def rows(self) -> int:
+        return self.size
 
     def steps(self, n: int) -> int:
         return _parts(n, self.size)  # of shuffled batches, which targets inside the batch get

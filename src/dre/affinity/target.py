@@ -1,8 +1,9 @@
-"""Targets of the embedding: weights of pairs, in one graph of all rows or inside each batch."""
+"""Targets of the embedding: weights of pairs, in one graph of all rows or inside each batch, or places to go to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import torch
@@ -11,6 +12,19 @@ from torch import Tensor
 from dre.affinity import Affinity
 from dre.neighbors.distances import pairwise_distances
 from dre.neighbors.search import Neighbors
+
+
+class Places(NamedTuple):
+    """The coordinates that the rows of a batch should have in the map."""
+
+    at: Tensor  # (b, n_components)
+
+    @property
+    def varying(self) -> tuple[Tensor, ...]:
+        return (self.at,)
+
+    def with_varying(self, *parts: Tensor) -> Places:
+        return Places(*parts)
 
 
 class Pairs(NamedTuple):
@@ -23,6 +37,23 @@ class Pairs(NamedTuple):
 
     near: Tensor | None
     weight: Tensor
+
+    @property
+    def varying(self) -> tuple[Tensor, ...]:
+        return (self.weight,) if self.near is None else (self.near, self.weight)
+
+    def with_varying(self, *parts: Tensor) -> Pairs:
+        return Pairs(None, *parts) if self.near is None else Pairs(*parts)
+
+    @property
+    def total(self) -> Tensor:
+        """Σ w over i ≠ j."""
+        return 2 * self.weight.sum()
+
+    @property
+    def entropy(self) -> Tensor:
+        """Σ w log w over i ≠ j."""
+        return 2 * self.weight.xlogy(self.weight).sum()
 
     def at(self, values: Tensor) -> Tensor:
         """Select the entries of a (b, b) matrix that belong to the weights."""
@@ -38,13 +69,38 @@ class Pairs(NamedTuple):
         return once + once.T
 
 
+class Block(Protocol):
+    """What a step matches."""
+
+    @property
+    def varying(self) -> tuple[Tensor, ...]:
+        """The tensors that differ from batch to batch."""
+
+    def with_varying(self, *parts: Tensor) -> Block:
+        """Return a block that differs in these alone."""
+
+
 class Target(Protocol):
     """What an embedding must match."""
 
-    k: int | None  # neighbors of a row among all rows; None without a graph
+    k: int | None  # neighbors of a row, of which a batch should hold some; None if it need not
+    capturable: bool  # whether ``block`` can be captured in a CUDA graph
 
-    def block(self, ids: Tensor) -> Pairs:
-        """Return the pairs among these rows; the ids must differ."""
+    def block(self, ids: Tensor) -> Block:
+        """Return what a step matches for these rows; the ids must differ."""
+
+
+class Coordinates:
+    """Places of all rows, which the encoder follows by regression."""
+
+    k: int | None = None
+    capturable = True
+
+    def __init__(self, places: Tensor) -> None:
+        self.places = places
+
+    def block(self, ids: Tensor) -> Places:
+        return Places(self.places[ids])
 
 
 class SearchInfo(NamedTuple):
@@ -55,12 +111,22 @@ class SearchInfo(NamedTuple):
     parts: int = 1  # number of disjoint parts of the rows that were searched separately
 
 
+class Links(NamedTuple):
+    """The neighbors of every row, one row after the other: those of row i lie from ``start[i]`` to ``start[i + 1]``."""
+
+    start: Tensor  # (n + 1,) long
+    others: Tensor  # int, ids of neighbors
+    weight: Tensor  # float
+
+
 class Graph:
     """One sparse symmetric matrix over all rows, of which a batch gets a sub-block.
 
     Each pair is stored once, at a row that lists the other as a neighbor: ``indices`` and ``weight`` are (n, k), and ``weight``
     is 0 where the same pair is stored at the other row.
     """
+
+    capturable = True
 
     def __init__(self, indices: Tensor, weight: Tensor, search: SearchInfo) -> None:
         self.indices, self.weight, self.search = indices, weight, search
@@ -86,6 +152,24 @@ class Graph:
             merged.indices[ids], merged.weight[ids] = ids[graph.indices], graph.weight
         return merged
 
+    @cached_property
+    def links(self) -> Links:
+        """The links of every row, each pair at both of its ends."""
+        heads, slots = self.weight.nonzero(as_tuple=True)
+        tails, weight = self.indices[heads, slots], self.weight[heads, slots]
+        n = len(self.indices)
+        if self.indices.device.type == "cpu":
+            from scipy.sparse import csr_array  # it merges in one pass what torch would have to sort
+
+            once = csr_array((weight.numpy(), (heads.int().numpy(), tails.int().numpy())), (n, n))
+            matrix = once + once.T
+            return Links(*map(torch.from_numpy, (matrix.indptr.astype("int64"), matrix.indices.astype("int32"), matrix.data)))
+        ends, others = torch.cat([heads, tails]), torch.cat([tails, heads])
+        order = (ends * n + others).argsort()
+        start = torch.zeros(n + 1, dtype=torch.long, device=ends.device)
+        start[1:] = torch.bincount(ends, minlength=n).cumsum(0)
+        return Links(start, others[order].int(), weight.repeat(2)[order])
+
     def block(self, ids: Tensor) -> Pairs:
         own = torch.arange(len(ids), device=ids.device)
         self._position.index_copy_(0, ids, own)
@@ -99,6 +183,7 @@ class InBatch:
     """The paper's target: neighbors among the rows of the batch alone, by the features of the stage's source."""
 
     k: int | None = None
+    capturable = False  # the bandwidth search inside a batch has a number of rounds that the host counts
 
     def __init__(self, affinity: Affinity, features: Tensor) -> None:
         self.affinity = affinity

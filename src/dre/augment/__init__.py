@@ -5,7 +5,7 @@ To add one, write a file here with a frozen dataclass like the others. Any calla
 
 from dre.augment.augmentation import AUGMENTS, Augment, CallableAugment, Chain, parse_augment
 from dre.augment.color import Color
-from dre.augment.noise import Dropout, Noise
+from dre.augment.noise import Dropout, LocalNoise, Noise
 from dre.augment.warp import Affine, Crop, Elastic, Flip
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Dropout",
     "Elastic",
     "Flip",
+    "LocalNoise",
     "Noise",
     "parse_augment",
 ]

@@ -30,6 +30,8 @@ class Augment:
     on_features : bool, default=False
         The augmentation changes values whatever they mean, as noise does. With a PCA front it is applied to the front's output,
         which is cached; all others are applied to the rows, before the front.
+    reads_radius : bool, default=False
+        The augmentation is called with the distance of each row to its tenth neighbor too.
     capturable : bool, default=False
         Declares that a call can be captured in a CUDA graph: it never synchronizes with the host, its shapes do not depend on
         values, and its only randomness is the generator. Every class declares it for itself; it is not inherited.
@@ -45,6 +47,7 @@ class Augment:
     name: ClassVar[str]
     reads_images: ClassVar[bool] = False
     on_features: ClassVar[bool] = False
+    reads_radius: ClassVar[bool] = False
     capturable: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, name: str = "", reads_images: bool = False, on_features: bool = False) -> None:
@@ -74,6 +77,10 @@ class Augment:
         """
         raise NotImplementedError
 
+    def change(self, x: Tensor, generator: torch.Generator, radius: Tensor | None) -> Tensor:
+        """Change a batch whose rows have this distance to their tenth neighbor; implemented with ``reads_radius`` alone."""
+        return self(x, generator)
+
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise a ValueError if it can't change rows of this shape."""
         if self.reads_images and len(shape) != 3:
@@ -101,9 +108,16 @@ class Chain(Augment):
     links: tuple[Augment, ...]
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return self.change(x, generator, None)
+
+    def change(self, x: Tensor, generator: torch.Generator, radius: Tensor | None) -> Tensor:
         for link in self.links:
-            x = link(x, generator)
+            x = link.change(x, generator, radius)
         return x
+
+    @property
+    def reads_radius(self) -> bool:  # type: ignore[override]
+        return any(link.reads_radius for link in self.links)
 
     @property
     def capturable(self) -> bool:  # type: ignore[override]
@@ -178,7 +192,9 @@ def parse_augment(text: str) -> Augment:
     return links[0] if len(links) == 1 else Chain(tuple(links))
 
 
-def apply_augment(augment: Augment, x: Tensor, mean: Tensor, generator: torch.Generator) -> Tensor:
+def apply_augment(
+    augment: Augment, x: Tensor, mean: Tensor, generator: torch.Generator, radius: Tensor | None = None
+) -> Tensor:
     """Augment centered rows; those links that read images get the mean added before and subtracted after.
 
     Parameters
@@ -188,13 +204,15 @@ def apply_augment(augment: Augment, x: Tensor, mean: Tensor, generator: torch.Ge
     mean : Tensor of the shape of one row
         The mean that was subtracted, at the scale of x.
     generator : torch.Generator
+    radius : Tensor of shape (b,), optional
+        Distance of each row to its tenth neighbor, for augmentations that read it.
 
     Returns
     -------
     Tensor of the shape of x
     """
     for link in _links(augment):
-        x = link(x + mean, generator) - mean if link.reads_images else link(x, generator)
+        x = link(x + mean, generator) - mean if link.reads_images else link.change(x, generator, radius)
     return x
 
 

@@ -95,13 +95,13 @@ class HostRows:
 
     def __init__(self, X: Any) -> None:
         self.shape = tuple(X.shape)
-        self._X = X
+        self.X = X
 
     def read(self, start: int, stop: int) -> Tensor:
-        return _as_tensor(self._X[start:stop])
+        return _as_tensor(self.X[start:stop])
 
     def take(self, ids: Tensor) -> Tensor:
-        return _as_tensor(self._X[ids.cpu().numpy()])
+        return _as_tensor(self.X[ids.cpu().numpy()])
 
 
 def _as_tensor(part: Any) -> Tensor:

@@ -12,7 +12,10 @@ from torch import Tensor, nn
 
 from dre.data.image_layout import channels_first, image_layout, model_shape
 from dre.data.metric import check_metric, transform_rows
-from dre.data.rows import CACHED_VALUES, CPU, Rows, check_stream_output, chunk_length, float64_pieces, read_checked
+from dre.data.rows import CACHED_VALUES, CPU, HostRows, Rows, check_stream_output, chunk_length, float64_pieces, read_checked
+from dre.data.sparse import METRICS as SPARSE_METRICS
+from dre.data.sparse import ScaledSparse, is_sparse
+from dre.data.sparse import moments as sparse_moments
 
 MIN_RELATIVE_STD = 1e-13  # of the column's mean: less is rounding, and the column counts as constant
 DOMINANT_SHARE = 0.9  # of all squared distances, beyond which one column outweighs the others
@@ -71,8 +74,11 @@ class Scaling(nn.Module):
             mean, squares, unit = _moments(lambda: float64_pieces(X, device), n)
             std = unit * (squares / n).sqrt()
             columns = mean.cpu(), torch.where(std > MIN_RELATIVE_STD * mean.abs(), std, 1.0).cpu()
-        unscaled = cls(torch.zeros(shape, dtype=torch.double), 1.0, metric=metric, columns=columns).to(device)
-        mean, squares, unit = _moments(lambda: map(unscaled._before_centering, float64_pieces(X, device)), n)
+        if is_sparse(X) and not standardize and metric in SPARSE_METRICS:
+            mean, squares, unit = sparse_moments(X, metric)
+        else:
+            unscaled = cls(torch.zeros(shape, dtype=torch.double), 1.0, metric=metric, columns=columns).to(device)
+            mean, squares, unit = _moments(lambda: map(unscaled._before_centering, float64_pieces(X, device)), n)
         scale = unit * math.sqrt(float(squares.sum()) / (n * math.prod(shape)))
         scaling = cls(mean.cpu(), scale if scale > 0 else 1.0, metric=metric, columns=columns)
         if not standardize and len(shape) == 1 and shape[0] > 1 and unit > 0:
@@ -132,6 +138,14 @@ class ScaledRows:
         self._rows, self._device = rows, device
         self._scaling = copy.deepcopy(scaling).to(device)
         self._piece = chunk_length(rows.shape[1:], CACHED_VALUES)
+
+    @property
+    def sparse(self) -> ScaledSparse | None:
+        """Products with the scaled rows that never make them dense; None if they are not sparse."""
+        scaling, X = self._scaling, self._rows.X if isinstance(self._rows, HostRows) else None
+        if not is_sparse(X) or scaling.column_mean is not None or scaling.metric not in SPARSE_METRICS:
+            return None
+        return ScaledSparse(X, scaling.metric, scaling.mean, float(scaling.scale))
 
     def read(self, start: int, stop: int) -> Tensor:
         step = chunk_length(self.shape[1:])

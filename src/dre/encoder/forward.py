@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from dre.data.rows import Rows, chunk_length
+from dre.encoder.network import Network
+from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
 from dre.runtime import IsolatedRNG, full_float32
 
@@ -28,6 +30,9 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
     ``source="x"`` is the input itself, flattened. ``limit`` stops after so many rows.
     """
     n = rows.shape[0] if limit is None else min(limit, rows.shape[0])
+    if source != INPUT and (behind := _behind_front(encoder, rows)) is not None:
+        encoder, rows = behind
+        source = INPUT if source == "features" else source
     if source == INPUT:
         return rows.read(0, n).reshape(n, -1)
     step = chunk_rows(rows.shape[1:])
@@ -43,6 +48,15 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
             out[start : start + step] = y
     assert out is not None  # there is at least one row
     return out
+
+
+def _behind_front(encoder: nn.Module, rows: Rows) -> tuple[Network, ProjectedRows] | None:
+    """Sparse rows behind a linear front, and the network that reads them; None for others."""
+    front = encoder.features if isinstance(encoder, Network) else None
+    if not isinstance(encoder, Network) or not isinstance(front, PCAFront) or not isinstance(front.patches, nn.Flatten):
+        return None
+    sparse = sparse_of(rows)
+    return None if sparse is None else (encoder.without_features(), ProjectedRows(sparse, rows.shape[0], front))
 
 
 def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:

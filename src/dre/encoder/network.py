@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,9 @@ class Network(nn.Module):
     out : nn.Module
         From the last block to the map. Computed in float32 also under autocast: bfloat16 is enough for features, not for
         coordinates.
+    scale : Tensor of shape (), optional
+        Factor of the output, 1 by default. A stage that starts a map sets it to the extent of that map, so that the weights
+        need not grow to it.
 
     Examples
     --------
@@ -31,25 +35,31 @@ class Network(nn.Module):
     torch.Size([5, 2])
     """
 
-    def __init__(self, features: nn.Module, blocks: Sequence[nn.Module], out: nn.Module) -> None:
+    def __init__(self, features: nn.Module, blocks: Sequence[nn.Module], out: nn.Module, scale: Tensor | None = None) -> None:
         super().__init__()
         self.features = features
         for i, block in enumerate(blocks, 1):
             self.add_module(f"h{i}", block)
         self.out = out
-        self._hidden = [f"h{i}" for i in range(1, len(blocks) + 1)]
+        self.scale: Tensor
+        self.register_buffer("scale", torch.ones(()) if scale is None else scale)
+        self.hidden = [f"h{i}" for i in range(1, len(blocks) + 1)]
 
     def without_features(self) -> Network:
         """The network that reads the output of the features; it shares its weights with this one."""
-        return Network(nn.Identity(), [self.get_submodule(name) for name in self._hidden], self.out)
+        return Network(nn.Identity(), [self.get_submodule(name) for name in self.hidden], self.out, self.scale)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.features(x)
-        for name in self._hidden:
+        for name in self.hidden:
             x = self.get_submodule(name)(x)
         with without_autocast(x):
-            y: Tensor = self.out(x.float())
+            y: Tensor = self.out(x.float()) * self.scale
         return y
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        state_dict.setdefault(f"{prefix}scale", torch.ones_like(self.scale))  # files from before there was one
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 def dense_blocks(

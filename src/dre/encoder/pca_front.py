@@ -9,11 +9,14 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, conv2d, unfold
 
 from dre.data.rows import Rows
+from dre.data.scaling import ScaledRows
+from dre.data.sparse import ScaledSparse
 
 SAMPLE_ROWS, SAMPLE_VALUES = 10_000, 2**25  # of the sample from which the axes are computed
 SAMPLE_PER_AXIS = 4  # rows at least, however wide they are: fewer rows than axes leave some axes undetermined
 MIN_AXIS_VARIANCE = 1e-10  # of the largest: weaker axes of a sample are rounding, and arbitrary for new rows
 SUBSPACE_ITERATIONS = 4
+SPARSE_ITERATIONS = 3  # on all rows
 OVERSAMPLING = 16  # axes beyond those that are kept, for faster convergence
 PATCH_VALUES = 2**24  # of the patches from which the filters are computed
 CACHED_RESPONSES = 2**20  # that a CPU computes at once: more exceed its cache
@@ -79,6 +82,10 @@ class PCAFront(nn.Module):
         rows : Rows
         generator : torch.Generator
         """
+        sparse = sparse_of(rows)
+        if sparse is not None and not isinstance(self.patches, PatchFilters):
+            self._fit_sparse(sparse, rows.shape[0], generator)
+            return
         widest = max(math.prod(rows.shape[1:]), self.axes.shape[1])
         n = max(SAMPLE_PER_AXIS * len(self.axes), min(SAMPLE_ROWS, SAMPLE_VALUES // widest))
         ids = torch.randperm(rows.shape[0], generator=generator, device=generator.device)[:n]
@@ -87,7 +94,22 @@ class PCAFront(nn.Module):
             self.patches.fit(sample)
         values = self.patches(sample)
         mean = values.mean(0)
-        axes, variance = principal_axes(values - mean, len(self.axes), generator)
+        self._set(*principal_axes(values - mean, len(self.axes), generator), mean)
+
+    def _fit_sparse(self, rows: ScaledSparse, n: int, generator: torch.Generator) -> None:
+        """Compute the axes from all rows: products with them cost little."""
+        width = min(self.axes.shape[1], n, len(self.axes) + OVERSAMPLING)
+        basis = torch.randn(self.axes.shape[1], width, generator=generator, device=generator.device).double().cpu()
+        for _ in range(SPARSE_ITERATIONS):
+            basis = torch.linalg.qr(rows.transposed_times(rows.times(basis, 0, n))).Q
+        projected = rows.times(basis, 0, n)
+        rotation = torch.linalg.eigh(projected.T @ projected).eigenvectors.flip(1)[:, : len(self.axes)]
+        axes, variance = _oriented((basis @ rotation).T), (projected @ rotation).square().mean(0)
+        missing = len(self.axes) - len(axes)  # fewer rows than axes
+        axes, variance = nn.functional.pad(axes, (0, 0, 0, missing)), nn.functional.pad(variance, (0, missing))
+        self._set(axes.to(self.axes), variance.to(self.axes), torch.zeros_like(self.axes[0]))  # scaled rows are centered
+
+    def _set(self, axes: Tensor, variance: Tensor, mean: Tensor) -> None:
         std = float(variance.mean().sqrt())
         self.axes.copy_((axes / (std or 1.0)).where(variance[:, None] > MIN_AXIS_VARIANCE * variance[0], 0))
         self.offset.copy_(self.axes @ mean)
@@ -118,8 +140,33 @@ def principal_axes(x: Tensor, count: int, generator: torch.Generator) -> tuple[T
     rotation = torch.linalg.eigh(projected.T @ projected / len(x)).eigenvectors.flip(1)[:, :count]
     # Not the eigenvalues: a small one has the rounding of the largest.
     variance = (projected @ rotation).square().mean(0)
-    axes = (basis @ rotation).T
-    return axes * axes.sum(1, keepdim=True).sign().where(axes.sum(1, keepdim=True) != 0, 1), variance
+    return _oriented((basis @ rotation).T), variance
+
+
+def _oriented(axes: Tensor) -> Tensor:
+    """Give each axis the sign that makes its sum positive."""
+    total = axes.sum(1, keepdim=True)
+    return axes * total.sign().where(total != 0, 1)
+
+
+def sparse_of(rows: Rows) -> ScaledSparse | None:
+    """Products with rows that are sparse; None for others."""
+    return rows.sparse if isinstance(rows, ScaledRows) else None
+
+
+class ProjectedRows:
+    """Sparse rows behind a linear front: what its network reads."""
+
+    def __init__(self, rows: ScaledSparse, n: int, front: PCAFront) -> None:
+        self.shape: tuple[int, ...] = (n, len(front.axes))
+        self._rows, self._front = rows, front
+
+    def read(self, start: int, stop: int) -> Tensor:
+        front = self._front
+        return self._rows.times(front.axes.T, start, stop).to(front.axes) - front.offset
+
+    def take(self, ids: Tensor) -> Tensor:
+        raise NotImplementedError("rows behind a front are read in their order")
 
 
 class PatchFilters(nn.Module):

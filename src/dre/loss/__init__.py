@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from dre.affinity.bank import BankPairs
 from dre.affinity.target import Pairs
 from dre.notation import Reader, Registry, write, write_value
 
@@ -26,8 +27,9 @@ class Step:
     ----------
     y : Tensor of shape (b, n_components)
         Embedding of the batch, with gradients.
-    pairs : Pairs
-        Pairs of rows that attract, and their weights.
+    pairs : Pairs or BankPairs
+        Pairs of rows that attract, and their weights, in the batch; or the batch's rows against a bank of all rows, for
+        losses with ``reads_bank``. None while the encoder follows coordinates.
     ids : Tensor of shape (b,)
         Row numbers, on the device of ``y``.
     x : Tensor of shape (b, ...)
@@ -36,17 +38,20 @@ class Step:
         Of the rows, from ``fit(X, y)``; only for losses with ``reads_labels``.
     hidden : mapping of str to Tensor
         Outputs of the encoder's submodules that the loss names in ``reads_hidden``.
+    target : Tensor of shape (b, n_components) or None
+        Places that the rows should have, while the encoder follows coordinates.
     """
 
     y: Tensor
-    pairs: Pairs
+    pairs: Any  # mostly Pairs
     ids: Tensor
     x: Tensor
     labels: Tensor | None = None
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
+    target: Tensor | None = None
 
     @classmethod
-    def of(cls, y: Tensor, pairs: Pairs) -> Step:
+    def of(cls, y: Tensor, pairs: Pairs | BankPairs) -> Step:
         """Return a step with an embedding and its pairs alone, to try a loss out."""
         return cls(y, pairs, torch.arange(len(y), device=y.device), y)
 
@@ -58,9 +63,10 @@ class Loss:
     declare, as class attributes or properties,
 
     - ``reads_hidden``: names of encoder submodules whose outputs they want in ``step.hidden``;
+    - ``reads_bank``: that ``step.pairs`` may be a bank of all rows. They then have a gradient over free coordinates too;
     - ``reads_labels``: that they need ``step.labels``;
     - ``capturable``: that a step can be captured in a CUDA graph. It promises no host synchronization and no shapes that
-      depend on values. It is not inherited.
+      depend on values. It is not inherited, nor is ``reads_bank``.
 
     Examples
     --------
@@ -70,15 +76,16 @@ class Loss:
     """
 
     name: ClassVar[str]
-    combined: ClassVar[str] = "sum"  # written with + and *, never by name
     reads_hidden: tuple[str, ...] = ()
     reads_labels: bool = False
+    reads_bank: bool = False
     capturable: bool = False
 
-    def __init_subclass__(cls, *, name: str) -> None:
+    def __init_subclass__(cls, *, name: str, registered: bool = True) -> None:
         cls.name = name
         cls.capturable = cls.__dict__.get("capturable", False)
-        if name != Loss.combined:
+        cls.reads_bank = cls.__dict__.get("reads_bank", False)
+        if registered:
             LOSSES.add(name, cls)
 
     def __call__(self, step: Step) -> Tensor:
@@ -96,7 +103,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Sum(Loss, name=Loss.combined):
+class Sum(Loss, name="sum", registered=False):
     """A weighted sum of losses, written ``1.0*kl + 0.1*ce``."""
 
     terms: tuple[tuple[float, Loss], ...]
@@ -108,6 +115,10 @@ class Sum(Loss, name=Loss.combined):
     @property
     def reads_labels(self) -> bool:  # type: ignore[override]
         return any(term.reads_labels for _, term in self.terms)
+
+    @property
+    def reads_bank(self) -> bool:  # type: ignore[override]
+        return all(term.reads_bank for _, term in self.terms)
 
     @property
     def capturable(self) -> bool:  # type: ignore[override]

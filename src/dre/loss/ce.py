@@ -6,9 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 
 from torch import Tensor
 
+from dre.affinity.target import Pairs
 from dre.loss import Loss, Step
 from dre.loss.curves import Attraction, LogOdds, Repulsion, fit_ab
-from dre.loss.pair_sums import sum_over_pairs, sum_over_target
+from dre.loss.sums import sum_over_all, sum_over_links
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,15 @@ class CE(Loss, name="ce"):
             )
 
     def __call__(self, step: Step) -> Tensor:
-        y, pairs = step.y, step.pairs
+        y = step.y
+        pairs: Pairs = step.pairs
         odds = LogOdds(*fit_ab(self.min_dist, self.spread))
         rows, v = len(y), pairs.weight
-        repulsion = 2 * sum_over_pairs(y, Repulsion(odds))  # Σ -log(1 - w) over i ≠ j
+        repulsion = sum_over_all(y, pairs, Repulsion(odds))  # Σ -log(1 - w)
         if self.negative_sample_rate is None:
             entropy = v.xlogy(v) + (1 - v).xlogy(1 - v)
             # Σ -v log w - (1 - v) log(1 - w) = Σ v·odds - Σ log(1 - w)
-            return (2 * (entropy.sum() + sum_over_target(y, pairs, odds)) + repulsion) / rows
-        attraction = 2 * sum_over_target(y, pairs, Attraction(odds))
+            return (2 * entropy.sum() + sum_over_links(y, pairs, odds) + repulsion) / rows
+        attraction = sum_over_links(y, pairs, Attraction(odds))
         share = self.negative_sample_rate * 2 * v.sum() / (rows * (rows - 1))
         return (attraction + share * repulsion) / rows

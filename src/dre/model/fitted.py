@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from dre.data.rows import ArrayRows, HostRows, Rows, fits, is_rows
 from dre.data.scaling import ScaledRows, Scaling
+from dre.data.sparse import is_sparse
+from dre.data.validation import check_memory
 from dre.encoder.forward import outputs
 from dre.plan.recipe import Recipe
 from dre.training.loop import Weights
@@ -99,9 +101,12 @@ def to_model_rows(X: Any, scaling: Scaling, device: torch.device, *, hold: bool 
         return ScaledRows(X, scaling, device)
     rows = ScaledRows(HostRows(X), scaling, device)  # a GPU receives the numbers as given, and converts them
     nbytes = 4 * int(np.prod(rows.shape))
+    if hold and is_sparse(X):
+        check_memory(X, "X", np.float32)
     if device.type == "cpu":
         return ArrayRows(rows.read(0, rows.shape[0]), device) if hold else rows
-    return ArrayRows(rows.read(0, rows.shape[0]), device) if fits(nbytes, device) else rows
+    holds = fits(nbytes, device) and (hold or not is_sparse(X))
+    return ArrayRows(rows.read(0, rows.shape[0]), device) if holds else rows
 
 
 def embed(encoder: nn.Module, rows: Rows) -> Array:

@@ -21,6 +21,7 @@ class History:
                     "stage": event.run.stage,
                     "source": event.run.current_stage.source,
                     "epoch": event.run.epoch,
+                    "against": event.run.against,
                     "loss": event.loss,
                     "rows": event.rows,
                     "seconds": event.seconds,

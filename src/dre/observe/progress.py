@@ -82,10 +82,9 @@ class Progress:
 
         self._close()
         run = event.run
-        total = run.current_stage.epochs * event.batches.steps(run.rows.shape[0])
         self._rows, self._began, self._loss = 0, time.perf_counter(), ""
         self._bar = tqdm(
-            total=total,
+            total=event.steps,
             desc=_title(run),
             bar_format=FORMAT,
             delay=self._delay,
@@ -95,7 +94,7 @@ class Progress:
 
     def _describe(self, event: StepEnded) -> None:
         rate = self._rows / max(1e-9, time.perf_counter() - self._began)
-        parts = [f"epoch {event.run.epoch + 1}/{event.run.current_stage.epochs}", self._loss, f"{rate:,.0f} rows/s"]
+        parts = [f"epoch {event.run.epoch + 1}/{event.run.current_stage.all_epochs}", self._loss, f"{rate:,.0f} rows/s"]
         self._bar.set_postfix_str(", ".join(filter(None, parts)), refresh=False)
 
 

@@ -40,7 +40,7 @@ class EarlyStopping:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageBegan):
             self._best, self._waited = math.inf, 0
-        elif isinstance(event, EpochEnded):
+        elif isinstance(event, EpochEnded) and not event.run.is_following:  # following has a loss of its own
             if event.loss < self._best - self.min_delta * abs(event.loss):
                 self._best, self._waited = event.loss, 0
             else:
@@ -72,7 +72,7 @@ class Interrupt:
             run = self._run
             warnings.warn(
                 f"fit was interrupted in stage {run.stage} ({run.current_stage.source}), "
-                f"epoch {run.epoch + 1} of {run.current_stage.epochs}: the model has the weights so far and can be used",
+                f"epoch {run.epoch + 1} of {run.current_stage.all_epochs}: the model has the weights so far and can be used",
                 stacklevel=6,  # the line that called fit
             )
 

@@ -14,6 +14,8 @@ from dre.augment import Augment, CallableAugment, Noise, parse_augment
 from dre.batches import BATCHES, Auto, Batches
 from dre.data.validation import check_number, parse_param
 from dre.encoder import ENCODERS, Encoder
+from dre.encoder.mlp import MLP
+from dre.encoder.patch_mlp import PatchMLP
 from dre.loss import Loss, Sum
 from dre.notation import unknown
 from dre.optimizer import OPTIMIZERS, Optimizer
@@ -88,7 +90,7 @@ def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) 
             raise ValueError(unknown("recipe", recipe, list(RECIPES)))
         if overrides.schedule is not None and overrides.recursions is not None:
             raise ValueError("recursions and schedule were both given: a schedule already has its recursions")
-        recipe = RECIPES[recipe](data, overrides.recursions)
+        recipe = RECIPES[recipe](replace(data, direct=_is_direct(overrides)), overrides.recursions)
     elif overrides.recursions is not None:
         raise ValueError("recursions was given beside a Recipe object: its schedule already has its recursions")
     optimizer = _optimizer(recipe.optimizer, overrides)
@@ -103,6 +105,13 @@ def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) 
         optimizer=optimizer,
         augment=recipe.augment if overrides.augment is None else overrides.augment,
     )
+
+
+def _is_direct(overrides: Overrides) -> bool:
+    """Whether the user's schedule takes its losses inside each batch, or the encoder is none that follows places quickly."""
+    if overrides.encoder is not None and not isinstance(overrides.encoder, (MLP, PatchMLP)):
+        return True
+    return overrides.schedule is not None and all(stage.against == "batch" for stage in overrides.schedule)
 
 
 def _optimizer(planned: Optimizer, overrides: Overrides) -> Optimizer:

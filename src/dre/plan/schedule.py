@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from dre.affinity import AFFINITIES, Affinity
 from dre.loss import Loss, Sum, read_loss
 from dre.notation import NotationError, Reader, is_word, write_value
 
 COMMENT = re.compile(r"#.*")
+STARTS = ("network", "pca")
+AGAINST = ("batch", "bank")
 
 
 @dataclass(frozen=True)
@@ -23,31 +26,68 @@ class Stage:
     h1: gaussian(30) -> kl * 15 @ 0.0001
     """
 
-    source: str  # "x", or the name of any submodule of the encoder, such as "h1" or "backbone.layer2"
+    source: str  # "x", or the name of any submodule of the encoder, such as "h1" or "backbone.layer2"; several: "x+h1"
     affinity: Affinity
     loss: Loss
     epochs: int
     lr: float | None = None  # learning rate; None: the recipe's
     refresh: int | None = None  # recompute the target every so many epochs; None: once, at the start
+    start: str = "network"  # the map at the start: where the network has put the rows, or their principal components, "pca"
+    free: int = 0  # steps in which the places of all rows are optimized freely, before the network follows them
+    follow: int = 0  # epochs in which the network follows these places
+    against: str = "batch"  # what the loss compares a batch with: itself, or the "bank" of all rows' latest places
 
     def __post_init__(self) -> None:
         for name, kind in (("source", str), ("affinity", Affinity), ("loss", Loss), ("epochs", int)):
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name}={getattr(self, name)!r}: expected {kind.__name__}")
-        if not is_word(self.source):
-            raise ValueError(f"source={self.source!r}: expected a name such as 'x', 'h1' or 'backbone.layer2'")
+        if not all(map(is_word, self.sources)):
+            raise ValueError(f"source={self.source!r}: expected a name such as 'x', 'h1', 'backbone.layer2' or 'x+h1'")
         if self.refresh is not None and not isinstance(self.refresh, int):
             raise TypeError(f"refresh={self.refresh!r}: expected a whole number of epochs")
         for name in ("epochs", "lr", "refresh"):
             value = getattr(self, name)
+            if name == "epochs" and value == 0 and self.follow:
+                continue  # the network follows and no more
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name}={value}: must be positive")
+        for name, known in (("start", STARTS), ("against", AGAINST)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r}; known: {', '.join(known)}")
+        for name in ("free", "follow"):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)!r}: must be a whole number from 0 up")
+        self._check_solution()
+
+    def _check_solution(self) -> None:
+        """Raise a ValueError if the parts of the solution do not fit together."""
+        if (self.free or self.start != "network") and not self.follow:
+            raise ValueError("places that start at pca or are optimized freely need a network that follows them: follow 10")
+        if not (self.free or self.against == "bank"):
+            return
+        if not self.loss.reads_bank:
+            raise ValueError(f"the loss {self.loss} can't be taken against all rows: use kl, or 'against batch' and no 'free'")
+        if self.affinity.scope != "graph":
+            raise ValueError(f"{self.affinity} has its neighbors inside each batch: 'free' and 'against bank' need a graph")
+
+    @property
+    def sources(self) -> list[str]:
+        """The names in ``source``."""
+        return self.source.split("+")
+
+    @property
+    def all_epochs(self) -> int:
+        """Epochs of following and of minimizing the loss."""
+        return self.follow + self.epochs
 
     def __str__(self) -> str:
         loss = f"({self.loss})" if isinstance(self.loss, Sum) else str(self.loss)
         rate = "" if self.lr is None else f" @ {write_value(self.lr)}"
         again = "" if self.refresh is None else f" refresh {self.refresh}"
-        return f"{self.source}: {self.affinity} -> {loss} * {self.epochs}{rate}{again}"
+        start = "" if self.start == "network" else f" from {self.start}"
+        steps = "".join(f" {name} {getattr(self, name)}" for name in ("free", "follow") if getattr(self, name))
+        against = "" if self.against == "batch" else f" against {self.against}"
+        return f"{self.source}: {self.affinity} -> {loss} * {self.epochs}{rate}{again}{start}{steps}{against}"
 
 
 class Schedule:
@@ -70,7 +110,10 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """Read stages, one a line or separated by ``;``: ``source: affinity -> loss * epochs [@ rate] [refresh epochs]``."""
+        """Read stages, one a line or separated by ``;``: ``source: affinity -> loss * epochs``.
+
+        Then may follow ``@ rate``, ``refresh epochs``, ``from pca``, ``free steps``, ``follow epochs`` and ``against bank``.
+        """
         return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
     def __iter__(self) -> Iterator[Stage]:
@@ -101,23 +144,26 @@ def _read_stage(line: str) -> Stage:
     if start.kind not in ("name", "number"):  # nn.Sequential numbers its blocks
         raise reader.error(start, "a stage starts with its source, such as 'x' or 'h1'")
     source = reader.take().text
+    while reader.accept("+"):
+        source += "+" + reader.expect("name", "another source").text
     reader.expect(":", "':' after the source")
     affinity: Affinity = AFFINITIES.read(reader)
     reader.expect("->", "'->' between the affinity and the loss")
     loss = read_loss(reader)
     reader.expect("*", "'*' and the number of epochs")
     epochs = _read_int(reader, "the number of epochs")
-    lr = refresh = None
+    lr = None
     if reader.accept("@"):
         lr = float(reader.expect("number", "a learning rate").text)
-    if reader.next.text == "refresh":
-        reader.take()
-        refresh = _read_int(reader, "a number of epochs")
+    clauses: dict[str, Any] = {}
+    while reader.next.text in CLAUSES and CLAUSES[reader.next.text].field not in clauses:
+        clause = CLAUSES[reader.take().text]
+        clauses[clause.field] = clause.read(reader, clause.what)
     if reader.next.kind != "end":
-        follows = "after the epochs only '@ learning rate' and 'refresh epochs' may follow"
+        follows = f"after the epochs only '@ learning rate' and {', '.join(CLAUSES)} may follow, each once"
         raise reader.error(reader.next, f"unexpected {reader.next.text!r}; {follows}")
     try:
-        return Stage(source, affinity, loss, epochs, lr, refresh)
+        return Stage(source, affinity, loss, epochs, lr, **clauses)
     except ValueError as problem:
         raise NotationError(reader.text, 0, len(reader.text), str(problem)) from problem
 
@@ -125,8 +171,27 @@ def _read_stage(line: str) -> Stage:
 def _read_int(reader: Reader, what: str) -> int:
     token = reader.expect("number", what)
     if not token.text.isdigit():
-        raise reader.error(token, f"{what} must be a whole number from 1 up")
+        raise reader.error(token, f"{what} must be a whole number")
     return int(token.text)
+
+
+def _read_name(reader: Reader, what: str) -> str:
+    return reader.expect("name", what).text
+
+
+class _Clause(NamedTuple):
+    field: str
+    what: str
+    read: Callable[[Reader, str], Any]
+
+
+CLAUSES = {
+    "refresh": _Clause("refresh", "a number of epochs", _read_int),
+    "from": _Clause("start", f"where the map starts, {' or '.join(STARTS)}", _read_name),
+    "free": _Clause("free", "a number of steps", _read_int),
+    "follow": _Clause("follow", "a number of epochs", _read_int),
+    "against": _Clause("against", f"what the loss is taken against, {' or '.join(AGAINST)}", _read_name),
+}
 
 
 def recursive(first: Stage, again: Stage, sources: Sequence[str], recursions: int) -> list[Stage]:

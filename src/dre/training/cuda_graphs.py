@@ -8,7 +8,6 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from dre.affinity.target import Pairs
 from dre.batches import Batch
 
 WARM_UP = 3  # eager steps before a capture: libraries choose their kernels in the first ones
@@ -40,10 +39,12 @@ class GraphCapture:
         """Return ``learn`` with its steps captured."""
 
         def captured(batch: Batch, x: Tensor) -> Tensor:
-            ids, (near, weight) = batch
-            if near is None:
-                return self.replay(_learn_dense(learn), (ids, x, weight), "dense")
-            return self.replay(_learn_sparse(learn), (ids, x, weight, near), "sparse")
+            ids, block = batch
+
+            def work(ids: Tensor, x: Tensor, *parts: Tensor) -> Tensor:
+                return learn(Batch(ids, block.with_varying(*parts)), x)
+
+            return self.replay(work, (ids, x, *block.varying), (type(block), len(block.varying)))
 
         return captured
 
@@ -88,11 +89,3 @@ class _CapturedGraph:
             static.copy_(part)
         self._graph.replay()
         return self._loss.clone()
-
-
-def _learn_dense(learn: Learn) -> Work:
-    return lambda ids, x, weight: learn(Batch(ids, Pairs(None, weight)), x)
-
-
-def _learn_sparse(learn: Learn) -> Work:
-    return lambda ids, x, weight, near: learn(Batch(ids, Pairs(near, weight)), x)

@@ -35,16 +35,40 @@ class Learner:
     after: Augment | None  # applied to what the trained part reads
     mean: Tensor  # of the rows before centering, at their scale: augmentations of images need it
 
-    def prepare(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    @property
+    def reads_radius(self) -> bool:
+        """Whether the augmentation needs the distance of each row to its tenth neighbor, among what the trained part reads."""
+        return any(augment is not None and augment.reads_radius for augment in (self.before, self.after))
+
+    @property
+    def first_source(self) -> str:
+        """The source that is what the trained part reads."""
+        return INPUT if self.trained is self.encoder else FEATURES
+
+    def prepare(self, x: Tensor, generator: torch.Generator, radius: Tensor | None = None) -> Tensor:
         """Augment the rows x of a batch, and pass them through the front where it is not cached."""
         if self.before is not None:
-            x = apply_augment(self.before, x, self.mean, generator)
+            x = apply_augment(self.before, x, self.mean, generator, radius)
         if self.front is not None:
             x = self.front(x)
-        return x if self.after is None else apply_augment(self.after, x, self.mean, generator)
+        return x if self.after is None else apply_augment(self.after, x, self.mean, generator, radius)
+
+    def places(self) -> Tensor:
+        """Where the encoder puts all rows, by the current weights: (n, n_components)."""
+        return outputs(self.trained, self.rows) if self.front is None else outputs(self.encoder, self.input_rows)
+
+    @property
+    def n_components(self) -> int:
+        return outputs(self.encoder, self.input_rows, limit=2).shape[1]
 
     def features(self, source: str, ids: Tensor | None = None) -> Tensor:
-        """Output of a source for all rows, or for those with these ids, by the current weights."""
+        """Output of a source for all rows, or for those with these ids, by the current weights.
+
+        Several sources, ``x+h1``, lie side by side, each scaled to the same total variance.
+        """
+        if "+" in source:
+            parts = (self.features(part, ids) for part in source.split("+"))
+            return torch.cat([part / part.var(0, correction=0).sum().sqrt().clamp_min(1e-30) for part in parts], 1)
         if self.rows is self.input_rows or source == INPUT or source.startswith(f"{FEATURES}."):
             return outputs(self.encoder, _subset(self.input_rows, ids), source)
         return outputs(self.trained, _subset(self.rows, ids), INPUT if source == FEATURES else source)

@@ -1,11 +1,15 @@
-"""The only training loop: a generator of plain events that executes a recipe on rows."""
+"""The only training loop: a generator of plain events that executes a recipe on rows.
+
+A stage has up to two phases, which are the same loop with another target and loss: the encoder follows coordinates, then the
+stage's own loss goes through it, inside each batch or against the bank of all rows.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -13,25 +17,37 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dre.affinity.target import Graph, InBatch, Target
+from dre.affinity.bank import Bank
+from dre.affinity.target import Coordinates, Graph, InBatch, Places, Target
 from dre.batches import Batch, Batches
-from dre.data.rows import Rows, is_on_device
+from dre.coordinates.free import START_STD, optimize
+from dre.coordinates.start import principal_components
+from dre.data.rows import Rows, chunk_length, is_on_device
+from dre.encoder import Encoder
+from dre.encoder.dense_pass import DensePass
 from dre.encoder.forward import INPUT, check_sources, hidden_outputs
-from dre.loss import Step
+from dre.encoder.network import Network
+from dre.loss import Loss, Step
+from dre.loss.follow import Follow
 from dre.neighbors.search import Neighbors, nearest
 from dre.optimizer import AdamState
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Stage
-from dre.runtime import IsolatedRNG, RandomStreams, Runtime
+from dre.runtime import IsolatedRNG, RandomStreams, Runtime, one_thread
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.learner import FEATURES, Learner, make_learner
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
+from dre.whitening import LinearLayers
 
 Weights = dict[str, Tensor]
 
 # Rows among which an exact search is quick. Beyond, each row has its neighbors in a random part of the rows: as good a sample
 # of the data, at a cost that grows with the rows and not with their square.
 SEARCHED = {"cuda": 2**20}
+RADIUS_NEIGHBORS = 10
+ONE_THREAD = 2e8  # operations of a step below which a second thread only waits
+PCA_STD = 10.0  # of the first component, where a network follows the components themselves
+FOLLOW = Follow()
 
 
 class DivergedError(RuntimeError):
@@ -51,7 +67,11 @@ class Run:
     generator: torch.Generator  # augmentations draw from it; it is seeded again at each epoch
     labels: Tensor | None = None
     neighbors: Neighbors | None = None  # of the input, if the user passed them
-    rng: IsolatedRNG | None = None  # the encoder draws from it (dropout); new at each epoch
+    radius: Tensor | None = None  # of each row's neighborhood, if an augmentation reads it
+    target: Target | None = None  # what the steps match at present
+    rng: IsolatedRNG | None = None  # an encoder that draws at random does so from it (dropout); new at each epoch
+    dense: DensePass | None = None  # in place of the trained part, where it is faster
+    weights_to_train: list[nn.Parameter] = field(default_factory=list)
     optimizer: AdamState | None = None
     stage: int = 0
     epoch: int = 0  # within the stage
@@ -65,10 +85,25 @@ class Run:
         return self.recipe.schedule[self.stage]
 
     @property
+    def is_following(self) -> bool:
+        """Whether the encoder follows coordinates in this epoch; the loss comes later."""
+        return self.epoch < self.current_stage.follow
+
+    @property
+    def against(self) -> str:
+        """What this epoch compares the batch with: "coordinates", "batch" or "bank"."""
+        return "coordinates" if self.is_following else self.current_stage.against
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of this epoch."""
+        return FOLLOW if self.is_following else self.current_stage.loss
+
+    @property
     def is_captured(self) -> bool:
         """Whether steps are captured as CUDA graphs: all their parts must declare that they can be."""
         recipe = self.recipe
-        parts = (recipe.encoder, recipe.augment, recipe.batches, self.current_stage.loss)
+        parts = (recipe.encoder, recipe.augment, recipe.batches, recipe.optimizer, self.loss)
         return self.runtime.captures and all(part is None or getattr(part, "capturable", False) for part in parts)
 
     def end_stage(self) -> None:
@@ -89,6 +124,7 @@ class Run:
         if self.resume_at is None:
             raise RuntimeError("state_dict() was called within an epoch: wait for EpochEnded")
         stage, epoch = self.resume_at
+        begun = epoch not in (0, self.recipe.schedule[stage].follow) if stage < len(self.recipe.schedule) else False
         return {
             "stage": stage,
             "epoch": epoch,
@@ -97,8 +133,16 @@ class Run:
             "schedule": str(self.recipe.schedule),
             "weights": self.weights(),
             "target_weights": self.target_weights if epoch else {},
-            "optimizer": self.optimizer.state_dict() if epoch and self.optimizer is not None else None,
+            "places": self._places() if begun else None,
+            "radius": None if self.radius is None else self.radius.cpu(),
+            "optimizer": self.optimizer.state_dict() if begun and self.optimizer is not None else None,
         }
+
+    def _places(self) -> Tensor | None:
+        """Return what the target knows about the places of all rows, on the host."""
+        if isinstance(self.target, Coordinates):
+            return self.target.places.cpu()
+        return self.target.columns.T.cpu().contiguous() if isinstance(self.target, Bank) else None
 
 
 @dataclass(frozen=True)
@@ -109,12 +153,21 @@ class TargetBegan:
 
 
 @dataclass(frozen=True)
+class CoordinatesMoved:
+    """Free coordinates of all rows have made one of their steps, before the network follows them."""
+
+    run: Run
+    step: int  # from 1 up
+
+
+@dataclass(frozen=True)
 class StageBegan:
     """The target is ready, and the first step comes next."""
 
     run: Run
     target: Target
     batches: Batches  # the way of sampling that was selected
+    steps: int  # in all epochs that are left
     seconds: float  # that the target took
 
 
@@ -145,7 +198,7 @@ class StageEnded:
     weights: Weights
 
 
-Event = TargetBegan | StageBegan | StepEnded | EpochEnded | StageEnded
+Event = TargetBegan | CoordinatesMoved | StageBegan | StepEnded | EpochEnded | StageEnded
 
 
 def train(
@@ -188,11 +241,11 @@ def train(
 
     Yields
     ------
-    TargetBegan, StageBegan, StepEnded, EpochEnded or StageEnded
+    TargetBegan, CoordinatesMoved, StageBegan, StepEnded, EpochEnded or StageEnded
     """
     recipe = recipe.clamp_to(rows.shape[0])
     _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
-    sources = [name for stage in recipe.schedule for name in (stage.source, *stage.loss.reads_hidden)]
+    sources = [name for stage in recipe.schedule for name in (*stage.sources, *stage.loss.reads_hidden)]
     check_sources(encoder, list(dict.fromkeys(sources)), rows, n_components)
     if resume is not None:
         _check_resume(resume, recipe, seed)
@@ -203,14 +256,22 @@ def train(
     learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"))
     labels = None if labels is None else labels.to(device)
     run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(device), labels, neighbors)
+    if runtime.precision == "float32" and DensePass.applies(learner.trained):
+        run.dense = DensePass(learner.trained)  # type: ignore[arg-type]
+    run.weights_to_train = list(encoder.parameters()) if run.dense is None else [run.dense.weights]
     first = 0
     if resume is not None:
         first, run.steps = resume["stage"], resume["steps"]
-    for run.stage in range(first, len(recipe.schedule)):
-        yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
-        if run.ending == "fit":
-            return
-        run.ending = None
+        run.radius = None if resume["radius"] is None else resume["radius"].to(device)
+    try:
+        for run.stage in range(first, len(recipe.schedule)):
+            yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
+            if run.ending == "fit":
+                return
+            run.ending = None
+    finally:
+        if run.dense is not None:
+            run.dense.release()
 
 
 def _check(recipe: Recipe, rows: Rows, *, has_labels: bool, has_neighbors: bool) -> None:
@@ -233,38 +294,111 @@ def _check_resume(state: dict[str, Any], recipe: Recipe, seed: int) -> None:
 
 def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     stage, n = run.current_stage, run.rows.shape[0]
-    streams = run.streams.of_stage(run.stage)
     first = 0 if resume is None else resume["epoch"]
     run.epoch, run.resume_at = first, (run.stage, first)
-    if first < stage.epochs:
+    if first < stage.all_epochs:
         yield TargetBegan(run)
         if run.ending:
             return
         began = time.perf_counter()
         target = _first_target(run, stage, resume)
-        batches = run.recipe.batches.select(target, n)
-        steps = stage.epochs * batches.steps(n)
-        run.optimizer = run.recipe.optimizer.start(run.encoder.parameters(), steps, lr=stage.lr, captured=run.is_captured)
-        if resume is not None:
-            run.optimizer.load_state_dict(resume["optimizer"])
-        yield StageBegan(run, target, batches, time.perf_counter() - began)
-
-        sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
-        for run.epoch in range(first, stage.epochs):
-            if stage.refresh and run.epoch > first and run.epoch % stage.refresh == 0:
-                yield TargetBegan(run)
-                if run.ending:
-                    break
-                target = make_target(run, stage)
-                # What was captured reads the old target.
-                sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
-            run.generator.manual_seed(streams.seed_of("augment", run.epoch))
-            run.rng = streams.isolated("dropout", run.epoch)
-            yield from _run_epoch(run, stepper.steps(sample(run.epoch)))
+        places = None if resume is None or resume["places"] is None else resume["places"].to(run.runtime.device)
+        if run.is_following and places is None:
+            places = yield from _find_places(run, stage, target)
             if run.ending:
-                break
+                return
+        batches = run.recipe.batches.select(target, n)
+        yield StageBegan(run, target, batches, stage.all_epochs * batches.steps(n), time.perf_counter() - began)
+        if run.is_following:
+            assert places is not None
+            with _threads(run):
+                yield from _run_phase(run, Coordinates(places), range(first, stage.follow), resume)
+            places = None
+        first = max(first, stage.follow)
+        if first < stage.all_epochs and not run.ending:
+            run.epoch = first
+            target = _against(run, stage, target, places)
+            with _threads(run):
+                yield from _run_phase(run, target, range(first, stage.all_epochs), resume)
     run.resume_at = (run.stage + 1, 0)
     yield StageEnded(run, run.weights())
+
+
+def _run_phase(run: Run, target: Target, epochs: range, resume: dict[str, Any] | None) -> Iterator[Event]:
+    """Train for some epochs of a stage on one target, with an optimizer of its own."""
+    stage, n, streams = run.current_stage, run.rows.shape[0], run.streams.of_stage(run.stage)
+    run.target = target
+    batches = run.recipe.batches.select(target, n)
+    whole = stage.follow if run.is_following else stage.epochs
+    steps = whole * batches.steps(n)
+    layers = LinearLayers(run.learner.trained) if run.dense is None and run.recipe.optimizer.whiten else None
+    run.optimizer = run.recipe.optimizer.start(
+        run.weights_to_train,
+        steps,
+        lr=stage.lr,
+        captured=run.is_captured,
+        layers=layers if run.dense is None else run.dense.layers,
+    )
+    if resume is not None and resume["optimizer"] is not None and resume["epoch"] == epochs.start:
+        run.optimizer.load_state_dict(resume["optimizer"])
+    sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
+    for run.epoch in epochs:
+        if run.epoch > epochs.start and _is_refreshed(stage, run.epoch):
+            yield TargetBegan(run)
+            if run.ending:
+                break
+            places = run.target.columns.T if isinstance(run.target, Bank) else None
+            run.target = target = _against(run, stage, make_target(run, stage), places)
+            # What was captured reads the old target.
+            sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
+        run.generator.manual_seed(streams.seed_of("augment", run.epoch))
+        run.rng = None if isinstance(run.recipe.encoder, Encoder) else streams.isolated("dropout", run.epoch)
+        yield from _run_epoch(run, stepper.steps(sample(run.epoch)))
+        if run.ending:
+            break
+    if layers is not None:
+        layers.remove()
+
+
+def _threads(run: Run) -> AbstractContextManager[None]:
+    """A context with one thread if a step is small."""
+    if run.dense is None:
+        return nullcontext()
+    work = 6 * min(run.recipe.batches.rows, run.rows.shape[0]) * run.dense.weights.numel()
+    return one_thread() if work < ONE_THREAD else nullcontext()
+
+
+def _is_refreshed(stage: Stage, epoch: int) -> bool:
+    """Whether the target is computed again at the start of this epoch."""
+    return stage.refresh is not None and epoch > stage.follow and (epoch - stage.follow) % stage.refresh == 0
+
+
+def _against(run: Run, stage: Stage, target: Target, places: Tensor | None) -> Target:
+    """Return the target itself, or the bank of all rows, at these places or where the encoder puts the rows."""
+    if stage.against != "bank":
+        return target
+    assert isinstance(target, Graph)  # the stage has checked it
+    return Bank(target, run.learner.places() if places is None else places)
+
+
+def _find_places(run: Run, stage: Stage, target: Target) -> Generator[Event, None, Tensor]:
+    """Return the places that the encoder will follow, and set the scale of its output if a map starts with them."""
+    if stage.start == "pca":
+        std = START_STD if stage.free else PCA_STD
+        places = principal_components(run.learner.features(stage.source), run.learner.n_components, std)
+    else:
+        places = run.learner.places()
+    if stage.free:
+        assert isinstance(target, Graph)
+        bank = Bank(target, places)
+        for step in optimize(bank, stage.loss, stage.free, exaggerate=stage.start == "pca"):
+            yield CoordinatesMoved(run, step)
+            if run.ending:
+                break
+        places = bank.columns.T.contiguous()
+    if stage.start == "pca" and isinstance(run.encoder, Network):
+        run.encoder.scale.fill_(places.std(0, correction=0).mean().clamp_min(1e-3))
+    return places
 
 
 def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator[Event]:
@@ -282,7 +416,7 @@ def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator
     if not math.isfinite(mean):
         stage = run.current_stage
         raise DivergedError(
-            f"the loss became {mean} in stage {run.stage} ({stage}), epoch {run.epoch + 1} of {stage.epochs}. "
+            f"the loss became {mean} in stage {run.stage} ({stage}), epoch {run.epoch + 1} of {stage.all_epochs}. "
             "Lower learning_rate, or clip the gradients: optimizer=Optimizer(1e-3, clip=1.0)."
         )
     run.resume_at = (run.stage, run.epoch + 1)
@@ -311,20 +445,29 @@ def _stepper(run: Run, optimizer: AdamState) -> Stepper:
 
 def compute_gradients(run: Run, batch: Batch, x: Tensor) -> Tensor:
     """Forward, loss and backward for one batch; the gradients are left in the encoder's parameters."""
-    loss = run.current_stage.loss
-    x = run.learner.prepare(x, run.generator)
-    with run.runtime.autocast(), hidden_outputs(run.learner.trained, loss.reads_hidden) as hidden:
-        y = run.learner.trained(x)
+    loss = run.loss
+    radius = None if run.radius is None else run.radius[batch.ids]
+    x = run.learner.prepare(x, run.generator, radius)
+    if run.dense is not None and not loss.reads_hidden:
+        y, hidden = run.dense(x), {}
+    else:
+        with run.runtime.autocast(), hidden_outputs(run.learner.trained, loss.reads_hidden) as hidden:
+            y = run.learner.trained(x)
     labels = run.labels[batch.ids] if loss.reads_labels and run.labels is not None else None
-    value = loss(Step(y.float(), batch.pairs, batch.ids, x, labels, hidden))
-    run.encoder.zero_grad(set_to_none=True)
+    places = batch.block.at if isinstance(batch.block, Places) else None
+    y = y.float()
+    value = loss(Step(y, batch.block, batch.ids, x, labels, hidden, places))
+    for weight in run.weights_to_train:  # nn.Module.zero_grad would look for them again
+        weight.grad = None
     value.backward()
+    if isinstance(run.target, Bank):
+        run.target.renew(batch.ids, y)
     return value.detach()
 
 
 def _first_target(run: Run, stage: Stage, resume: dict[str, Any] | None) -> Target:
     """Compute the target at the start of a stage, or again that of the epoch where the run is resumed."""
-    if resume is None or (stage.refresh and resume["epoch"] % stage.refresh == 0):
+    if resume is None or _is_refreshed(stage, resume["epoch"]):
         return make_target(run, stage)
     run.encoder.load_state_dict(resume["target_weights"])
     target = make_target(run, stage)
@@ -333,7 +476,14 @@ def _first_target(run: Run, stage: Stage, resume: dict[str, Any] | None) -> Targ
 
 
 def make_target(run: Run, stage: Stage) -> Target:
-    """Compute what the stage must match, by the current weights."""
+    """Compute what the stage must match, by the current weights; the radius of the rows, if it is needed, on the way."""
+    target = _make_target(run, stage)
+    if run.learner.reads_radius and run.radius is None:
+        run.radius = _radius(run, stage, target)
+    return target
+
+
+def _make_target(run: Run, stage: Stage) -> Target:
     run.target_weights = run.weights()
     if stage.affinity.scope != "graph":
         return InBatch(stage.affinity, run.learner.features(stage.source))
@@ -357,3 +507,15 @@ def _reads_input_graph(stage: Stage) -> bool:
 def _graph(run: Run, stage: Stage, ids: Tensor | None) -> Graph:
     features = run.learner.features(stage.source, ids)
     return Graph.of(stage.affinity, nearest(features, stage.affinity.count_neighbors(len(features))))
+
+
+def _radius(run: Run, stage: Stage, target: Target) -> Tensor:
+    """Distance of each row to its tenth neighbor, or to the last where there are fewer, among what the trained part reads."""
+    features = run.learner.features(run.learner.first_source)
+    if isinstance(target, Graph) and stage.source in (INPUT, FEATURES) and target.search.parts == 1:
+        indices = target.indices  # nearest first
+    else:
+        indices = nearest(features, min(RADIUS_NEIGHBORS, len(features) - 1)).indices
+    tenth = indices[:, min(RADIUS_NEIGHBORS, indices.shape[1]) - 1]
+    step = chunk_length(features.shape[1:])
+    return torch.cat([(x - features[ids]).norm(dim=1) for x, ids in zip(features.split(step), tenth.split(step), strict=True)])

@@ -89,7 +89,7 @@ class PrefetchStepper:
             x, arrived = read.result()
             now = torch.cuda.current_stream(self._device)
             now.wait_event(arrived)
-            for part in (x, batch.ids, *(part for part in batch.pairs if part is not None)):
+            for part in (x, batch.ids, *batch.block.varying):
                 part.record_stream(now)
             yield StepResult(rows, self._learn(batch, x))
 

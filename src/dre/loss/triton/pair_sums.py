@@ -10,7 +10,7 @@ from torch import Tensor
 from dre.loss.curves import Attraction, LogOdds, NegLogStudent, Repulsion, Student
 from dre.runtime import on_device_of
 
-STUDENT, LOG_STUDENT, LOG_ODDS, ATTRACTION, REPULSION = (tl.constexpr(kind) for kind in range(5))
+STUDENT, LOG_STUDENT, LOG_ODDS, ATTRACTION, REPULSION, CAUCHY = (tl.constexpr(kind) for kind in range(6))
 SMALLEST, STEEPEST = tl.constexpr(1e-12), tl.constexpr(1e-4)  # as LogOdds has them
 ROWS, OTHERS, SLOTS = 16, 64, 32  # of a tile
 PROGRAMS = 1024  # enough to keep a large GPU busy
@@ -21,7 +21,7 @@ def code(curve: object) -> Code | None:
     """A curve as the kernels know it, by kind and two numbers; None where they don't."""
     match curve:
         case Student(exponent):
-            return STUDENT.value, exponent, 0.0
+            return (CAUCHY if exponent == 1 else STUDENT).value, exponent, 0.0
         case NegLogStudent(exponent):
             return LOG_STUDENT.value, exponent, 0.0
         case LogOdds():
@@ -63,7 +63,10 @@ def over_near(y: Tensor, code: Code, near: Tensor, weight: Tensor) -> tuple[Tens
 @triton.jit
 def _curve(squared, p, q, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
     """Values and slopes."""
-    if KIND == STUDENT:
+    if KIND == CAUCHY:  # Student's curve with the exponent 1, which needs no power
+        value = 1 / (1 + squared)
+        slope = -value * value
+    elif KIND == STUDENT:
         value = tl.exp2(-p * tl.log2(1 + squared))
         slope = -p * value / (1 + squared)
     elif KIND == LOG_STUDENT:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
-from dre.augment.noise import Noise
-from dre.batches import Auto, Batches, Edges
+from dre.augment import Augment
+from dre.augment.noise import LocalNoise, Noise
+from dre.batches import Auto, Batches, Edges, Shuffled
 from dre.encoder import Encoder
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
@@ -21,15 +22,16 @@ from dre.optimizer import Optimizer
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule, Stage, recursive
 
-# P over one graph of all rows, batches shuffled or sampled along its edges, one-cycle learning rates, and steps and noise by
-# the size of the data. The numbers were chosen on validation rows: the last 10,000 training images of MNIST and
-# Fashion-MNIST, and splits of the digits and of two single-cell sets other than those reported. benchmarks/NOTES.md lists
-# what was tried.
+# There are two ways to solve a stage. Up to LARGE rows the places of all rows are optimized first, the network follows them,
+# and then the loss goes through it against the bank of all rows. Beyond, the loss goes through the network from the start,
+# on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
 
-LARGE = 20_000  # rows from which a large network does not memorize them
+LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
+WIDE = 100  # columns beyond which the network reads so many principal components of them
+FREE_STEPS, FREE_AGAIN = 350, 100  # of the places of all rows, in the first stage and in each recursion
 
 
 @dataclass(frozen=True)
@@ -38,62 +40,110 @@ class Preset:
 
     encoder: Encoder
     batches: Batches
-    lr: float
+    optimizer: Optimizer
+    noise: Augment
+    first: Stage
+    again: Stage
     recursions: int
-    alpha: float  # of the first stage; heavy tails pay once there are many rows to separate. Recursions always have 0.5
-    epochs: tuple[int, int] = (40, 20)  # at least, of the first stage and of each recursion
-    steps: int = 0  # at least, of the first stage, and half of it of each recursion: small data need steps, not epochs
 
 
 def _preset(data: DataSpec) -> Preset:
-    if data.n < LARGE:
-        return Preset(PatchMLP() if data.images else MLP(256), Auto(500), 2e-3, 1, 1.0, steps=2000)
-    recursions = 2 if data.n < HUGE else 1
-    if data.device == "cpu":  # many small steps do better than few large ones; small batches hold few neighbors: edges
+    return _by_places(data) if data.n < LARGE and not data.direct else _by_batches(data)
+
+
+def _by_places(data: DataSpec) -> Preset:
+    """Places first, then a network that follows them, then the bank: the best map of up to some ten thousand rows."""
+    n = data.n
+    if n < 500:
+        width, depth, follow, match, recursions = 128, 4, 100, 300, 0  # few rows have no more to learn from hidden layers
+    elif n < 2000:
+        width, depth, follow, match, recursions = 64, 6, 200, 400, 1
+    else:
+        total = min(3000.0, 0.3 * n)  # steps, as many as other methods leave time for
+        width, depth, follow, match, recursions = 128, 6, round(0.4 * total), round(0.6 * total), 1 if n < 10_000 else 2
+    n_pcs = WIDE if math.prod(data.shape) > WIDE else None
+    encoder: Encoder = PatchMLP(width, depth=depth) if data.images else MLP(width, depth=depth, n_pcs=n_pcs)
+    batches = Shuffled(250)
+    steps = batches.steps(n)
+    first = Stage(
+        encoder.first_source, Gaussian(30), KL(), _epochs(match, steps),
+        start="pca", free=FREE_STEPS, follow=_epochs(follow, steps), against="bank",
+    )  # fmt: skip
+    again = Stage(
+        f"{encoder.first_source}+h1", Gaussian(30), KL(), _epochs(match / 2, steps),
+        free=FREE_AGAIN, follow=_epochs(follow / 2, steps), against="bank",
+    )  # fmt: skip
+    noise = LocalNoise(0.75 if n < 4000 else 0.5)
+    optimizer = Optimizer(1e-2, beta2=0.99, warmup=0.1, whiten=data.device == "cpu")  # a GPU captures its steps instead
+    return Preset(encoder, batches, optimizer, noise, first, again, recursions)
+
+
+def _by_batches(data: DataSpec) -> Preset:
+    """The loss inside each batch: for many rows, and for losses that are not taken against a bank."""
+    n, recursions = data.n, 2 if data.n < HUGE else 1
+    alpha, epochs = 0.5, (40, 20)  # heavy tails pay once there are many rows to separate
+    encoder: Encoder
+    batches: Batches
+    if n < LARGE:
+        encoder, batches, lr, alpha, recursions = PatchMLP() if data.images else MLP(256), Auto(500), 2e-3, 1.0, 1
+        epochs = (max(40, _epochs(2000, batches.steps(n))), max(20, _epochs(1000, batches.steps(n))))
+    elif data.device == "cpu":  # many small steps do better than few large ones; small batches hold few neighbors: edges
         if data.images:  # no recursion: a second graph costs more than it gives
-            return Preset(PatchMLP(filters=8), Edges(256), 3e-3, 0, 0.5, epochs=(6, 3))
-        return Preset(MLP(256, n_pcs=100), Edges(512), 3e-3, 1, 0.5, epochs=(16, 8))
-    if data.images:
-        epochs = (60, 30) if data.n < HUGE else (30, 15)  # sampled edges have two ends
-        return Preset(PatchMLP(2048, depth=4, n_pcs=300), Auto(5000), 1e-3, recursions, 0.5, epochs=epochs)
-    return Preset(ModelA(norm=True), Auto(2500), 2e-3, recursions, 0.5, steps=960)
+            encoder, batches, lr, epochs, recursions = PatchMLP(filters=8), Edges(256), 3e-3, (6, 3), 0
+        else:
+            encoder, batches, lr, epochs, recursions = MLP(256, n_pcs=WIDE), Edges(512), 3e-3, (16, 8), 1
+    elif data.images:
+        encoder, batches, lr = PatchMLP(2048, depth=4, n_pcs=300), Auto(5000), 1e-3
+        epochs = (60, 30) if n < HUGE else (30, 15)  # sampled edges have two ends
+    else:
+        encoder, batches, lr = ModelA(norm=True), Auto(2500), 2e-3
+    share = min(1.0, EPOCH_ROWS / n)
+    first = Stage(encoder.first_source, Gaussian(30), KL(alpha=alpha), math.ceil(share * epochs[0]))
+    again = Stage("h1", Gaussian(30), KL(alpha=0.5), math.ceil(share * epochs[1]))
+    noise = Noise(round(0.6 * min(1.0, (2000 / n) ** 0.3), 2))  # small data need it, large data hardly
+    return Preset(encoder, batches, Optimizer(lr), noise, first, again, recursions)
 
 
-def _noise(n: int) -> Noise:
-    """The regularizer that small data need, and large data hardly."""
-    return Noise(round(0.6 * min(1.0, (2000 / n) ** 0.3), 2))
+def _epochs(steps: float, steps_of_epoch: int) -> int:
+    """Small data need steps, not epochs."""
+    return max(1, round(steps / steps_of_epoch))
 
 
-def _recipe(data: DataSpec, first: Stage, again: Stage, recursions: int, *, effort: float = 1.0) -> Recipe:
-    """Give the stages the epochs that these data need."""
-    preset = _preset(data)
-    steps = preset.steps / preset.batches.steps(data.n)
-    share = min(1.0, EPOCH_ROWS / data.n)
-    epochs = [
-        math.ceil(effort * max(share * least, need)) for least, need in zip(preset.epochs, (steps, steps / 2), strict=True)
-    ]
-    stages = recursive(replace(first, epochs=epochs[0]), replace(again, epochs=epochs[1]), SOURCES, recursions)
-    return Recipe(Schedule(*stages), preset.encoder, preset.batches, Optimizer(preset.lr), _noise(data.n))
+def _recipe(preset: Preset, recursions: int | None, *, effort: float = 1.0) -> Recipe:
+    stages = recursive(preset.first, preset.again, _sources(preset), preset.recursions if recursions is None else recursions)
+    return Recipe(
+        Schedule(*(_with_effort(stage, effort) for stage in stages)),
+        preset.encoder,
+        preset.batches,
+        preset.optimizer,
+        preset.noise,
+    )
 
 
-def _default(data: DataSpec, recursions: int, *, effort: float = 1.0) -> Recipe:
-    preset = _preset(data)
-    first = Stage(preset.encoder.first_source, Gaussian(30), KL(alpha=preset.alpha), 1)
-    return _recipe(data, first, Stage("h1", Gaussian(30), KL(alpha=0.5), 1), recursions, effort=effort)
+def _sources(preset: Preset) -> tuple[str, ...]:
+    return SOURCES if preset.again.source in SOURCES else (preset.again.source,)
+
+
+def _with_effort(stage: Stage, effort: float) -> Stage:
+    return replace(stage, epochs=math.ceil(effort * stage.epochs), follow=math.ceil(effort * stage.follow))
 
 
 def auto(data: DataSpec, recursions: int | None) -> Recipe:
     """The best map for these data on this device."""
-    return _default(data, _preset(data).recursions if recursions is None else recursions)
+    return _recipe(_preset(data), recursions)
 
 
 def fast(data: DataSpec, recursions: int | None) -> Recipe:
     """The default with a third of its steps, but at least one epoch, and at most one recursion."""
-    return _default(data, min(1, _preset(data).recursions) if recursions is None else recursions, effort=1 / 3)
+    preset = _preset(data)
+    return _recipe(preset, min(1, preset.recursions) if recursions is None else recursions, effort=1 / 3)
 
 
 def _deep(data: DataSpec, affinity: Affinity, loss: Loss, recursions: int | None) -> Recipe:
-    return _recipe(data, Stage("x", affinity, loss, 1), Stage("h1", affinity, loss, 1), recursions or 0)
+    """A network trained inside each batch, on the neighborhoods of the input."""
+    preset = _by_batches(data)
+    first = replace(preset.first, source="x", affinity=affinity, loss=loss)
+    return _recipe(replace(preset, first=first, again=replace(preset.again, affinity=affinity, loss=loss)), recursions or 0)
 
 
 def deep_tsne(data: DataSpec, recursions: int | None) -> Recipe:

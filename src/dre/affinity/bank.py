@@ -1,0 +1,64 @@
+"""The bank: the latest places of all rows in the map, against which a batch is matched."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from dre.affinity.target import Graph, Links
+
+
+class BankPairs(NamedTuple):
+    """The rows of a batch, each with all its neighbors and with all rows, wherever they lie in the map at present.
+
+    Sums over i ≠ j of all rows are estimated from those over the rows i of the batch and every j.
+    """
+
+    ids: Tensor  # (b,)
+    places: Tensor  # (n_components, n), one component after the other: kernels read them so
+    start: Tensor  # links of all rows
+    others: Tensor
+    weight: Tensor
+    total: Tensor  # Σ w over i ≠ j of all rows
+    entropy: Tensor  # Σ w log w
+    exaggeration: float = 1.0  # by which the weights, but not their sums, are multiplied
+    values: bool = True  # whether sums are wanted, and not their gradients alone
+    on_grid: bool = False  # sum over all rows on a grid: the batch is all rows, in their order
+
+    @property
+    def varying(self) -> tuple[Tensor, ...]:
+        return (self.ids,)
+
+    def with_varying(self, *parts: Tensor) -> BankPairs:
+        return self._replace(ids=parts[0])
+
+
+class Bank:
+    """A target that holds the latest places of all rows. All neighbors of a row attract it, and all rows repel.
+
+    The places of the rows of a batch are renewed when it has passed through the encoder.
+
+    Parameters
+    ----------
+    graph : Graph
+    places : Tensor of shape (n, n_components)
+        Where the encoder has put the rows.
+    """
+
+    k: int | None = None
+    capturable = True
+
+    def __init__(self, graph: Graph, places: Tensor) -> None:
+        self.graph = graph
+        self.links: Links = graph.links
+        weight = self.links.weight
+        self.total, self.entropy = weight.sum(), weight.xlogy(weight).sum()
+        self.columns = places.T.contiguous().float()
+
+    def block(self, ids: Tensor) -> BankPairs:
+        return BankPairs(ids, self.columns, *self.links, self.total, self.entropy)
+
+    def renew(self, ids: Tensor, y: Tensor) -> None:
+        """Remember where the encoder has put these rows."""
+        self.columns.index_copy_(1, ids, y.detach().T.float())
