@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from dre.affinity.bank import Bank
+from dre.affinity.bank import Bank, BankPairs
 from dre.coordinates.momentum import Momentum
 from dre.loss import Loss, Step
 
-# A map that starts at the tiny first components is pulled together first, so that clusters can pass each other.
+# Places that start close together are pulled together first, so that clusters can pass each other.
 EXAGGERATION = 12.0
 EXAGGERATED = 2 / 7  # of the steps
 SMALLEST_RATE = 50.0
 START_STD = 1e-4  # of the first principal component, as in other t-SNE programs
 EXACT_ROWS = {"cpu": 20_000, "cuda": 150_000}  # up to which all pairs are visited; beyond, the sums are taken on a grid
+WARM_UP = 3  # eager steps before a capture: libraries choose their kernels in the first ones
 
 
 def needs_grid(n: int, device: torch.device) -> bool:
@@ -37,26 +38,54 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     exaggerate : bool
         Multiply the attraction in the first part of the steps: for places that start close together.
     """
-    n = bank.columns.shape[1]
-    ids = torch.arange(n, device=bank.columns.device)
-    all_rows = bank.block(ids)._replace(values=False, on_grid=needs_grid(n, ids.device))
-    places = bank.columns.T.clone()
-    momentum = Momentum(places)
+    n, device = bank.columns.shape[1], bank.columns.device
+    everything = bank.block(torch.arange(n, device=device))
+    everything = everything._replace(values=False, on_grid=needs_grid(n, device))
+    places = bank.columns.T.contiguous()
     exaggerated = round(EXAGGERATED * steps) if exaggerate else 0
-    for step in range(steps):
-        if step == exaggerated:
-            momentum = Momentum(places)
-        factor = EXAGGERATION if step < exaggerated else 1.0
-        gradient = _gradient(loss, places, all_rows._replace(exaggeration=factor))
-        # The gradient of all rows is of the order 1/n. Its factor 4 is not counted in the rates that t-SNE programs use.
-        momentum.move(places, gradient, max(SMALLEST_RATE, n / factor / 4), 0.5 if step < exaggerated else 0.8)
+    # A grid has a size that depends on the places, and so can't be captured.
+    captured = device.type == "cuda" and loss.capturable and not everything.on_grid
+    done = 0
+    for count, factor, momentum in ((exaggerated, EXAGGERATION, 0.5), (steps - exaggerated, 1.0, 0.8)):
+        move = _move(bank, places, loss, everything._replace(exaggeration=factor), momentum)
+        for _ in _repeat(move, count, captured=captured):
+            done += 1
+            yield done
+
+
+def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, momentum: float) -> Callable[[], None]:
+    """Return a function that makes one step."""
+    state = Momentum(places)
+    # The gradient of all rows is of the order 1/n. Its factor 4 is not counted in the rates that t-SNE programs use.
+    lr = max(SMALLEST_RATE, len(places) / pairs.exaggeration / 4)
+
+    def move() -> None:
+        with torch.enable_grad():
+            y = places.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(loss(Step.of(y, pairs)), y)
+        state.move(places, gradient, lr, momentum)
         bank.columns.copy_(places.T)
-        yield step + 1
+
+    return move
 
 
-def _gradient(loss: Loss, places: Tensor, pairs: object) -> Tensor:
-    y = places.detach().requires_grad_()
-    with torch.enable_grad():
-        value = loss(Step.of(y, pairs))  # type: ignore[arg-type]
-    (gradient,) = torch.autograd.grad(value, y)
-    return gradient
+def _repeat(move: Callable[[], None], count: int, *, captured: bool) -> Iterator[None]:
+    """Make so many steps; on a GPU all but the first are replayed from a CUDA graph."""
+    if not captured or count <= WARM_UP:
+        for _ in range(count):
+            move()
+            yield
+        return
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP):
+            move()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        move()
+    yield from (None for _ in range(WARM_UP))
+    for _ in range(count - WARM_UP):
+        graph.replay()
+        yield

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 LONGEST = 5.0  # step of a coordinate: no row leaves the map in one
+SMALLEST_GAIN = 0.01
 
 
 class Momentum:
@@ -16,8 +17,8 @@ class Momentum:
 
     def move(self, places: Tensor, gradient: Tensor, lr: float, momentum: float) -> None:
         """Move the places, in place, and keep their mean at the origin."""
-        turned = gradient * self._velocity > 0
-        self._gain = torch.where(turned, self._gain * 0.8, self._gain + 0.2).clamp_min_(0.01)
-        self._velocity = (momentum * self._velocity - lr * self._gain * gradient).clamp_(-LONGEST, LONGEST)
-        places += self._velocity
-        places -= places.mean(0)
+        velocity, gain = self._velocity, self._gain  # changed in place: a CUDA graph replays this
+        gain.copy_(torch.where(gradient * velocity > 0, gain * 0.8, gain + 0.2)).clamp_min_(SMALLEST_GAIN)
+        velocity.mul_(momentum).addcmul_(gain, gradient, value=-lr).clamp_(-LONGEST, LONGEST)
+        places.add_(velocity)
+        places.sub_(places.mean(0))

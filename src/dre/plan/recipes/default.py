@@ -51,31 +51,58 @@ def _preset(data: DataSpec) -> Preset:
     return _by_places(data) if data.n < LARGE and not data.direct else _by_batches(data)
 
 
+@dataclass(frozen=True)
+class Size:
+    """Network, batch and steps for data of up to so many rows."""
+
+    rows: int
+    width: int
+    depth: int
+    batch: int
+    follow: int  # steps of the first stage; a recursion makes half of them
+    match: int
+    recursions: int
+
+
+# Narrow and deep networks need the fewest operations on a CPU; a GPU has them to spare.
+SIZES = {
+    "cpu": (
+        Size(500, 128, 4, 250, 100, 300, 0),  # so few rows have no more to learn from hidden layers
+        Size(2_000, 64, 6, 250, 200, 400, 1),
+        Size(4_000, 128, 6, 250, 350, 550, 1),
+        Size(6_000, 128, 6, 250, 700, 1000, 1),
+        Size(10_000, 128, 6, 250, 1000, 1400, 1),
+        Size(LARGE, 128, 6, 250, 1200, 1800, 2),
+    ),
+    "cuda": (
+        Size(500, 128, 4, 250, 100, 300, 0),
+        Size(4_000, 256, 4, 500, 300, 800, 1),
+        Size(10_000, 512, 4, 1000, 600, 800, 1),
+        Size(LARGE, 512, 4, 1000, 500, 600, 2),
+    ),
+}
+
+
 def _by_places(data: DataSpec) -> Preset:
     """Places first, then a network that follows them, then the bank: the best map of up to some ten thousand rows."""
-    n = data.n
-    if n < 500:
-        width, depth, follow, match, recursions = 128, 4, 100, 300, 0  # few rows have no more to learn from hidden layers
-    elif n < 2000:
-        width, depth, follow, match, recursions = 64, 6, 200, 400, 1
-    else:
-        total = min(3000.0, 0.3 * n)  # steps, as many as other methods leave time for
-        width, depth, follow, match, recursions = 128, 6, round(0.4 * total), round(0.6 * total), 1 if n < 10_000 else 2
+    n, images = data.n, data.images
+    size = next(size for size in SIZES.get(data.device, SIZES["cuda"]) if n < size.rows)
     n_pcs = WIDE if math.prod(data.shape) > WIDE else None
-    encoder: Encoder = PatchMLP(width, depth=depth) if data.images else MLP(width, depth=depth, n_pcs=n_pcs)
-    batches = Shuffled(250)
+    width, depth = size.width, size.depth
+    encoder: Encoder = PatchMLP(width, depth=depth) if images else MLP(width, depth=depth, n_pcs=n_pcs)
+    batches = Shuffled(size.batch)
     steps = batches.steps(n)
     first = Stage(
-        encoder.first_source, Gaussian(30), KL(), _epochs(match, steps),
-        start="pca", free=FREE_STEPS, follow=_epochs(follow, steps), against="bank",
+        encoder.first_source, Gaussian(30), KL(), _epochs(size.match, steps),
+        start="pca", free=FREE_STEPS, follow=_epochs(size.follow, steps), against="bank",
     )  # fmt: skip
     again = Stage(
-        f"{encoder.first_source}+h1", Gaussian(30), KL(), _epochs(match / 2, steps),
-        free=FREE_AGAIN, follow=_epochs(follow / 2, steps), against="bank",
+        f"{encoder.first_source}+h1", Gaussian(30), KL(), _epochs(size.match / 2, steps),
+        free=FREE_AGAIN, follow=_epochs(size.follow / 2, steps), against="bank",
     )  # fmt: skip
     noise = LocalNoise(0.75 if n < 4000 else 0.5)
     optimizer = Optimizer(1e-2, beta2=0.99, warmup=0.1, whiten=data.device == "cpu")  # a GPU captures its steps instead
-    return Preset(encoder, batches, optimizer, noise, first, again, recursions)
+    return Preset(encoder, batches, optimizer, noise, first, again, size.recursions)
 
 
 def _by_batches(data: DataSpec) -> Preset:
