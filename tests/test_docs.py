@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -116,6 +117,21 @@ def test_programs_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for code, above in blocks(page, "python"):
         exec(compiled(code, page, above), vars(program))
     pyplot.close("all")
+
+
+def with_output(page: Path) -> Iterator[tuple[str, int, str]]:
+    """The programs of a page that a block with their output follows at once, with the lines above them and the output."""
+    text = page.read_text(encoding="utf-8")
+    for program, output in pairwise(BLOCK.finditer(text)):
+        if program[1] == "python" and not output[1] and not text[program.end() : output.start()].strip():
+            yield program[2], text.count("\n", 0, program.start(2)), output[2]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if [*with_output(page)]], ids=name_of)
+def test_programs_print_what_the_page_shows(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for code, above, output in with_output(page):
+        exec(compiled(code, page, above), {})
+        assert capsys.readouterr().out == output
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -21,7 +21,7 @@ def demo(
     ] = Path("dre-demo"),
     force: Force = False,
 ) -> None:
-    """Run the main commands on handwritten digits, in about half a minute.
+    """Run the main commands on handwritten digits, in less than half a minute.
 
     Fits a model to 1,347 digits and embeds 450 others. Needs no data and no network. Each command is printed as you would type
     it, followed by its output.

@@ -62,19 +62,22 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     recursions : int, optional
         How often the neighborhoods are computed again from the network's hidden layers.
     schedule : str or Schedule, optional
-        The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``.
+        The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``. A stage may say how it is solved:
+        ``"x: gaussian(30) -> kl * 40 from pca free 350 follow 10 against bank"`` optimizes the coordinates of all rows
+        first, lets the network follow them, and then takes the loss against all rows.
     encoder : str, Encoder or nn.Module, optional
         ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which reads vectors as
         (b, d) and images as (b, c, h, w), scaled.
     augment : str, Augment or callable, optional
-        Random changes to the rows in training: ``"noise(0.5)"``, ``"affine + flip"``, a function from a batch of scaled rows
-        to one of the same shape; ``"none"`` turns off that of the recipe.
+        Random changes to the rows in training: ``"noise(0.5)"``, ``"local-noise(0.5)"``, ``"affine + flip"``, a function
+        from a batch of scaled rows to one of the same shape; ``"none"`` turns off that of the recipe.
     batch_size : int, str or Batches, optional
         Rows in a training step, or a batch sampler: ``"edges(1024)"``, ``"shuffled(500)"``.
     learning_rate : float, optional
         Learning rate of the optimizer; the peak of a one-cycle policy.
     optimizer : str or Optimizer, optional
-        ``"adam(0.001, policy=constant, clip=1.0)"``. ``learning_rate`` overrides its first value.
+        ``"adam(0.001, policy=constant, clip=1.0)"``, ``"adam(0.01, beta2=0.99, warmup=0.1, whiten=true)"``.
+        ``learning_rate`` overrides its first value.
     standardize : bool, default=False
         Divide each column by its standard deviation: for columns in different units.
     device : str, default="auto"
@@ -93,7 +96,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     stages_ : list of dict or None
         The weights at the end of each stage; None where they were left out of the file.
     history_ : list of dict
-        One record per epoch.
+        One record per epoch, with stage, source, epoch, against, loss, rows and seconds. ``against`` is what a batch was
+        compared with: ``"coordinates"`` that the network followed, the ``"bank"`` of all rows, or the ``"batch"`` itself.
     encoder_ : nn.Module
         The trained network.
     interrupted_ : bool
