@@ -34,6 +34,7 @@ class NoPairs:
     """A target for which only the drawing matters."""
 
     k = 1
+    capturable = True
 
     def block(self, ids: Tensor) -> Pairs:
         return Pairs(torch.zeros(len(ids), 1, dtype=torch.long), torch.zeros(len(ids), 1))
@@ -62,7 +63,7 @@ def test_divisible_or_not_or_smaller_than_a_batch_makes_no_difference(kind: type
     (epoch,) = sample(kind(size), graph(n, 1), n)
     assert sorted(i for batch in epoch for i in batch.ids.tolist()) == list(range(n))
     for batch in epoch:
-        assert torch.equal(batch.pairs.weight, graph(n, 1).block(batch.ids).weight)
+        assert torch.equal(batch.block.weight, graph(n, 1).block(batch.ids).weight)
 
 
 def test_fixed_batches_are_the_same_in_every_epoch_and_stage() -> None:
@@ -78,7 +79,7 @@ def test_fixed_batches_are_the_same_whether_or_not_their_targets_are_kept(monkey
     again = sample(Fixed(20), graph(), 60, 2)
     for a, b in zip(itertools.chain(*kept), itertools.chain(*again), strict=True):
         assert torch.equal(a.ids, b.ids)
-        assert torch.equal(a.pairs.weight, b.pairs.weight)
+        assert torch.equal(a.block.weight, b.block.weight)
 
 
 def test_shuffled_batches_differ_from_epoch_to_epoch() -> None:
@@ -90,7 +91,7 @@ def test_shuffled_batches_differ_from_epoch_to_epoch() -> None:
 def test_the_same_seed_draws_the_same_batches(batches: Batches) -> None:
     once, again = (list(itertools.chain(*sample(batches, graph(), 60, 2))) for _ in range(2))
     assert all(
-        torch.equal(a.ids, b.ids) and torch.equal(a.pairs.weight, b.pairs.weight) for a, b in zip(once, again, strict=True)
+        torch.equal(a.ids, b.ids) and torch.equal(a.block.weight, b.block.weight) for a, b in zip(once, again, strict=True)
     )
 
 
@@ -119,7 +120,7 @@ def test_the_expected_attractive_gradient_of_edges_is_the_full_graphs() -> None:
     y = torch.randn(n, 2, generator=torch.Generator().manual_seed(1), dtype=torch.double).requires_grad_()
     (full,) = torch.autograd.grad(attraction(y, target.block(torch.arange(n))), y)
     batches = list(itertools.chain(*sample(Edges(32), target, n, 1500)))  # two steps an epoch
-    samples = torch.stack([torch.autograd.grad(attraction(y[b.ids], b.pairs), y)[0] for b in batches])
+    samples = torch.stack([torch.autograd.grad(attraction(y[b.ids], b.block), y)[0] for b in batches])
 
     error = samples.std(0) / len(samples) ** 0.5
     z = (samples.mean(0) - full) / error
@@ -133,8 +134,8 @@ def test_edges_are_drawn_in_proportion_to_their_weight_and_join_neighbours_only(
     counts = torch.zeros(n, n, dtype=torch.double)
     for batch in itertools.islice(itertools.chain.from_iterable(sample(Edges(64), target, n, 400)), 400):
         heads, tails = batch.ids[:64], batch.ids[64:]
-        assert torch.equal(batch.pairs.near[:64, 0], torch.arange(64, 128))
-        assert batch.pairs.weight.ravel().tolist() == [1.0] * 64 + [0.0] * 64
+        assert torch.equal(batch.block.near[:64, 0], torch.arange(64, 128))
+        assert batch.block.weight.ravel().tolist() == [1.0] * 64 + [0.0] * 64
         counts.index_put_((heads, tails), torch.ones(64, dtype=torch.double), accumulate=True)
     counts = counts + counts.T
     weight = target.block(torch.arange(n)).dense(n).double()
@@ -154,8 +155,8 @@ def test_seeds_come_with_their_neighbours() -> None:
         assert len(set(ids)) == len(ids)
         for i in ids:
             assert any(j in chosen[i] or i in chosen[j] for j in ids if j != i)
-        assert torch.equal(batch.pairs.weight, target.block(batch.ids).weight)
-        assert (batch.pairs.weight > 0).any()
+        assert torch.equal(batch.block.weight, target.block(batch.ids).weight)
+        assert (batch.block.weight > 0).any()
 
 
 @pytest.mark.parametrize(

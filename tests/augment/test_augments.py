@@ -13,7 +13,7 @@ from dre import DRE
 from dre.augment import AUGMENTS, Augment, CallableAugment, Chain, parse_augment
 from dre.augment.augmentation import apply_augment, split_augment
 from dre.augment.color import Color
-from dre.augment.noise import Dropout, Noise
+from dre.augment.noise import Dropout, LocalNoise, Noise
 from dre.augment.warp import Affine, Crop, Elastic, Flip
 from dre.data.scaling import Scaling
 from dre.model.fitted import to_model_rows
@@ -30,6 +30,11 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 def images(n: int, shape: tuple[int, ...] = (1, 28, 28)) -> Tensor:
     return torch.randn(n, *shape, generator=seeded(7))
+
+
+def change(augment: Augment, x: Tensor, generator: torch.Generator) -> Tensor:
+    """Change rows whose tenth neighbors are at a distance of 1."""
+    return augment.change(x, generator, torch.ones(len(x)))
 
 
 def blob(side: int = 41) -> Tensor:
@@ -53,7 +58,7 @@ def middle(x: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_images_stay_images_of_finite_numbers(augment: Augment, shape: tuple[int, ...]) -> None:
     augment.check(shape)
-    changed = augment(images(6, shape), seeded())
+    changed = change(augment, images(6, shape), seeded())
     assert changed.shape == (6, *shape)
     assert changed.dtype == torch.float32
     assert changed.isfinite().all()
@@ -62,7 +67,7 @@ def test_images_stay_images_of_finite_numbers(augment: Augment, shape: tuple[int
 @pytest.mark.parametrize("augment", EACH, ids=str)
 def test_rows_are_changed_each_in_its_own_way_and_the_batch_is_left_alone(augment: Augment) -> None:
     x = images(1).expand(40, -1, -1, -1).clone()
-    changed = augment(x, seeded())
+    changed = change(augment, x, seeded())
     assert torch.equal(x, images(1).expand(40, -1, -1, -1))
     assert len({row.numpy().tobytes() for row in changed}) == (2 if isinstance(augment, Flip) else 40)
 
@@ -70,11 +75,11 @@ def test_rows_are_changed_each_in_its_own_way_and_the_batch_is_left_alone(augmen
 @pytest.mark.parametrize("augment", EACH, ids=str)
 def test_what_is_drawn_comes_from_the_generator_alone(augment: Augment) -> None:
     torch.manual_seed(0)
-    first = augment(images(9), seeded(3))
+    first = change(augment, images(9), seeded(3))
     before = torch.get_rng_state()
-    assert torch.equal(augment(images(9), seeded(3)), first)
+    assert torch.equal(change(augment, images(9), seeded(3)), first)
     assert torch.equal(torch.get_rng_state(), before)
-    assert not torch.equal(augment(images(9), seeded(4)), first)
+    assert not torch.equal(change(augment, images(9), seeded(4)), first)
 
 
 @pytest.mark.parametrize("augment", EACH, ids=str)
@@ -84,7 +89,7 @@ def test_vectors_are_changed_too_or_refused_with_what_would_help(augment: Augmen
             augment.check((50,))
     else:
         augment.check((50,))
-        assert augment(torch.randn(4, 50), seeded()).shape == (4, 50)
+        assert change(augment, torch.randn(4, 50), seeded()).shape == (4, 50)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +119,7 @@ class Doubled(Noise):
 
 
 def test_noise_and_dropout_alone_may_be_applied_behind_a_front() -> None:
-    assert {str(augment) for augment in EACH if augment.on_features} == {str(Noise()), str(Dropout())}
+    assert {str(augment) for augment in EACH if augment.on_features} == {str(Noise()), str(LocalNoise()), str(Dropout())}
     assert split_augment(None) == (None, None)
     assert split_augment(Noise(0.1)) == (None, Noise(0.1))
     assert split_augment(Flip() + Dropout(0.1) + Noise(0.1)) == (Flip(), Dropout(0.1) + Noise(0.1))
@@ -205,6 +210,32 @@ def test_dropout_sets_its_share_to_the_mean() -> None:
     assert abs((changed == 0).float().mean().item() - 0.3) < 0.02
 
 
+@pytest.mark.parametrize("dim", [4, 400])
+def test_local_noise_is_as_long_as_its_share_of_the_radius_whatever_the_number_of_columns(dim: int) -> None:
+    radius = torch.tensor([0.1, 1.0, 10.0]).repeat_interleave(2000)
+    x = torch.randn(len(radius), dim, generator=seeded(1))
+    length = (LocalNoise(0.5).change(x, seeded(), radius) - x).square().sum(1).reshape(3, -1).mean(1).sqrt()
+    torch.testing.assert_close(length, torch.tensor([0.05, 0.5, 5.0]), rtol=0.05, atol=0)
+
+
+def test_local_noise_says_that_it_needs_a_radius() -> None:
+    for call in (lambda: LocalNoise()(images(2), seeded()), lambda: (Flip() + LocalNoise())(images(2), seeded())):
+        with pytest.raises(TypeError, match=r"local-noise\(0.5\).*tenth neighbor.*change"):
+            call()
+    with pytest.raises(ValueError, match="must not be negative"):
+        LocalNoise(-0.1)
+
+
+def test_a_chain_reads_the_radius_if_a_link_does() -> None:
+    assert (Flip() + LocalNoise()).reads_radius
+    assert not (Flip() + Noise()).reads_radius
+    x, radius = images(5), torch.rand(5, generator=seeded(2))
+    generator = seeded()
+    wanted = LocalNoise(0.1).change(Flip()(x, generator), generator, radius)
+    assert torch.equal((Flip() + LocalNoise(0.1)).change(x, seeded(), radius), wanted)
+    assert torch.equal(apply_augment(Flip() + LocalNoise(0.1), x, torch.zeros(1, 28, 28), seeded(), radius), wanted)
+
+
 def test_a_chain_applies_one_after_the_other() -> None:
     x = images(5)
     generator = seeded()
@@ -265,6 +296,24 @@ def test_images_are_moved_without_the_mean_image(shape: tuple[int, ...]) -> None
     seen = apply_augment(Flip(1.0) + Dropout(0.0), x, mean, seeded())
     wanted = to_model_rows(X[:, :, ::-1].copy(), scaling, torch.device("cpu")).read(0, 50)
     assert torch.allclose(seen, wanted, atol=1e-5)
+
+
+def test_local_noise_is_measured_by_each_rows_own_neighborhood() -> None:
+    """Rows in a tight group are moved less than others, and by their share of the distance to their tenth neighbor."""
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    class Watched(LocalNoise):
+        def change(self, x: Tensor, generator: torch.Generator, radius: Tensor | None) -> Tensor:
+            assert radius is not None
+            seen.append((x, radius))
+            return super().change(x, generator, radius)
+
+    tight, wide = np.random.default_rng(0).normal(size=(2, 30, 4)) * [[[0.01]], [[1.0]]]
+    DRE(schedule=SCHEDULE, encoder="mlp(8)", augment=Watched(), random_state=0).fit(np.concatenate([tight, wide + 9]))
+    x, radius = seen[0]
+    assert len(x) == 60
+    torch.testing.assert_close(radius, torch.cdist(x.double(), x.double()).sort(1).values[:, 10].float(), rtol=1e-3, atol=0)
+    assert radius.max() > 30 * radius.min()
 
 
 def test_a_function_has_a_name_to_be_shown_by() -> None:

@@ -88,7 +88,7 @@ def test_stages_stand_on_lines_or_between_semicolons(between: str) -> None:
         ("x: gaussian(30) -> kl * 2.5", "2.5", "must be a whole number"),
         ("x: gaussian(30) -> kl * -3", "-3", "must be a whole number"),
         ("x: gaussian(30) -> kl * 3 @ fast", "fast", "a learning rate"),
-        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "refresh epochs"),
+        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "'@ learning rate' and refresh, from, free, follow, against may follow"),
         ("x: gaussian(30) -> kl * 3 refresh 0.5", "0.5", "whole number"),
         ("x gaussian(30) -> kl * 3", "gaussian", "':' after the source"),
         ("x: gaussian(30) kl * 3", "kl", "'->' between the affinity and the loss"),

@@ -221,8 +221,8 @@ def test_an_observer_can_end_the_stage(kind: type) -> None:
         seen.append((event.run.stage, type(event)))
         if event.run.stage == 0 and isinstance(event, kind):
             event.run.end_stage()
-    steps = {StageBegan: 1, StepEnded: 1, EpochEnded: 3}[kind]
-    assert seen[1 : steps + 4] == [(0, StageBegan), *[(0, StepEnded)] * steps, (0, EpochEnded), (0, StageEnded)]
+    epoch = {StageBegan: [], StepEnded: [StepEnded, EpochEnded], EpochEnded: [*[StepEnded] * 3, EpochEnded]}[kind]
+    assert [t for stage, t in seen if stage == 0] == [TargetBegan, StageBegan, *epoch, StageEnded]
     assert [t for stage, t in seen if stage == 1].count(EpochEnded) == 2
 
 

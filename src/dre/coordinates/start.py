@@ -17,8 +17,9 @@ def principal_components(features: Tensor, n_components: int, std: float) -> Ten
     The result does not depend on a seed, and so neither does a map that starts here.
 
     >>> line = torch.arange(5.0)[:, None] * torch.tensor([3.0, 4.0])
-    >>> principal_components(line, 1, std=1.0).ravel().round(decimals=1).tolist()
-    [-1.4, -0.7, 0.0, 0.7, 1.4]
+    >>> places = principal_components(line, 2, std=10.0)
+    >>> places.std(0, correction=0).round().tolist()
+    [10.0, 0.0]
     """
     n, dim = features.shape
     generator = torch.Generator(features.device).manual_seed(0)

@@ -8,9 +8,10 @@ import numba
 import numpy as np
 
 njit: Any = numba.njit
+FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}  # no "nnan": NaN must reach the loss, which reports it
 
 
-@njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
+@njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
 def forward(h, gain, shift, eps, rstd, out):  # type: ignore[no-untyped-def]
     """Normalize the rows of h in place, remember 1/std of each, and write max(0, gain · h + shift)."""
     b, width = h.shape
@@ -29,10 +30,11 @@ def forward(h, gain, shift, eps, rstd, out):  # type: ignore[no-untyped-def]
         for j in range(width):
             value = (h[i, j] - mean) * r
             h[i, j] = value
-            out[i, j] = max(np.float32(0), value * gain[j] + shift[j])
+            value = value * gain[j] + shift[j]
+            out[i, j] = np.float32(0) if value <= np.float32(0) else value
 
 
-@njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
+@njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
 def backward(g, out, h, rstd, gain, of_gain, of_shift, of_bias):  # type: ignore[no-untyped-def]
     """Turn the gradient of the output into that of the input, in place, and write those of gain, shift and the bias before."""
     b, width = g.shape
