@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dre import KL, Gaussian
+from dre import CE, KL, Gaussian
+from dre.affinity.bank import Bank
 from dre.affinity.target import Graph, Pairs
 from dre.loss import Step
 from dre.neighbors.search import nearest
@@ -153,3 +154,51 @@ def test_a_batch_without_any_pair_only_repels() -> None:
 def test_a_degree_of_freedom_that_is_not_positive_is_refused(alpha: float) -> None:
     with pytest.raises(ValueError, match="alpha"):
         KL(alpha=alpha)
+
+
+# Against the bank of all rows.
+
+
+def graph_of(n: int) -> Graph:
+    return Graph.of(Gaussian(5), nearest(torch.randn(n, 6, generator=seeded(0)), 15))
+
+
+@pytest.mark.parametrize("numba", [True, False], ids=["numba", "torch"])
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_with_all_rows_in_a_batch_the_bank_changes_nothing(
+    components: int, alpha: float, numba: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dre.loss.bank_sums.has_numba", lambda: numba)
+    graph, loss = graph_of(N), KL(alpha=alpha)
+    y = (3 * embedding(N, components)).detach().float().requires_grad_()
+    ids = torch.randperm(N, generator=seeded(5))
+    inside = loss(Step.of(y[ids], graph.block(ids)))
+    against = loss(Step.of(y[ids], Bank(graph, y.detach()).block(ids)))
+    torch.testing.assert_close(against, inside, rtol=1e-5, atol=1e-6)
+    (wanted,), (found,) = (torch.autograd.grad(each, y) for each in (inside, against))
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5 * float(wanted.abs().max()))
+
+
+def test_against_the_bank_a_batch_is_normalized_over_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The losses of the batches of an epoch are about that of all rows, and so are their gradients."""
+    monkeypatch.setattr("dre.loss.numba.bank_sums.COUNTED", 1)
+    n = 200
+    graph, y = graph_of(n), embedding(n).detach().float().requires_grad_()
+    bank = Bank(graph, y.detach())
+    whole = KL()(Step.of(y, bank.block(torch.arange(n))))
+    (wanted,) = torch.autograd.grad(whole, y)
+    losses = [KL()(Step.of(y[ids], bank.block(ids))) for ids in torch.randperm(n, generator=seeded(7)).split(50)]
+    (found,) = torch.autograd.grad(torch.stack(losses).mean(), y)
+    assert torch.stack(losses).mean().item() == pytest.approx(whole.item(), rel=0.02)
+    assert torch.cosine_similarity(found.ravel(), wanted.ravel(), 0) > 0.99
+
+
+def test_it_can_be_taken_against_a_bank_and_a_sum_of_such_losses_too() -> None:
+    assert KL().reads_bank
+    assert (KL() + 0.5 * KL(alpha=0.5)).reads_bank
+    assert not (KL() + CE()).reads_bank
+    graph, y = graph_of(N), embedding(N).detach().float()
+    block = Bank(graph, y).block(torch.arange(N))
+    both = (KL() + 0.5 * KL(alpha=0.5))(Step.of(y, block))
+    torch.testing.assert_close(both, KL()(Step.of(y, block)) + 0.5 * KL(alpha=0.5)(Step.of(y, block)))
