@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from dre.affinity.target import Graph, Links
@@ -54,7 +55,7 @@ class Bank:
         self.links: Links = graph.links
         weight = self.links.weight
         self.total, self.entropy = weight.sum(), weight.xlogy(weight).sum()
-        self.columns = places.T.contiguous().float()
+        self.columns = places.T.float().clone(memory_format=torch.contiguous_format)  # its own: it changes
 
     def block(self, ids: Tensor) -> BankPairs:
         return BankPairs(ids, self.columns, *self.links, self.total, self.entropy)
