@@ -53,11 +53,12 @@ class DensePass:
     @staticmethod
     def applies(network: nn.Module) -> bool:
         """Whether a network has this structure, lies on a CPU and is trained as a whole."""
-        if not isinstance(network, Network) or not isinstance(network.features, (nn.Identity, nn.Flatten)) or not has_numba():
+        if type(network) is not Network or not isinstance(network.features, (nn.Identity, nn.Flatten)) or not has_numba():
             return False
-        blocks = [network.get_submodule(name) for name in network.hidden]
-        dense = all(_is_dense(block) for block in blocks) and type(network.out) is nn.Linear
-        return dense and all(p.requires_grad and p.dtype == torch.float32 and p.is_cpu for p in network.parameters())
+        blocks, parameters = [network.get_submodule(name) for name in network.hidden], list(network.parameters())
+        dense = bool(blocks) and all(_is_dense(block) for block in blocks) and type(network.out) is nn.Linear
+        each_once = len(parameters) == 4 * len(blocks) + 2  # an output layer without bias, or blocks that share, have fewer
+        return dense and each_once and all(p.requires_grad and p.dtype == torch.float32 and p.is_cpu for p in parameters)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the network's output; its gradient goes to ``weights``."""
