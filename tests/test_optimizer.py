@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import subprocess
 import sys
 
@@ -11,7 +13,8 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR
 
 from dre import Optimizer
-from dre.optimizer import one_cycle
+from dre.optimizer import OPTIMIZERS, AdamState, one_cycle
+from dre.whitening import LinearLayers
 
 
 def a_network() -> tuple[nn.Linear, nn.Linear]:
@@ -89,3 +92,96 @@ DRE(schedule="x: gaussian(5) -> kl * 1; h1: gaussian(5) -> kl * 1", verbose=Fals
 sys.exit("torch._dynamo" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+# Text, errors and states.
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        (Optimizer(1e-2, beta2=0.99, warmup=0.1, whiten=True), "adam(0.01, beta2=0.99, warmup=0.1, whiten=true)"),
+        (Optimizer(1e-3), "adam(0.001)"),
+        (Optimizer(1e-3, policy="constant", clip=1.0, beta2=0.9), "adam(0.001, policy=constant, clip=1.0, beta2=0.9)"),
+    ],
+)
+def test_the_text_of_an_optimizer_is_read_as_the_same(plan: Optimizer, text: str) -> None:
+    assert str(plan) == text
+    assert OPTIMIZERS.parse(text) == plan
+
+
+@pytest.mark.parametrize("name", ["beta2", "warmup"])
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 2.0, math.nan])
+def test_shares_must_lie_between_nothing_and_all(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name}={value!r}.*between 0 and 1"):
+        Optimizer(1e-3, **{name: value})
+
+
+@pytest.mark.parametrize("warmup", [0.1, 0.3, 0.7])
+def test_the_rate_rises_for_the_share_of_the_warmup(warmup: float) -> None:
+    rates = one_cycle(1.0, 1000, warmup)
+    assert int(rates.argmax()) == pytest.approx(1000 * warmup, abs=1)
+    assert rates.max().item() == pytest.approx(1.0, abs=1e-4)
+    assert (rates > 0).all()
+
+
+def test_beta2_is_that_of_torchs_adam() -> None:
+    ours, theirs = a_network()[0], a_network()[0]
+    state = Optimizer(1e-2, beta2=0.9, policy="constant").start(ours.parameters(), 10)
+    adam = torch.optim.Adam(theirs.parameters(), lr=1e-2, betas=(0.9, 0.9))
+    for x in batches_of(10):
+        for layer in (ours, theirs):
+            layer.zero_grad()
+            layer(x).square().sum().backward()
+        state.update()
+        adam.step()
+    torch.testing.assert_close(ours.weight, theirs.weight)
+
+
+def test_whitened_steps_are_not_captured() -> None:
+    """The host looks at the covariance from time to time."""
+    assert Optimizer(1e-3).capturable
+    assert not Optimizer(1e-3, whiten=True).capturable
+
+
+@pytest.mark.parametrize("plan", [Optimizer(1e-2, whiten=True), Optimizer(1e-2, beta2=0.9, warmup=0.5)], ids=str)
+@pytest.mark.parametrize("stop", [1, 6, 29])
+def test_a_state_that_is_loaded_goes_on_in_the_same_bits(plan: Optimizer, stop: int) -> None:
+    def descend(layers: nn.Sequential, state: AdamState, batches: list[torch.Tensor]) -> None:
+        for x in batches:
+            layers.zero_grad()
+            layers(x).square().sum().backward()
+            state.update()
+
+    layers, batches = nn.Sequential(*a_network()), batches_of(30)
+    state = plan.start(layers.parameters(), 30, layers=LinearLayers(layers))
+    descend(layers, state, batches[:stop])
+    saved, weights = state.state_dict(), copy.deepcopy(layers.state_dict())
+    descend(layers, state, batches[stop:])
+    again = nn.Sequential(*a_network())
+    again.load_state_dict(weights)
+    resumed = plan.start(again.parameters(), 30, layers=LinearLayers(again))
+    resumed.load_state_dict(saved)
+    descend(again, resumed, batches[stop:])
+    for mine, other in zip(layers.parameters(), again.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_a_state_of_one_buffer_is_loaded_into_several_weights_and_back() -> None:
+    """Whether all weights lie in one buffer depends on the machine."""
+    layers = nn.Sequential(*a_network())
+    flat = nn.Parameter(torch.cat([p.detach().ravel() for p in layers.parameters()]))
+    states = [Optimizer(1e-2).start(weights, 10) for weights in (layers.parameters(), [flat])]
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        flat.grad = torch.randn(flat.shape, generator=generator)
+        for parameter, part in zip(layers.parameters(), flat.grad.split([p.numel() for p in layers.parameters()]), strict=True):
+            parameter.grad = part.view_as(parameter)
+        for state in states:
+            state.update()
+    swapped = [Optimizer(1e-2).start(weights, 10) for weights in (layers.parameters(), [flat])]
+    swapped[0].load_state_dict(states[1].state_dict())
+    swapped[1].load_state_dict(states[0].state_dict())
+    for state in swapped:
+        state.update()
+    torch.testing.assert_close(torch.cat([p.detach().ravel() for p in layers.parameters()]), flat.detach())
