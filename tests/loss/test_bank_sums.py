@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +13,6 @@ import dre.loss.numba.bank_sums
 from dre.affinity.bank import BankPairs
 from dre.loss.bank_sums import sum_over_bank, sum_over_neighbors
 from dre.loss.curves import Attraction, LogOdds, NegLogStudent, Student
-from dre.loss.numba import threads
 from dre.loss.pair_sums import BLOCK, Curve
 
 N = 61
@@ -210,6 +211,7 @@ def test_a_curve_without_a_kernel_and_double_precision_are_summed_all_the_same(m
 
 @pytest.mark.parametrize("components", [2, 3])
 def test_threads_share_the_rows_and_change_no_bit_of_a_gradient(components: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = sys.modules[dre.loss.numba.bank_sums.in_threads.__module__]
     monkeypatch.setattr(threads, "PARALLEL", 1)
     pairs = bank(components)
     results = []

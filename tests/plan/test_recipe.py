@@ -139,7 +139,7 @@ def test_ours_recurses_over_the_graph_of_all_rows(name, facts):
 def test_smaller_data_get_more_epochs_and_more_noise(device):
     recipes = [apply_overrides("auto", DataSpec(n, (64,), device), NOTHING) for n in (500, 5_000, 15_000)]
     epochs = [recipe.schedule[0].epochs for recipe in recipes]
-    noise = [recipe.augment.sigma if recipe.augment else 0.0 for recipe in recipes]
+    noise = [recipe.augment.size for recipe in recipes]
     for numbers in (epochs, noise):
         assert numbers == sorted(numbers, reverse=True)
         assert numbers[0] > numbers[-1]
