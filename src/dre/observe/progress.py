@@ -138,7 +138,7 @@ def _target(event: StageBegan) -> str:
 
 def _batches(event: StageBegan) -> str:
     planned = event.run.recipe.batches
-    if not isinstance(planned, Auto) or event.target.k is None:
+    if not isinstance(planned, Auto) or event.target.k is None or event.run.against != "batch":
         return f"batches {event.batches}"
     met = event.target.k * planned.size / event.run.rows.shape[0]
     return f"batches {event.batches}, since a row meets k·b/n = {met:.2g} of its neighbors in a random batch"

@@ -256,7 +256,8 @@ def train(
     learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"))
     labels = None if labels is None else labels.to(device)
     run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(device), labels, neighbors)
-    if runtime.precision == "float32" and DensePass.applies(learner.trained):
+    reads_hidden = any(stage.loss.reads_hidden for stage in recipe.schedule)  # which a pass in one piece does not show
+    if runtime.precision == "float32" and not reads_hidden and DensePass.applies(learner.trained):
         run.dense = DensePass(learner.trained)  # type: ignore[arg-type]
     run.weights_to_train = list(encoder.parameters()) if run.dense is None else [run.dense.weights]
     first = 0
@@ -293,7 +294,7 @@ def _check_resume(state: dict[str, Any], recipe: Recipe, seed: int) -> None:
 
 
 def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
-    stage, n = run.current_stage, run.rows.shape[0]
+    stage = run.current_stage
     first = 0 if resume is None else resume["epoch"]
     run.epoch, run.resume_at = first, (run.stage, first)
     if first < stage.all_epochs:
@@ -307,8 +308,7 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             places = yield from _find_places(run, stage, target)
             if run.ending:
                 return
-        batches = run.recipe.batches.select(target, n)
-        yield StageBegan(run, target, batches, stage.all_epochs * batches.steps(n), time.perf_counter() - began)
+        yield StageBegan(run, target, *_batches_and_steps(run, target), time.perf_counter() - began)
         if run.is_following:
             assert places is not None
             with _threads(run):
@@ -324,9 +324,19 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     yield StageEnded(run, run.weights())
 
 
+def _batches_and_steps(run: Run, target: Target) -> tuple[Batches, int]:
+    """Return the batches of the phase that comes next, and the number of steps in all epochs that are left."""
+    stage, n, plan = run.current_stage, run.rows.shape[0], run.recipe.batches
+    among_all = plan.select(Coordinates(torch.empty(0)), n)  # where a row need not meet its neighbors
+    of_loss = among_all if stage.against == "bank" else plan.select(target, n)
+    following = max(0, stage.follow - run.epoch)
+    matching = stage.all_epochs - max(run.epoch, stage.follow)
+    return among_all if following else of_loss, following * among_all.steps(n) + matching * of_loss.steps(n)
+
+
 def _run_phase(run: Run, target: Target, epochs: range, resume: dict[str, Any] | None) -> Iterator[Event]:
     """Train for some epochs of a stage on one target, with an optimizer of its own."""
-    stage, n, streams = run.current_stage, run.rows.shape[0], run.streams.of_stage(run.stage)
+    stage, n = run.current_stage, run.rows.shape[0]
     run.target = target
     batches = run.recipe.batches.select(target, n)
     whole = stage.follow if run.is_following else stage.epochs
@@ -341,6 +351,16 @@ def _run_phase(run: Run, target: Target, epochs: range, resume: dict[str, Any] |
     )
     if resume is not None and resume["optimizer"] is not None and resume["epoch"] == epochs.start:
         run.optimizer.load_state_dict(resume["optimizer"])
+    try:
+        yield from _run_epochs(run, target, batches, epochs)
+    finally:
+        if layers is not None:
+            layers.remove()
+
+
+def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range) -> Iterator[Event]:
+    stage, n, streams = run.current_stage, run.rows.shape[0], run.streams.of_stage(run.stage)
+    assert run.optimizer is not None
     sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
     for run.epoch in epochs:
         if run.epoch > epochs.start and _is_refreshed(stage, run.epoch):
@@ -356,8 +376,6 @@ def _run_phase(run: Run, target: Target, epochs: range, resume: dict[str, Any] |
         yield from _run_epoch(run, stepper.steps(sample(run.epoch)))
         if run.ending:
             break
-    if layers is not None:
-        layers.remove()
 
 
 def _threads(run: Run) -> AbstractContextManager[None]:
@@ -448,7 +466,7 @@ def compute_gradients(run: Run, batch: Batch, x: Tensor) -> Tensor:
     loss = run.loss
     radius = None if run.radius is None else run.radius[batch.ids]
     x = run.learner.prepare(x, run.generator, radius)
-    if run.dense is not None and not loss.reads_hidden:
+    if run.dense is not None:
         y, hidden = run.dense(x), {}
     else:
         with run.runtime.autocast(), hidden_outputs(run.learner.trained, loss.reads_hidden) as hidden:
