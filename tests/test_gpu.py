@@ -7,13 +7,20 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
+import dre.coordinates.free
 import dre.neighbors.distances
 import dre.training.cuda_graphs
-from dre import DRE, Gaussian
+from dre import DRE, KL, Gaussian
+from dre.affinity.bank import Bank, BankPairs
 from dre.affinity.target import Graph, Pairs
+from dre.coordinates.free import START_STD, optimize
+from dre.coordinates.start import principal_components
 from dre.data.scaling import Scaling
 from dre.encoder.model_b import ConvBlock
+from dre.loss import Step
+from dre.loss.bank_sums import sum_over_bank, sum_over_neighbors
 from dre.loss.curves import Attraction, LogOdds, NegLogStudent, Repulsion, Student
+from dre.loss.grid_sums import sum_on_grid
 from dre.loss.pair_sums import sum_over_pairs, sum_over_target
 from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.inputs import as_points
@@ -25,6 +32,10 @@ IMAGES = load_digits().images[:400]
 ODDS = LogOdds(1.5, 0.9)
 CURVES = [Student(1.0), Student(0.75), NegLogStudent(0.75), ODDS, Attraction(ODDS), Repulsion(ODDS)]
 SCHEDULE = "x: gaussian(10) -> kl * 3; h1: gaussian(10) -> kl(alpha=0.5) * 2; h3: fuzzy(8) -> ce * 2"
+PHASES = (
+    "x: gaussian(10) -> kl * 4 from pca free 40 follow 4 against bank; "
+    "x+h1: gaussian(10) -> kl(alpha=0.5) * 2 free 10 follow 2 against bank"
+)
 
 
 def test_neighbours_and_targets_equal_those_of_the_cpu():
@@ -291,11 +302,154 @@ def test_a_stream_that_is_ended_early_leaves_a_model_that_can_be_used(monkeypatc
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="torch sees one CUDA device here")
-def test_a_second_device_learns_after_the_first():
+@pytest.mark.parametrize("schedule", [SCHEDULE, PHASES], ids=["batches", "phases"])
+def test_a_second_device_learns_after_the_first(schedule):
     losses = []
     for device in ("cuda:0", "cuda:1"):
         model = DRE(
-            schedule=SCHEDULE, encoder="mlp(32)", batch_size="shuffled(50)", learning_rate=1e-3, device=device, random_state=0
+            schedule=schedule, encoder="mlp(32)", batch_size="shuffled(50)", learning_rate=1e-3, device=device, random_state=0
         )
         losses.append([epoch["loss"] for epoch in model.fit(IMAGES).history_])
     assert np.allclose(*losses, rtol=0.05)
+
+
+# Against the bank of all rows.
+
+
+def digits_graph(n=400):
+    rows = torch.from_numpy(IMAGES[:n].reshape(n, -1)).float()
+    return rows + torch.rand(n, 64, generator=torch.Generator().manual_seed(0)) * 1e-3  # no ties
+
+
+def graph_on(device, n=400):
+    return Graph.of(Gaussian(10), nearest(digits_graph(n).to(device), 30))
+
+
+def test_the_links_of_every_row_equal_those_of_the_cpu():
+    here, there = graph_on("cpu").links, graph_on("cuda").links
+    for name, ours, theirs in zip(here._fields, here, there, strict=True):
+        torch.testing.assert_close(ours, theirs.cpu(), msg=name)
+
+
+def bank_of(n, components, device, dtype):
+    """Places and links of n rows, some of which have no link and some more than fit into a tile of a kernel."""
+    generator = torch.Generator().manual_seed(n)
+    count = torch.randint(0, 5, (n,), generator=generator)
+    count[0], count[-1] = 0, 200
+    start = torch.cat([torch.zeros(1, dtype=torch.long), count.cumsum(0)])
+    others = torch.randint(n, (int(count.sum()),), generator=generator).int()
+    weight = torch.rand(len(others), generator=generator)
+    places = 3 * torch.randn(components, n, generator=generator)
+    ids = torch.randperm(n, generator=generator)[: max(1, 2 * n // 3)]
+    y = places.T[ids] + 0.1 * torch.randn(len(ids), components, generator=generator)
+    parts = (ids, places.to(dtype), start, others, weight.to(dtype), weight.sum(), weight.sum())
+    return BankPairs(*(part.to(device) for part in parts)), y.to(device, dtype).requires_grad_()
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=str)
+@pytest.mark.parametrize("components", [1, 2, 3, 5])
+@pytest.mark.parametrize("n", [2, 100, 5000])
+def test_kernels_of_the_bank_give_the_sums_and_gradients_of_the_cpu(curve, components, n):
+    for total in (sum_over_bank, sum_over_neighbors):
+        results = []
+        for device, dtype in (("cpu", torch.double), ("cuda", torch.float32)):
+            pairs, y = bank_of(n, components, device, dtype)
+            value = total(y, pairs, curve)
+            (gradient,) = torch.autograd.grad(value, y)
+            results.append((value.detach().double().cpu(), gradient.double().cpu()))
+        for here, there in zip(*results, strict=True):
+            assert (here - there).norm() <= 2e-5 * here.norm() + 1e-6
+
+
+@pytest.mark.parametrize("components", [2, 3])
+def test_a_row_does_not_meet_itself_on_the_gpu(components):
+    pairs, y = bank_of(300, components, "cuda", torch.float32)
+    elsewhere = pairs.places.clone()
+    elsewhere[:, pairs.ids[0]] += 100.0
+    alone = pairs._replace(ids=pairs.ids[:1])
+    for total in (sum_over_bank(y[:1], pairs, Student(1.0)) for pairs in (alone, alone._replace(places=elsewhere))):
+        torch.testing.assert_close(total, sum_over_bank(y[:1], alone, Student(1.0)))
+
+
+def test_sums_against_the_bank_come_out_the_same_every_time():
+    pairs, y = bank_of(3000, 2, "cuda", torch.float32)
+    results = []
+    for _ in range(5):
+        totals = sum_over_bank(y, pairs, Student(1.0)), sum_over_neighbors(y, pairs, NegLogStudent(1.0))
+        results.append([*totals, *(torch.autograd.grad(each, y)[0] for each in totals)])
+    assert all(torch.equal(one, other) for again in results[1:] for one, other in zip(results[0], again, strict=True))
+
+
+def test_sums_on_a_grid_equal_those_of_the_cpu():
+    y = 10 * torch.randn(2000, 2, generator=torch.Generator().manual_seed(0))
+    for here, there in zip(sum_on_grid(y, Student(1.0)), sum_on_grid(y.cuda(), Student(1.0)), strict=True):
+        assert (here - there.cpu()).norm() <= 1e-3 * here.norm()
+
+
+def free_coordinates(components=2, steps=40):
+    features = digits_graph().cuda()
+    bank = Bank(graph_on("cuda"), principal_components(features, components, START_STD))
+    assert list(optimize(bank, KL(), steps, exaggerate=True)) == list(range(1, steps + 1))
+    return bank
+
+
+def loss_of(bank):
+    n = bank.columns.shape[1]
+    return float(KL()(Step.of(bank.columns.T.contiguous(), bank.block(torch.arange(n, device="cuda")))))
+
+
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_coordinates_whose_steps_are_replayed_go_where_steps_that_are_made_go(components, monkeypatch):
+    replayed = free_coordinates(components)
+    monkeypatch.setattr("dre.coordinates.free.WARM_UP", 10**9)
+    made = free_coordinates(components)
+    assert (replayed.columns - made.columns).norm() < 1e-3 * made.columns.norm()
+
+
+def test_replayed_coordinates_lower_the_loss_and_stay_centered():
+    few, many = free_coordinates(steps=8), free_coordinates(steps=200)
+    assert loss_of(many) < 0.8 * loss_of(few)
+    assert many.columns.mean(1).abs().max() < 1e-3 * many.columns.std()
+
+
+def test_coordinates_on_a_grid_come_close_to_the_exact_ones(monkeypatch):
+    exact = free_coordinates(steps=60)
+    monkeypatch.setitem(dre.coordinates.free.EXACT_ROWS, "cuda", 100)
+    on_grid = free_coordinates(steps=60)
+    assert loss_of(on_grid) == pytest.approx(loss_of(exact), rel=0.03)
+
+
+@pytest.mark.parametrize("batches", ["shuffled(130)", "fixed(150)"])
+@pytest.mark.parametrize("augment", ["local-noise(0.5)", "flip + local-noise(0.5)"])
+@pytest.mark.parametrize("encoder", ["mlp(32)", "strided(filters=8/16)"])
+def test_phases_that_are_replayed_learn_what_phases_that_are_made_learn(batches, augment, encoder, monkeypatch):
+    settings = {"encoder": encoder, "batch_size": batches, "augment": augment, "random_state": 0, "device": "cuda"}
+    settings |= {"schedule": PHASES, "learning_rate": 1e-3}
+    replayed = DRE(**settings).fit(IMAGES)
+    monkeypatch.setattr("dre.training.loop.Run.is_captured", False)
+    monkeypatch.setattr("dre.coordinates.free.WARM_UP", 10**9)
+    made = DRE(**settings).fit(IMAGES)
+    assert [record["against"] for record in replayed.history_] == [record["against"] for record in made.history_]
+    assert np.abs(replayed.embedding_ - made.embedding_).max() < 0.05 * made.embedding_.std()
+
+
+def test_whitened_steps_learn_on_the_gpu():
+    model = DRE(
+        schedule=PHASES,
+        encoder="mlp(32)",
+        batch_size="shuffled(150)",
+        optimizer=dre.Optimizer(1e-2, whiten=True),
+        device="cuda",
+        random_state=0,
+    ).fit(IMAGES)
+    losses = [record["loss"] for record in model.history_ if record["stage"] == 0 and record["against"] == "coordinates"]
+    assert losses[-1] < losses[0]
+    assert np.isfinite(model.embedding_).all()
+
+
+def test_the_map_of_the_gpu_is_nearly_that_of_the_cpu():
+    """Both start at the same principal components; the networks that follow differ."""
+    maps = [DRE(device=device, random_state=0).fit(IMAGES).embedding_ for device in ("cpu", "cuda")]
+    centered = [torch.from_numpy(each - each.mean(0)) for each in maps]
+    similarity = torch.linalg.svdvals(centered[0].T @ centered[1]).sum() / (centered[0].norm() * centered[1].norm())
+    assert similarity > 0.9

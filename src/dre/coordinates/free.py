@@ -48,7 +48,7 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     done = 0
     for count, factor, momentum in ((exaggerated, EXAGGERATION, 0.5), (steps - exaggerated, 1.0, 0.8)):
         move = _move(bank, places, loss, everything._replace(exaggeration=factor), momentum)
-        for _ in _repeat(move, count, captured=captured):
+        for _ in _repeat(move, count, device if captured else None):
             done += 1
             yield done
 
@@ -69,21 +69,21 @@ def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, momentum: fl
     return move
 
 
-def _repeat(move: Callable[[], None], count: int, *, captured: bool) -> Iterator[None]:
-    """Make so many steps; on a GPU all but the first are replayed from a CUDA graph."""
-    if not captured or count <= WARM_UP:
+def _repeat(move: Callable[[], None], count: int, capture_on: torch.device | None) -> Iterator[None]:
+    """Make so many steps; all but the first are replayed from a CUDA graph if they are captured on a GPU."""
+    if capture_on is None or count <= WARM_UP:
         for _ in range(count):
             move()
             yield
         return
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
+    side = torch.cuda.Stream(capture_on)  # not of the current device, which may be another
+    side.wait_stream(torch.cuda.current_stream(capture_on))
     with torch.cuda.stream(side):
         for _ in range(WARM_UP):
             move()
-    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.current_stream(capture_on).wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=side):
         move()
     yield from (None for _ in range(WARM_UP))
     for _ in range(count - WARM_UP):
