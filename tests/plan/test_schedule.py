@@ -88,8 +88,12 @@ def test_stages_stand_on_lines_or_between_semicolons(between: str) -> None:
         ("x: gaussian(30) -> kl * 2.5", "2.5", "must be a whole number"),
         ("x: gaussian(30) -> kl * -3", "-3", "must be a whole number"),
         ("x: gaussian(30) -> kl * 3 @ fast", "fast", "a learning rate"),
-        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "'@ learning rate' and refresh, from, free, follow, against may follow"),
+        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "refresh, from, free, follow, against may follow"),
         ("x: gaussian(30) -> kl * 3 refresh 0.5", "0.5", "whole number"),
+        ("x: gaussian(30) -> kl * 3 free 0.5 follow 2", "0.5", "a number of steps must be a whole number"),
+        ("x: gaussian(30) -> kl * 3 follow", "", "a number of epochs"),
+        ("x: gaussian(30) -> kl * 3 follow 2 free 3 follow 2", "follow", "each once"),
+        ("x: gaussian(30) -> kl * 3 from 3 follow 2", "3", "where the map starts, network or pca"),
         ("x gaussian(30) -> kl * 3", "gaussian", "':' after the source"),
         ("x: gaussian(30) kl * 3", "kl", "'->' between the affinity and the loss"),
         ("x: gaussian(30) => kl * 3", "=", "'->' between the affinity and the loss"),
@@ -158,3 +162,56 @@ def test_a_schedule_is_a_sequence_of_stages_and_nothing_else() -> None:
 def test_comments_are_passed_over() -> None:
     text = "# the input first\nx: gaussian(30) -> kl * 3  # as in t-SNE\n\nh1: fuzzy(15) -> ce * 2"
     assert Schedule.parse(text) == Schedule.parse("x: gaussian(30) -> kl * 3; h1: fuzzy(15) -> ce * 2")
+
+
+# How a stage is solved.
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "from pca follow 5",
+        "from pca free 100 follow 5 against bank",
+        "free 100 follow 5",
+        "against bank",
+        "@ 0.001 refresh 2 from pca free 100 follow 5 against bank",
+    ],
+)
+def test_the_text_of_a_solution_is_lossless(end: str) -> None:
+    text = f"x+h1: gaussian(30) -> kl(alpha=0.5) * 3 {end}"
+    schedule = Schedule.parse(text)
+    assert str(schedule) == text
+    assert Schedule.parse(str(schedule)) == schedule
+
+
+def test_the_parts_of_a_solution_come_in_any_order_and_defaults_are_not_written() -> None:
+    (stage,) = Schedule.parse("x: gaussian(30) -> kl * 3 against bank follow 5 refresh 2 free 9 from pca")
+    assert (stage.start, stage.free, stage.follow, stage.against, stage.refresh) == ("pca", 9, 5, "bank", 2)
+    assert stage.all_epochs == 8
+    (plain,) = Schedule.parse("x: gaussian(30) -> kl * 3 from network against batch free 0 follow 0")
+    assert str(plain) == "x: gaussian(30) -> kl * 3"
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("from nowhere follow 2", "start='nowhere'; known: network, pca"),
+        ("against everything", "against='everything'; known: batch, bank"),
+    ],
+)
+def test_unknown_ways_are_refused_with_those_that_are_known(end: str, said: str) -> None:
+    with pytest.raises(NotationError, match=said):
+        Schedule.parse(f"x: gaussian(30) -> kl * 3 {end}")
+
+
+@pytest.mark.parametrize("name", ["free", "follow"])
+@pytest.mark.parametrize("value", [-1, 1.5, "3"])
+def test_steps_are_whole_numbers(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"{name}=.*must be a whole number from 0 up"):
+        Stage("x", Gaussian(30), KL(), 3, **({"follow": 2} | {name: value}))  # type: ignore[arg-type]
+
+
+def test_a_stage_without_epochs_must_follow() -> None:
+    assert Schedule.parse("x: gaussian(30) -> kl * 0 follow 5")[0].all_epochs == 5
+    with pytest.raises(NotationError, match="epochs=0: must be positive"):
+        Schedule.parse("x: gaussian(30) -> kl * 0")
