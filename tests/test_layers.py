@@ -22,6 +22,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 CORE = [
     "notation",
     "runtime",
+    "threads",
     "atomic",
     "data",
     "neighbors",

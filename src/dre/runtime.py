@@ -122,27 +122,6 @@ def has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute on one thread inside: on operations of microseconds, several wait for each other, and on a busy machine long."""
-    before = torch.get_num_threads()
-    _kept.append(before)
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-        _kept.remove(before)
-
-
-_kept: list[int] = []  # numbers of threads outside of ``one_thread``
-
-
-def thread_count() -> int:
-    """Number of threads for large operations, also inside ``one_thread``."""
-    return max([torch.get_num_threads(), *_kept])
-
-
 @cache
 def has_numba() -> bool:
     """It compiles kernels for a CPU; without it the same sums are computed by torch."""

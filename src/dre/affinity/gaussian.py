@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dre.affinity import TOLERANCE, Affinity, check_scope, solve_increasing
+from dre.runtime import has_numba
 
 NEIGHBORS_PER_PERPLEXITY = 3  # farther weights are negligible; every fast t-SNE truncates here
 PERPLEXITY_TOLERANCE = 1e-3
@@ -61,7 +62,7 @@ class Gaussian(Affinity, name="gaussian"):
         return max(1, min(n - 1, k))
 
     def conditional(self, distances: Tensor) -> Tensor:
-        if distances.device.type == "cpu":
+        if distances.device.type == "cpu" and not has_numba():
             return torch.cat([self._weights(part) for part in distances.split(max(1, CACHED // distances.shape[1]))])
         return self._weights(distances)
 
@@ -69,6 +70,10 @@ class Gaussian(Affinity, name="gaussian"):
         squared = distances.square().float().double()  # rounded as in scikit-learn
         squared = squared - squared[:, :1]  # leaves P unchanged, and the nearest neighbor never underflows
         tolerance = min(TOLERANCE, 0.99 * PERPLEXITY_TOLERANCE / self.perplexity)
+        if squared.device.type == "cpu" and has_numba():
+            from dre.affinity.numba.bandwidth import gaussian_weights
+
+            return gaussian_weights(squared, math.log(self.perplexity), tolerance)
         precision = solve_increasing(
             lambda rows, s: -_entropy(squared[rows] * s[:, None]), -math.log(self.perplexity), squared, tolerance
         )  # 1 / 2σ²

@@ -35,6 +35,7 @@ from dre.plan.overrides import Overrides, apply_overrides, parse_overrides
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime, resolve_device
+from dre.threads import idle_threads, threads
 from dre.training.learner import uses_cached_front
 from dre.training.loop import Weights, train
 
@@ -173,7 +174,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         -------
         self
         """
-        with _all_or_nothing(self):
+        with _all_or_nothing(self), threads(idle_threads()):
             return self._fit(check_rows(self, X, fitting=True), y, check_observers(observers), precomputed_knn)
 
     def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None) -> Self:

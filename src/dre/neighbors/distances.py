@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
-from dre.runtime import full_float32, tf32_products, triton_applies
+from dre.runtime import full_float32, has_numba, tf32_products, triton_applies
 
 BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side of a block: half a GiB of float64 on a GPU; what a CPU's cache holds
 ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows processed at once: far slower on a CPU once they exceed its cache
@@ -138,6 +138,10 @@ class Distances:
             from dre.neighbors.triton.direct import direct
 
             return direct(points, self.rows, ids)
+        if self.device.type == "cpu" and has_numba():
+            from dre.neighbors.numba import direct as kernels
+
+            return kernels.direct(points, self.rows, ids)
         step = max(1, self._elements() // max(1, ids.shape[1] * self.dim))
         parts = [
             (part.double()[:, None, :] - self.rows[near].double()).square_().sum(2)

@@ -33,7 +33,8 @@ from dre.neighbors.search import Neighbors, nearest
 from dre.optimizer import AdamState
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Stage
-from dre.runtime import IsolatedRNG, RandomStreams, Runtime, one_thread
+from dre.runtime import IsolatedRNG, RandomStreams, Runtime
+from dre.threads import one_thread
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.learner import FEATURES, Learner, make_learner
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
@@ -409,10 +410,11 @@ def _find_places(run: Run, stage: Stage, target: Target) -> Generator[Event, Non
     if stage.free:
         assert isinstance(target, Graph)
         bank = Bank(target, places)
-        for step in optimize(bank, stage.loss, stage.free, exaggerate=stage.start == "pca"):
-            yield CoordinatesMoved(run, step)
-            if run.ending:
-                break
+        with one_thread():  # apart from the sums over pairs, which share all threads, a step moves but a few numbers
+            for step in optimize(bank, stage.loss, stage.free, exaggerate=stage.start == "pca"):
+                yield CoordinatesMoved(run, step)
+                if run.ending:
+                    break
         places = bank.columns.T.contiguous()
     if stage.start == "pca" and isinstance(run.encoder, Network):
         run.encoder.scale.fill_(places.std(0, correction=0).mean().clamp_min(1e-3))
