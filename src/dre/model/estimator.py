@@ -31,7 +31,7 @@ from dre.observe.history import History
 from dre.observe.progress import Progress, Verbose, is_interactive
 from dre.observe.stopping import Interrupt
 from dre.optimizer import Optimizer
-from dre.plan.overrides import Overrides, apply_overrides, parse_overrides
+from dre.plan.overrides import Overrides, apply_overrides, explain, parse_overrides
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime, resolve_device
@@ -202,7 +202,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             neighbors=_given_neighbors(knn, recipe, n),
         )
         history, interrupt = History(), Interrupt()
-        watch(events, [history, interrupt, *self._default_observers(), *observers])
+        watch(events, [history, interrupt, *self._default_observers(tuple(X.shape)), *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
         self._embedding = embed(encoder, rows)
         self.interrupted_ = interrupt.requested
@@ -218,8 +218,11 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         x: fuzzy(15, scope=batch) -> ce(min_dist=0.001) * 100 @ 0.0001
         """
         recipe, overrides = self._overrides()
-        data = DataSpec(shape[0], model_shape(tuple(shape[1:])), resolve_device(self.device).type)
-        return apply_overrides(recipe, data, overrides)
+        return apply_overrides(recipe, self._data_spec(shape), overrides)
+
+    def _data_spec(self, shape: tuple[int, ...]) -> DataSpec:
+        device = resolve_device(self.device).type
+        return DataSpec(shape[0], model_shape(tuple(shape[1:])), device, int(self.n_components))
 
     def transform(self, X: Any, *, stage: int | None = None) -> Array:
         """Embed rows by a forward pass, chunk by chunk.
@@ -379,9 +382,12 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             stacklevel=4,  # the line that called fit
         )
 
-    def _default_observers(self) -> list[Observer]:
-        bar = self.verbose or (self.verbose is None and is_interactive())
-        return [*([Progress()] if bar else []), *([Verbose()] if self.verbose else [])]  # a line is printed below a closed bar
+    def _default_observers(self, shape: tuple[int, ...]) -> list[Observer]:
+        bar: list[Observer] = [Progress()] if self.verbose or (self.verbose is None and is_interactive()) else []
+        if not self.verbose:
+            return bar
+        recipe, overrides = self._overrides()
+        return [*bar, Verbose(explain(recipe, self._data_spec(shape), overrides))]  # a line is printed below a closed bar
 
 
 _TRAINING = ("encoder", "augment", "batch_size", "learning_rate", "optimizer")

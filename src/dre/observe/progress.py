@@ -10,7 +10,7 @@ from typing import Any
 
 from dre.affinity.target import Graph
 from dre.batches import Auto
-from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, StepEnded, TargetBegan
+from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, StageUndone, StepEnded, TargetBegan
 
 # In a log file, where a bar is not overwritten in place, it is drawn rarely.
 SECONDS_BETWEEN = {True: 0.1, False: 10.0}
@@ -63,7 +63,7 @@ class Progress:
             self._open(event)
         elif isinstance(event, EpochEnded):
             self._loss = f"loss {event.loss:.4g}"
-        elif isinstance(event, StageEnded):
+        elif isinstance(event, (StageEnded, StageUndone)):
             self._bar.close()
 
     def _announce(self, event: TargetBegan) -> None:
@@ -103,9 +103,16 @@ def _title(run: Run) -> str:
 
 
 class Verbose:
-    """Lines on stderr: the recipe, then each stage's target, batches and last loss."""
+    """Lines on stderr: the recipe, then each stage's target, batches and last loss.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    note : str, optional
+        Printed behind the recipe: why it is as it is.
+    """
+
+    def __init__(self, note: str | None = None) -> None:
+        self._note = note
         self._loss, self._seconds = 0.0, 0.0
 
     def __call__(self, event: Event) -> None:
@@ -113,18 +120,27 @@ class Verbose:
             if event.run.stage == 0:
                 n, *shape = event.run.rows.shape
                 self._print(f"dre on {event.run.runtime}, {n} rows of shape {tuple(shape)}\n{event.run.recipe}")
+                if self._note is not None:
+                    self._print(self._note)
             self._seconds = 0.0
             self._print(f"stage {event.run.stage} ({event.run.current_stage.source}): {_target(event)}, {_batches(event)}")
         elif isinstance(event, EpochEnded):
             self._loss, self._seconds = event.loss, self._seconds + event.seconds
         elif isinstance(event, StageEnded):
-            self._print(
-                f"stage {event.run.stage} done: {event.run.epoch + 1} epochs, loss {self._loss:.4g}, {self._seconds:.1f} s"
-            )
+            kept = "" if event.trust is None else f"; kept, {_trust(event.trust)}"
+            epochs = f"{event.run.epoch + 1} epochs"
+            self._print(f"stage {event.run.stage} done: {epochs}, loss {self._loss:.4g}, {self._seconds:.1f} s{kept}")
+        elif isinstance(event, StageUndone):
+            self._print(f"stage {event.run.stage} undone, and the fit ended: {_trust(event.trust)}")
 
     @staticmethod
     def _print(text: str) -> None:
         print(text, file=sys.stderr)
+
+
+def _trust(before_after: tuple[float, float]) -> str:
+    before, after = before_after
+    return f"trustworthiness {before:.4f} before it, {after:.4f} after"
 
 
 def _target(event: StageBegan) -> str:

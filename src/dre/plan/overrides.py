@@ -21,6 +21,7 @@ from dre.notation import unknown
 from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes import RECIPES
+from dre.plan.recipes.default import why_direct
 from dre.plan.schedule import Schedule, Stage
 
 IN_BATCH_SIZE = 1000  # of batches that replace those along a graph where a schedule has its neighbors inside the batch
@@ -90,7 +91,7 @@ def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) 
             raise ValueError(unknown("recipe", recipe, list(RECIPES)))
         if overrides.schedule is not None and overrides.recursions is not None:
             raise ValueError("recursions and schedule were both given: a schedule already has its recursions")
-        recipe = RECIPES[recipe](replace(data, direct=_is_direct(overrides)), overrides.recursions)
+        recipe = RECIPES[recipe](replace(data, direct=_why_direct(overrides) is not None), overrides.recursions)
     elif overrides.recursions is not None:
         raise ValueError("recursions was given beside a Recipe object: its schedule already has its recursions")
     optimizer = _optimizer(recipe.optimizer, overrides)
@@ -107,11 +108,25 @@ def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) 
     )
 
 
-def _is_direct(overrides: Overrides) -> bool:
-    """Whether the user's schedule takes its losses inside each batch, or the encoder is none that follows places quickly."""
+def explain(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> str | None:
+    """Return why a default recipe solves its stages directly, without free places; None if it does not, or is no default."""
+    if recipe not in ("auto", "fast"):
+        return None
+    why = _why_direct(overrides) or why_direct(data)
+    return None if why is None else f"The loss goes through the network from the start, inside each batch: {why}."
+
+
+def _why_direct(overrides: Overrides) -> str | None:
+    """Return why the user's schedule or encoder rules free places out; None if they do not."""
     if overrides.encoder is not None and not isinstance(overrides.encoder, (MLP, PatchMLP)):
-        return True
-    return overrides.schedule is not None and all(stage.against == "batch" for stage in overrides.schedule)
+        return f"only mlp and patch-mlp follow places quickly, not {_title(overrides.encoder)}"
+    if overrides.schedule is not None and all(stage.against == "batch" for stage in overrides.schedule):
+        return "so says the schedule"
+    return None
+
+
+def _title(encoder: Encoder | nn.Module) -> str:
+    return str(encoder) if isinstance(encoder, Encoder) else type(encoder).__name__
 
 
 def _optimizer(planned: Optimizer, overrides: Overrides) -> Optimizer:

@@ -62,6 +62,7 @@ class DataSpec:
     n: int  # rows
     shape: tuple[int, ...]  # of one row: (d,) or (channels, height, width)
     device: str  # "cpu", "cuda", ...
+    n_components: int = 2
     direct: bool = False  # whether the loss must go through the network from the start, inside each batch
 
     @property

@@ -36,6 +36,7 @@ class Stage:
     free: int = 0  # steps in which the places of all rows are optimized freely, before the network follows them
     follow: int = 0  # epochs in which the network follows these places
     against: str = "batch"  # what the loss compares a batch with: itself, or the "bank" of all rows' latest places
+    optional: bool = False  # undo the stage, and end the fit, if it lowers the trustworthiness of the map
 
     def __post_init__(self) -> None:
         for name, kind in (("source", str), ("affinity", Affinity), ("loss", Loss), ("epochs", int)):
@@ -54,6 +55,8 @@ class Stage:
         for name, known in (("start", STARTS), ("against", AGAINST)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r}; known: {', '.join(known)}")
+        if not isinstance(self.optional, bool):
+            raise TypeError(f"optional={self.optional!r}: expected True or False")
         for name in ("free", "follow"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)!r}: must be a whole number from 0 up")
@@ -87,7 +90,8 @@ class Stage:
         start = "" if self.start == "network" else f" from {self.start}"
         steps = "".join(f" {name} {getattr(self, name)}" for name in ("free", "follow") if getattr(self, name))
         against = "" if self.against == "batch" else f" against {self.against}"
-        return f"{self.source}: {self.affinity} -> {loss} * {self.epochs}{rate}{again}{start}{steps}{against}"
+        optional = " optional" if self.optional else ""
+        return f"{self.source}: {self.affinity} -> {loss} * {self.epochs}{rate}{again}{start}{steps}{against}{optional}"
 
 
 class Schedule:
@@ -112,7 +116,8 @@ class Schedule:
     def parse(cls, text: str) -> Schedule:
         """Read stages, one a line or separated by ``;``: ``source: affinity -> loss * epochs``.
 
-        Then may follow ``@ rate``, ``refresh epochs``, ``from pca``, ``free steps``, ``follow epochs`` and ``against bank``.
+        Then may follow ``@ rate``, ``refresh epochs``, ``from pca``, ``free steps``, ``follow epochs``, ``against bank`` and
+        ``optional``.
         """
         return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
@@ -179,6 +184,10 @@ def _read_name(reader: Reader, what: str) -> str:
     return reader.expect("name", what).text
 
 
+def _read_nothing(reader: Reader, what: str) -> bool:
+    return True
+
+
 class _Clause(NamedTuple):
     field: str
     what: str
@@ -191,6 +200,7 @@ CLAUSES = {
     "free": _Clause("free", "a number of steps", _read_int),
     "follow": _Clause("follow", "a number of epochs", _read_int),
     "against": _Clause("against", f"what the loss is taken against, {' or '.join(AGAINST)}", _read_name),
+    "optional": _Clause("optional", "", _read_nothing),
 }
 
 

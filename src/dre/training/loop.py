@@ -38,6 +38,7 @@ from dre.threads import one_thread
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.learner import FEATURES, Learner, make_learner
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
+from dre.training.trust import sample_trust
 from dre.whitening import LinearLayers
 
 Weights = dict[str, Tensor]
@@ -46,7 +47,8 @@ Weights = dict[str, Tensor]
 # of the data, at a cost that grows with the rows and not with their square.
 SEARCHED = {"cuda": 2**20}
 RADIUS_NEIGHBORS = 10
-ONE_THREAD = 2e8  # operations of a step below which a second thread only waits
+ONE_THREAD = 2e7  # operations of a step below which a second thread only waits
+TRUST_LOSS = 0.005  # of the trustworthiness: an optional stage that costs more is undone. Two seeds differ by less
 PCA_STD = 10.0  # of the first component, where a network follows the components themselves
 FOLLOW = Follow()
 
@@ -79,6 +81,7 @@ class Run:
     steps: int = 0  # in all
     ending: str | None = None  # None, "stage" or "fit"
     target_weights: Weights = field(default_factory=dict)  # from which the current target was computed
+    start_weights: Weights = field(default_factory=dict)  # at the start of an optional stage, which may be undone
     resume_at: tuple[int, int] | None = None  # stage and epoch that come next; None within an epoch
 
     @property
@@ -134,6 +137,7 @@ class Run:
             "schedule": str(self.recipe.schedule),
             "weights": self.weights(),
             "target_weights": self.target_weights if epoch else {},
+            "start_weights": self.start_weights if epoch else {},
             "places": self._places() if begun else None,
             "radius": None if self.radius is None else self.radius.cpu(),
             "optimizer": self.optimizer.state_dict() if begun and self.optimizer is not None else None,
@@ -197,9 +201,18 @@ class StageEnded:
 
     run: Run
     weights: Weights
+    trust: tuple[float, float] | None = None  # of the map before and after an optional stage
 
 
-Event = TargetBegan | CoordinatesMoved | StageBegan | StepEnded | EpochEnded | StageEnded
+@dataclass(frozen=True)
+class StageUndone:
+    """An optional stage has lowered the trustworthiness of the map. The weights before it are back, and the fit ends."""
+
+    run: Run
+    trust: tuple[float, float]  # before and after it
+
+
+Event = TargetBegan | CoordinatesMoved | StageBegan | StepEnded | EpochEnded | StageEnded | StageUndone
 
 
 def train(
@@ -242,7 +255,7 @@ def train(
 
     Yields
     ------
-    TargetBegan, CoordinatesMoved, StageBegan, StepEnded, EpochEnded or StageEnded
+    TargetBegan, CoordinatesMoved, StageBegan, StepEnded, EpochEnded, StageEnded or StageUndone
     """
     recipe = recipe.clamp_to(rows.shape[0])
     _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
@@ -298,6 +311,8 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     stage = run.current_stage
     first = 0 if resume is None else resume["epoch"]
     run.epoch, run.resume_at = first, (run.stage, first)
+    if stage.optional:
+        run.start_weights = run.weights() if resume is None else resume["start_weights"]
     if first < stage.all_epochs:
         yield TargetBegan(run)
         if run.ending:
@@ -322,7 +337,25 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             with _threads(run):
                 yield from _run_phase(run, target, range(first, stage.all_epochs), resume)
     run.resume_at = (run.stage + 1, 0)
-    yield StageEnded(run, run.weights())
+    if not stage.optional or run.ending:
+        yield StageEnded(run, run.weights())
+        return
+    weights = run.weights()
+    after = _trust(run)
+    run.encoder.load_state_dict(run.start_weights)
+    before = _trust(run)
+    if after < before - TRUST_LOSS:
+        run.resume_at = (len(run.recipe.schedule), 0)
+        run.end_fit()
+        yield StageUndone(run, (before, after))
+        return
+    run.encoder.load_state_dict(weights)
+    yield StageEnded(run, weights, (before, after))
+
+
+def _trust(run: Run) -> float:
+    """Trustworthiness of the present map, by what the network reads."""
+    return sample_trust(run.learner.features(run.learner.first_source), run.learner.places())
 
 
 def _batches_and_steps(run: Run, target: Target) -> tuple[Batches, int]:

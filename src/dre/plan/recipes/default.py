@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import torch
+
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
 from dre.augment import Augment
 from dre.augment.noise import LocalNoise, Noise
 from dre.batches import Auto, Batches, Edges, Shuffled
+from dre.coordinates.free import needs_grid
 from dre.encoder import Encoder
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
@@ -22,16 +25,18 @@ from dre.optimizer import Optimizer
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule, Stage, recursive
 
-# There are two ways to solve a stage. Up to LARGE rows the places of all rows are optimized first, the network follows them,
-# and then the loss goes through it against the bank of all rows. Beyond, the loss goes through the network from the start,
-# on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
+# There are two ways to solve a stage. By default the places of all rows are optimized first, the network follows them, and then
+# the loss goes through it against the bank of all rows. Where that is not possible the loss goes through the network from the
+# start, on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
 
+FEW = 500  # rows below which free places are no better than the principal components, and keep less of the global structure
 LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
+MOST = {"cpu": 2_000_000, "cuda": 4_000_000}  # rows whose places are optimized; beyond, batches need less memory
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
 WIDE = 100  # columns beyond which the network reads so many principal components of them
-FREE_STEPS, FREE_AGAIN = 350, 100  # of the places of all rows, in the first stage and in each recursion
+GRID_COMPONENTS = 2  # dimensions in which sums can be taken on a grid
 
 
 @dataclass(frozen=True)
@@ -48,60 +53,81 @@ class Preset:
 
 
 def _preset(data: DataSpec) -> Preset:
-    return _by_places(data) if data.n < LARGE and not data.direct else _by_batches(data)
+    return _by_batches(data) if data.direct or why_direct(data) else _by_places(data)
+
+
+def why_direct(data: DataSpec) -> str | None:
+    """Return why the places of these rows can't be optimized on their own; None if they can."""
+    if data.n > MOST.get(data.device, MOST["cpu"]):
+        return f"{data.n:,} rows are more than the {MOST.get(data.device, MOST['cpu']):,} whose places fit into memory"
+    if needs_grid(data.n, torch.device(data.device)) and data.n_components != GRID_COMPONENTS:
+        return f"so many places are optimized on a grid, which has 2 dimensions, not {data.n_components}"
+    return None
 
 
 @dataclass(frozen=True)
 class Size:
-    """Network, batch and steps for data of up to so many rows."""
+    """Network, batch and steps for data of fewer than so many rows."""
 
-    rows: int
+    rows: float
     width: int
     depth: int
     batch: int
-    follow: int  # steps of the first stage; a recursion makes half of them
+    free: int  # steps of the places of all rows in the first stage
+    follow: int  # steps of the network in the first stage; a recursion makes half of them
     match: int
     recursions: int
+    source: str = "h1"  # of the recursions, behind the features
 
 
-# Narrow and deep networks need the fewest operations on a CPU; a GPU has them to spare.
+# Narrow and deep networks need the fewest operations on a CPU; a GPU has them to spare. Recursions: few rows have no more to
+# learn from hidden layers; some thousand are safer with their own columns beside them.
 SIZES = {
     "cpu": (
-        Size(500, 128, 4, 250, 100, 300, 0),  # so few rows have no more to learn from hidden layers
-        Size(2_000, 64, 6, 250, 200, 400, 1),
-        Size(4_000, 128, 6, 250, 350, 550, 1),
-        Size(6_000, 128, 6, 250, 700, 1000, 1),
-        Size(10_000, 128, 6, 250, 1000, 1400, 1),
-        Size(LARGE, 128, 6, 250, 1200, 1800, 2),
+        Size(FEW, 128, 4, 250, 0, 100, 300, 0),
+        Size(2_000, 64, 6, 250, 350, 200, 400, 1, "+h1"),
+        Size(4_000, 128, 6, 250, 350, 350, 550, 1, "+h1"),
+        Size(6_000, 128, 6, 250, 350, 700, 1000, 1),
+        Size(10_000, 128, 6, 250, 350, 1000, 1400, 1),
+        Size(LARGE, 128, 6, 250, 350, 1200, 1800, 3),
+        Size(math.inf, 128, 6, 250, 200, 1000, 700, 0),
     ),
     "cuda": (
-        Size(500, 128, 4, 250, 100, 300, 0),
-        Size(4_000, 256, 4, 500, 300, 800, 1),
-        Size(10_000, 512, 4, 1000, 600, 800, 1),
-        Size(LARGE, 512, 4, 1000, 500, 600, 2),
+        Size(FEW, 128, 4, 250, 0, 100, 300, 0),
+        Size(4_000, 256, 4, 500, 350, 300, 800, 1, "+h1"),
+        Size(10_000, 512, 4, 1000, 350, 600, 800, 2),
+        Size(LARGE, 512, 4, 1000, 350, 500, 600, 3),
+        Size(HUGE, 1024, 4, 1000, 350, 720, 1680, 2),
+        Size(math.inf, 256, 4, 5000, 500, 400, 400, 0),
     ),
 }
+FREE_AGAIN = 100  # steps of the places of all rows in each recursion
 
 
 def _by_places(data: DataSpec) -> Preset:
-    """Places first, then a network that follows them, then the bank: the best map of up to some ten thousand rows."""
+    """Places first, then a network that follows them, then the bank: the best map of any number of rows that fits."""
     n, images = data.n, data.images
     size = next(size for size in SIZES.get(data.device, SIZES["cuda"]) if n < size.rows)
     n_pcs = WIDE if math.prod(data.shape) > WIDE else None
-    width, depth = size.width, size.depth
-    encoder: Encoder = PatchMLP(width, depth=depth) if images else MLP(width, depth=depth, n_pcs=n_pcs)
+    encoder: Encoder = MLP(size.width, depth=size.depth, n_pcs=n_pcs)
+    if images:
+        pcs = {"n_pcs": 300} if n >= LARGE and data.device != "cpu" else {}
+        filters = {"filters": 8} if n >= LARGE and data.device == "cpu" else {}
+        encoder = PatchMLP(size.width, depth=size.depth, **pcs, **filters)
     batches = Shuffled(size.batch)
     steps = batches.steps(n)
     first = Stage(
         encoder.first_source, Gaussian(30), KL(), _epochs(size.match, steps),
-        start="pca", free=FREE_STEPS, follow=_epochs(size.follow, steps), against="bank",
+        start="pca", free=size.free, follow=_epochs(size.follow, steps), against="bank",
     )  # fmt: skip
     again = Stage(
-        f"{encoder.first_source}+h1", Gaussian(30), KL(), _epochs(size.match / 2, steps),
-        free=FREE_AGAIN, follow=_epochs(size.follow / 2, steps), against="bank",
+        encoder.first_source + size.source if size.source.startswith("+") else size.source,
+        Gaussian(30), KL(), _epochs(size.match / 2, steps),
+        free=FREE_AGAIN, follow=_epochs(size.follow / 2, steps), against="bank", optional=True,
     )  # fmt: skip
     noise = LocalNoise(0.75 if n < 4000 else 0.5)
-    optimizer = Optimizer(1e-2, beta2=0.99, warmup=0.1, whiten=data.device == "cpu")  # a GPU captures its steps instead
+    lr = 1e-2 if n < LARGE or data.device == "cpu" else 3e-3  # wide networks take smaller steps
+    optimizer = Optimizer(lr, beta2=0.99, warmup=0.1, whiten=data.device == "cpu")  # a GPU captures its steps instead
     return Preset(encoder, batches, optimizer, noise, first, again, size.recursions)
 
 
@@ -137,7 +163,9 @@ def _epochs(steps: float, steps_of_epoch: int) -> int:
 
 
 def _recipe(preset: Preset, recursions: int | None, *, effort: float = 1.0) -> Recipe:
-    stages = recursive(preset.first, preset.again, _sources(preset), preset.recursions if recursions is None else recursions)
+    if recursions is not None:  # who asks for them gets them
+        preset = replace(preset, again=replace(preset.again, optional=False), recursions=recursions)
+    stages = recursive(preset.first, preset.again, _sources(preset), preset.recursions)
     return Recipe(
         Schedule(*(_with_effort(stage, effort) for stage in stages)),
         preset.encoder,
@@ -148,7 +176,7 @@ def _recipe(preset: Preset, recursions: int | None, *, effort: float = 1.0) -> R
 
 
 def _sources(preset: Preset) -> tuple[str, ...]:
-    return SOURCES if preset.again.source in SOURCES else (preset.again.source,)
+    return SOURCES if preset.again.against == "batch" else (preset.again.source,)
 
 
 def _with_effort(stage: Stage, effort: float) -> Stage:
@@ -163,7 +191,7 @@ def auto(data: DataSpec, recursions: int | None) -> Recipe:
 def fast(data: DataSpec, recursions: int | None) -> Recipe:
     """The default with a third of its steps, but at least one epoch, and at most one recursion."""
     preset = _preset(data)
-    return _recipe(preset, min(1, preset.recursions) if recursions is None else recursions, effort=1 / 3)
+    return _recipe(replace(preset, recursions=min(1, preset.recursions)), recursions, effort=1 / 3)
 
 
 def _deep(data: DataSpec, affinity: Affinity, loss: Loss, recursions: int | None) -> Recipe:

@@ -1,0 +1,43 @@
+"""Trustworthiness of a sample of rows: how a stage is judged without labels."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dre.data.rows import chunk_length
+
+NEIGHBORS = 7
+REFERENCES = 20_000  # rows among which neighbors are looked for
+SAMPLE = 1_000  # of them whose neighbors are looked at
+
+
+def sample_trust(features: Tensor, places: Tensor, *, k: int = NEIGHBORS) -> float:
+    """Trustworthiness of places (n, c) by the distances between features (n, d), on evenly spaced rows.
+
+    It is 1 if the k nearest rows in the map are the k nearest by their features, and falls with the ranks of other ones.
+
+    >>> line = torch.arange(30.0)[:, None]
+    >>> sample_trust(line, -2 * line)
+    1.0
+    """
+    rows = _evenly(len(features), REFERENCES).to(features.device)
+    features, places = features[rows].float(), places[rows].float()
+    n = len(rows)
+    k = min(k, max(1, (n - 1) // 2))
+    intruders = torch.zeros((), dtype=torch.double, device=features.device)
+    sample = _evenly(n, SAMPLE).to(features.device)
+    for ids in sample.split(max(1, chunk_length((n,)) // 4)):
+        own = torch.arange(len(ids), device=ids.device)
+        apart = torch.cdist(places[ids], places)
+        apart[own, ids] = torch.inf
+        near = apart.topk(k, largest=False).indices
+        distances = torch.cdist(features[ids], features)
+        distances[own, ids] = torch.inf
+        ranks = 1 + torch.stack([(distances < distances[own, j][:, None]).sum(1) for j in near.T], 1)
+        intruders += (ranks - k).clamp_min(0).double().sum()
+    return 1 - 2 * float(intruders) / (len(sample) * k * max(1, 2 * n - 3 * k - 1))
+
+
+def _evenly(n: int, count: int) -> Tensor:
+    return torch.linspace(0, n - 1, min(n, count)).round().long()
