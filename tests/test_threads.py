@@ -26,9 +26,20 @@ def test_one_thread_is_left_as_it_was_found():
 @pytest.mark.parametrize("others", [0, 1, 5, 10_000])
 def test_threads_leave_the_cores_of_other_programs(monkeypatch, others):
     monkeypatch.setattr(threads, "_running_elsewhere", lambda: others)
-    with threads.threads(2):
-        count = idle_threads()
-    assert count == max(1, min(2, (os.cpu_count() or 2) - others))
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    threads._load.until = 0.0
+    assert idle_threads() == max(1, min(2, (os.cpu_count() or 2) - others))
+    threads._load.until = 0.0  # the next test looks again
+
+
+def test_the_load_is_looked_at_rarely(monkeypatch):
+    looks = []
+    monkeypatch.setattr(threads, "_running_elsewhere", lambda: looks.append(1) or 0)
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    threads._load.until = 0.0
+    for _ in range(100):
+        idle_threads()
+    assert 1 <= len(looks) < 50
 
 
 def test_a_system_that_does_not_tell_its_load_is_taken_for_idle(monkeypatch):
@@ -42,7 +53,7 @@ def test_a_system_that_does_not_tell_its_load_is_taken_for_idle(monkeypatch):
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("rows", [1, 2, 7])
 def test_kernels_visit_every_row_once(monkeypatch, count, rows):
-    monkeypatch.setattr(threads, "thread_count", lambda: count)
+    monkeypatch.setattr(threads, "idle_threads", lambda: count)
     seen = np.zeros(rows, dtype=int)
 
     def kernel(first, last, seen):
@@ -53,7 +64,7 @@ def test_kernels_visit_every_row_once(monkeypatch, count, rows):
 
 
 def test_errors_of_a_kernel_reach_the_caller(monkeypatch):
-    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    monkeypatch.setattr(threads, "idle_threads", lambda: 2)
 
     def kernel(first, last):
         if first:

@@ -35,7 +35,6 @@ from dre.plan.overrides import Overrides, apply_overrides, explain, parse_overri
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime, resolve_device
-from dre.threads import idle_threads, threads
 from dre.training.learner import uses_cached_front
 from dre.training.loop import Weights, train
 
@@ -174,7 +173,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         -------
         self
         """
-        with _all_or_nothing(self), threads(idle_threads()):
+        with _all_or_nothing(self):
             return self._fit(check_rows(self, X, fitting=True), y, check_observers(observers), precomputed_knn)
 
     def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None) -> Self:

@@ -47,7 +47,6 @@ Weights = dict[str, Tensor]
 # of the data, at a cost that grows with the rows and not with their square.
 SEARCHED = {"cuda": 2**20}
 RADIUS_NEIGHBORS = 10
-ONE_THREAD = 2e7  # operations of a step below which a second thread only waits
 TRUST_LOSS = 0.005  # of the trustworthiness: an optional stage that costs more is undone. Two seeds differ by less
 PCA_STD = 10.0  # of the first component, where a network follows the components themselves
 FOLLOW = Follow()
@@ -413,11 +412,8 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range) -> It
 
 
 def _threads(run: Run) -> AbstractContextManager[None]:
-    """A context with one thread if a step is small."""
-    if run.dense is None:
-        return nullcontext()
-    work = 6 * min(run.recipe.batches.rows, run.rows.shape[0]) * run.dense.weights.numel()
-    return one_thread() if work < ONE_THREAD else nullcontext()
+    """A context in which torch computes on one thread, if the pass shares its work among threads itself."""
+    return nullcontext() if run.dense is None else one_thread()
 
 
 def _is_refreshed(stage: Stage, epoch: int) -> bool:
