@@ -9,17 +9,18 @@ from dataclasses import replace
 import pytest
 from torch import nn
 
-from dre import CE, KL, MLP, DeepTSNE, DeepUMAP, Fuzzy, Gaussian, ModelA, ModelB, Optimizer, Recipe, Schedule, Stage
+from dre import CE, DRE, KL, MLP, DeepTSNE, DeepUMAP, Fuzzy, Gaussian, ModelA, ModelB, Optimizer, Recipe, Schedule, Stage
 from dre.augment import Noise
 from dre.batches import Auto, Edges, Fixed, Neighborhoods, Shuffled
 from dre.encoder import Encoder
 from dre.encoder.patch_mlp import PatchMLP
 from dre.loss import Sum
-from dre.plan.overrides import Overrides, apply_overrides
+from dre.plan.overrides import Overrides, apply_overrides, explain
 from dre.plan.recipe import DataSpec
 from dre.plan.recipes import RECIPES
 
 VECTORS, IMAGES = DataSpec(60_000, (50,), "cpu"), DataSpec(60_000, (1, 28, 28), "cpu")
+IN_BATCHES = replace(VECTORS, n_components=3)  # a grid has two dimensions: the loss of so many rows is taken inside batches
 FACTS = [
     DataSpec(n, shape, device)
     for n, shape, device in itertools.product((2, 1797, 60_000, 10_000_000), ((50,), (1, 28, 28), (3, 32, 32)), ("cpu", "cuda"))
@@ -128,11 +129,58 @@ def test_the_umap_stage_of_the_paper_reads_the_last_source_of_the_recursions():
 
 
 @pytest.mark.parametrize("name", ["auto", "fast"])
-@pytest.mark.parametrize("facts", [DataSpec(n, (50,), device) for n in (500, 60_000) for device in ("cpu", "cuda")], ids=str)
+@pytest.mark.parametrize(
+    "facts",
+    [DataSpec(n, (50,), device) for n in (500, 19_999) for device in ("cpu", "cuda")]
+    + [DataSpec(60_000, (50,), "cuda"), IN_BATCHES],
+    ids=str,
+)
 def test_ours_recurses_over_the_graph_of_all_rows(name, facts):
     recipe = apply_overrides(name, facts, NOTHING)
     assert len(recipe.schedule) > 1
     assert all(stage.affinity.scope == "graph" for stage in recipe.schedule)
+
+
+@pytest.mark.parametrize("name", ["auto", "fast"])
+@pytest.mark.parametrize("shape", [(50,), (1, 28, 28)])
+@pytest.mark.parametrize(("n", "device"), [(2, "cpu"), (499, "cpu"), (499, "cuda"), (20_000, "cpu"), (2_000_000, "cpu")])
+def test_few_rows_and_on_a_cpu_many_get_no_recursion_unless_asked(name, shape, n, device):
+    facts = DataSpec(n, shape, device)
+    assert len(apply_overrides(name, facts, NOTHING).schedule) == 1
+    assert len(apply_overrides(name, facts, Overrides(recursions=2)).schedule) == 3
+
+
+def solution(facts: DataSpec) -> Stage:
+    """How the default solves its first stage."""
+    return apply_overrides("auto", facts, NOTHING).schedule[0]
+
+
+@pytest.mark.parametrize("shape", [(50,), (1, 28, 28)])
+@pytest.mark.parametrize(("device", "most", "exact"), [("cpu", 2_000_000, 20_000), ("cuda", 4_000_000, 150_000)])
+def test_places_come_first_for_all_rows_that_fit_and_in_other_dimensions_for_those_without_a_grid(shape, device, most, exact):
+    for n in (2, 499, 500, 19_999, 20_000, exact, exact + 1, most):
+        stage = solution(DataSpec(n, shape, device))
+        assert (stage.start, stage.against) == ("pca", "bank")
+        assert bool(stage.free) == (n >= 500)  # few rows start at their principal components, and stay there
+        assert stage.follow > 0
+    for n, components in ((most + 1, 2), (exact + 1, 1), (exact + 1, 3)):
+        stage = solution(DataSpec(n, shape, device, components))
+        assert (stage.free, stage.follow, stage.against) == (0, 0, "batch")
+    assert solution(DataSpec(exact, shape, device, 3)).against == "bank"
+
+
+@pytest.mark.parametrize("name", ["auto", "fast"])
+@pytest.mark.parametrize("facts", [*FACTS, DataSpec(15_000, (50,), "cpu")], ids=str)
+def test_recursions_after_places_are_optional_unless_asked_for(name, facts):
+    first, *recursions = apply_overrides(name, facts, NOTHING).schedule
+    assert not first.optional
+    assert all(stage.optional == (stage.against == "bank") for stage in recursions)
+    assert not any(stage.optional for stage in apply_overrides(name, facts, Overrides(recursions=2)).schedule)
+
+
+def test_an_estimator_with_recursions_has_no_optional_stage():
+    assert [stage.optional for stage in DRE(device="cpu").plan((15_000, 50)).schedule] == [False, True, True, True]
+    assert [stage.optional for stage in DRE(recursions=2, device="cpu").plan((15_000, 50)).schedule] == [False] * 3
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -223,15 +271,16 @@ def test_a_schedule_is_adjusted_by_the_perplexity_that_stands_beside_it():
 
 def test_a_batch_size_keeps_the_recipes_way_of_drawing():
     assert apply_overrides("paper", VECTORS, Overrides(batches=100)).batches == Fixed(100)
-    auto = apply_overrides("auto", VECTORS, Overrides(batches=100)).batches
-    assert type(auto) is type(apply_overrides("auto", VECTORS, NOTHING).batches)
+    assert apply_overrides("auto", VECTORS, Overrides(batches=100)).batches == Shuffled(100)
+    auto = apply_overrides("auto", IN_BATCHES, Overrides(batches=100)).batches
+    assert type(auto) is type(apply_overrides("auto", IN_BATCHES, NOTHING).batches)
     assert auto == Edges(50)  # each edge brings two rows
 
 
 def test_batches_a_rate_an_encoder_and_an_augmentation_take_the_place_of_the_recipes():
-    module = nn.Linear(50, 2)
+    module = nn.Linear(50, 3)
     said = Overrides(batches=Fixed(64), learning_rate=5e-4, encoder=module, augment=Noise(0.9))
-    before, after = apply_overrides("auto", VECTORS, NOTHING), apply_overrides("auto", VECTORS, said)
+    before, after = apply_overrides("auto", IN_BATCHES, NOTHING), apply_overrides("auto", IN_BATCHES, said)
     assert after.batches == Fixed(64)
     assert after.optimizer.lr == 5e-4
     assert after.optimizer.policy == before.optimizer.policy
@@ -335,7 +384,58 @@ def test_a_rate_of_nothing_is_refused():
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (50,)])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_beyond_a_million_rows_each_is_seen_less_often(shape, device):
-    recipes = [apply_overrides("auto", DataSpec(n, shape, device), Overrides()) for n in (1_000_000, 8_000_000)]
+def test_in_batches_beyond_a_million_rows_each_is_seen_less_often(shape, device):
+    recipes = [apply_overrides("auto", DataSpec(n, shape, device, 3), NOTHING) for n in (1_000_000, 8_000_000)]
     epochs = [[stage.epochs for stage in recipe.schedule] for recipe in recipes]
     assert epochs[1] == [max(1, math.ceil(each / 8)) for each in epochs[0]]
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 28), (50,)])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_with_places_more_rows_need_no_more_steps_but_each_row_is_seen(shape, device):
+    stages = [solution(DataSpec(n, shape, device)) for n in (20_000, 60_000, 200_000, 2_000_000)]
+    for numbers in ([stage.epochs for stage in stages], [stage.follow for stage in stages]):
+        assert numbers == sorted(numbers, reverse=True)
+        assert numbers[-1] == 1
+
+
+# Why the loss goes through the network from the start.
+
+
+@pytest.mark.parametrize("name", ["auto", "fast"])
+@pytest.mark.parametrize(
+    ("facts", "said", "reason"),
+    [
+        (VECTORS, Overrides(encoder=nn.Linear(50, 2)), "only mlp and patch-mlp follow places quickly, not Linear"),
+        (VECTORS, Overrides(encoder=ModelA(norm=True)), "not model-a(norm=true)"),
+        (VECTORS, Overrides(schedule=Schedule(Stage("x", Gaussian(5), KL(), 2))), "so says the schedule"),
+        (IN_BATCHES, NOTHING, "a grid, which has 2 dimensions, not 3"),
+        (DataSpec(2_000_001, (50,), "cpu"), NOTHING, "2,000,001 rows are more than the 2,000,000"),
+        (DataSpec(4_000_001, (50,), "cuda"), NOTHING, "4,000,001 rows are more than the 4,000,000"),
+    ],
+    ids=["module", "encoder", "schedule", "components", "rows on a CPU", "rows on a GPU"],
+)
+def test_a_recipe_without_places_has_a_reason(name, facts, said, reason):
+    text = explain(name, facts, said)
+    assert text is not None
+    assert text.startswith("The loss goes through the network from the start, inside each batch: ")
+    assert reason in text
+    assert all(stage.against == "batch" and not stage.follow for stage in apply_overrides(name, facts, said).schedule)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "said"),
+    [
+        ("auto", VECTORS, NOTHING),
+        ("fast", DataSpec(100, (1, 8, 8), "cuda"), NOTHING),
+        ("auto", VECTORS, Overrides(encoder=MLP(64), recursions=1)),
+        ("paper", VECTORS, NOTHING),
+        ("deep-umap", IN_BATCHES, NOTHING),
+        (Recipe(SCHEDULE, MLP(8), Fixed(20), Optimizer()), IN_BATCHES, NOTHING),
+        ("auto", IN_BATCHES, Overrides(schedule=Schedule.parse("x: gaussian(5) -> kl * 2 against bank"))),
+        ("auto", VECTORS, Overrides(schedule=Schedule.parse("x: gaussian(5) -> kl * 2 from pca follow 3"))),
+    ],
+    ids=["default", "few", "mlp", "paper", "deep", "object", "bank", "follow"],
+)
+def test_other_recipes_need_no_reason(name, facts, said):
+    assert explain(name, facts, said) is None

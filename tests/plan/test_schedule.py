@@ -37,7 +37,14 @@ sources = st.sampled_from(["x", "h1", "0", "0.1", "1e5", "layers.0.1.2", "conv-b
     names, min_size=1, max_size=4
 ).map(".".join)
 stages = st.builds(
-    Stage, sources, affinities, losses, st.integers(1, 10**6), st.none() | positive, st.none() | st.integers(1, 10**6)
+    Stage,
+    sources,
+    affinities,
+    losses,
+    st.integers(1, 10**6),
+    st.none() | positive,
+    st.none() | st.integers(1, 10**6),
+    optional=st.booleans(),
 )
 
 
@@ -88,11 +95,13 @@ def test_stages_stand_on_lines_or_between_semicolons(between: str) -> None:
         ("x: gaussian(30) -> kl * 2.5", "2.5", "must be a whole number"),
         ("x: gaussian(30) -> kl * -3", "-3", "must be a whole number"),
         ("x: gaussian(30) -> kl * 3 @ fast", "fast", "a learning rate"),
-        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "refresh, from, free, follow, against may follow"),
+        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "refresh, from, free, follow, against, optional may follow"),
         ("x: gaussian(30) -> kl * 3 refresh 0.5", "0.5", "whole number"),
         ("x: gaussian(30) -> kl * 3 free 0.5 follow 2", "0.5", "a number of steps must be a whole number"),
         ("x: gaussian(30) -> kl * 3 follow", "", "a number of epochs"),
         ("x: gaussian(30) -> kl * 3 follow 2 free 3 follow 2", "follow", "each once"),
+        ("x: gaussian(30) -> kl * 3 optional optional", "optional", "each once"),
+        ("x: gaussian(30) -> kl * 3 optional 2", "2", "unexpected '2'"),
         ("x: gaussian(30) -> kl * 3 from 3 follow 2", "3", "where the map starts, network or pca"),
         ("x gaussian(30) -> kl * 3", "gaussian", "':' after the source"),
         ("x: gaussian(30) kl * 3", "kl", "'->' between the affinity and the loss"),
@@ -139,6 +148,8 @@ def test_an_empty_schedule_is_refused_with_an_example(text: str) -> None:
         {"lr": math.nan},
         {"refresh": 0},
         {"refresh": 1.5},
+        {"optional": "yes"},
+        {"optional": 1},
     ],
     ids=str,
 )
@@ -175,6 +186,8 @@ def test_comments_are_passed_over() -> None:
         "free 100 follow 5",
         "against bank",
         "@ 0.001 refresh 2 from pca free 100 follow 5 against bank",
+        "optional",
+        "@ 0.001 refresh 2 free 100 follow 5 against bank optional",
     ],
 )
 def test_the_text_of_a_solution_is_lossless(end: str) -> None:
@@ -188,6 +201,8 @@ def test_the_parts_of_a_solution_come_in_any_order_and_defaults_are_not_written(
     (stage,) = Schedule.parse("x: gaussian(30) -> kl * 3 against bank follow 5 refresh 2 free 9 from pca")
     assert (stage.start, stage.free, stage.follow, stage.against, stage.refresh) == ("pca", 9, 5, "bank", 2)
     assert stage.all_epochs == 8
+    (early,) = Schedule.parse("x: gaussian(30) -> kl * 3 optional against bank")
+    assert (early.optional, early.against) == (True, "bank")
     (plain,) = Schedule.parse("x: gaussian(30) -> kl * 3 from network against batch free 0 follow 0")
     assert str(plain) == "x: gaussian(30) -> kl * 3"
 

@@ -112,6 +112,8 @@ def explain(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> str |
     """Return why a default recipe solves its stages directly, without free places; None if it does not, or is no default."""
     if recipe not in ("auto", "fast"):
         return None
+    if overrides.schedule is not None and any(stage.follow or stage.against != "batch" for stage in overrides.schedule):
+        return None
     why = _why_direct(overrides) or why_direct(data)
     return None if why is None else f"The loss goes through the network from the start, inside each batch: {why}."
 
