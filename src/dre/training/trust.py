@@ -29,7 +29,7 @@ def sample_trust(features: Tensor, places: Tensor, *, k: int = NEIGHBORS) -> flo
     sample = _evenly(n, SAMPLE).to(features.device)
     for ids in sample.split(max(1, chunk_length((n,)) // 4)):
         own = torch.arange(len(ids), device=ids.device)
-        apart = torch.cdist(places[ids], places)
+        apart = torch.cdist(places[ids], places, compute_mode="donot_use_mm_for_euclid_dist")  # products would round too much
         apart[own, ids] = torch.inf
         near = apart.topk(k, largest=False).indices
         distances = torch.cdist(features[ids], features)
@@ -40,4 +40,4 @@ def sample_trust(features: Tensor, places: Tensor, *, k: int = NEIGHBORS) -> flo
 
 
 def _evenly(n: int, count: int) -> Tensor:
-    return torch.linspace(0, n - 1, min(n, count)).round().long()
+    return torch.linspace(0, n - 1, min(n, count), dtype=torch.double).round().long()
