@@ -7,10 +7,11 @@ import time
 
 import numpy as np
 import pytest
+from torch import nn
 
 from dre import DRE
 from dre.observe.progress import Progress
-from dre.training.loop import StepEnded
+from dre.training.loop import StageEnded, StageUndone, StepEnded
 
 SCHEDULE = "x: gaussian(5) -> kl * 6; h1: gaussian(5) -> kl * 6"
 
@@ -22,6 +23,9 @@ def cheap(**others: object) -> DRE:
 @pytest.fixture(scope="module")
 def X() -> np.ndarray:
     return np.random.default_rng(0).normal(size=(40, 6))
+
+
+OPTIONAL = f"{SCHEDULE} optional"
 
 
 @pytest.fixture
@@ -101,3 +105,53 @@ def test_verbose_says_how_batches_are_drawn_and_why(n, chosen, met, capfd):
 def test_verbose_says_that_a_target_is_inside_the_batch(X, capfd):
     cheap(verbose=True, schedule="x: gaussian(5, scope=batch) -> kl * 1", batch_size="fixed(20)").fit(X)
     assert "target inside each batch, batches fixed(20)" in capfd.readouterr().err
+
+
+def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> None:
+    """Let the optional stage have these values of trust; the map after it is measured first."""
+    values = iter((after, before))
+    monkeypatch.setattr("dre.training.loop.sample_trust", lambda features, places: next(values))
+
+
+@pytest.mark.parametrize(
+    ("after", "said", "unsaid"),
+    [
+        (0.95, r"stage 1 done: 6 epochs, loss .*; kept, trustworthiness 0\.9000 before it, 0\.9500 after", "undone"),
+        (0.5, r"stage 1 undone, and the fit ended: trustworthiness 0\.9000 before it, 0\.5000 after", "kept"),
+    ],
+    ids=["kept", "undone"],
+)
+def test_verbose_says_what_became_of_an_optional_stage(after, said, unsaid, X, monkeypatch, capfd):
+    judge(monkeypatch, 0.9, after)
+    cheap(verbose=True, schedule=OPTIONAL).fit(X)
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("stage") and "batches" not in line]
+    assert "kept" not in lines[-2]
+    assert re.search(said, lines[-1])
+    assert unsaid not in lines[-1]
+
+
+@pytest.mark.usefixtures("watched")
+def test_the_bar_of_a_stage_that_is_undone_is_closed(X, monkeypatch, capfd):
+    judge(monkeypatch, 0.9, 0.5)
+    bar = Progress(delay=0)
+    cheap(schedule=OPTIONAL).fit(X, observers=[bar, slowly])
+    assert bar._bar.disable  # as tqdm leaves a closed bar
+    assert "stage 1 (h1)" in capfd.readouterr().err
+
+
+def test_a_stage_that_ends_without_a_step_needs_no_bar():
+    """As after a run was resumed behind its last epoch."""
+    Progress()(StageEnded(None, {}))  # type: ignore[arg-type]
+    Progress()(StageUndone(None, (1.0, 0.0)))  # type: ignore[arg-type]
+
+
+def test_verbose_says_why_the_loss_goes_through_the_network_from_the_start(X, capfd):
+    why = "The loss goes through the network from the start, inside each batch"
+    cheap(verbose=True).fit(X)
+    assert f"{why}: so says the schedule." in capfd.readouterr().err
+    cheap(verbose=True, schedule=None, encoder=nn.Linear(6, 2), recipe="fast", recursions=0, perplexity=5).fit(X)
+    assert f"{why}: only mlp and patch-mlp follow places quickly, not Linear." in capfd.readouterr().err
+    cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1 against bank").fit(X)
+    assert why not in capfd.readouterr().err
+    cheap(schedule="x: gaussian(5) -> kl * 1").fit(X)
+    assert capfd.readouterr().err == ""

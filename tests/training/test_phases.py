@@ -6,6 +6,8 @@ import copy
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,11 +29,13 @@ from dre.observe.history import History
 from dre.runtime import IsolatedRNG, Runtime
 from dre.training.learner import make_learner
 from dre.training.loop import (
+    TRUST_LOSS,
     CoordinatesMoved,
     EpochEnded,
     Event,
     StageBegan,
     StageEnded,
+    StageUndone,
     StepEnded,
     TargetBegan,
     train,
@@ -248,7 +252,8 @@ def test_a_fit_that_is_ended_while_coordinates_move_has_a_map() -> None:
         if isinstance(event, CoordinatesMoved) and event.step == 2:
             event.run.end_fit()
 
-    model = DRE(random_state=0, device="cpu").fit(DIGITS[:120], observers=[end_soon])
+    model = DRE(schedule=RECURSIVE, encoder="mlp(16)", random_state=0, device="cpu").fit(DIGITS[:120], observers=[end_soon])
+    assert model.history_ == []
     assert model.embedding_.shape == (120, 2)
     assert np.isfinite(model.embedding_).all()
     np.testing.assert_array_equal(model.transform(DIGITS[:120]), model.embedding_)
@@ -317,6 +322,182 @@ def test_a_state_of_a_machine_with_numba_is_resumed_on_one_without(place: int, m
     list(run(RECURSIVE, again, resume=saved))
     with torch.no_grad():
         torch.testing.assert_close(again(X), encoder(X), rtol=0, atol=0.1 * float(encoder(X).std()))
+
+
+# Optional stages.
+
+
+OPTIONAL = (
+    f"{ALL_PHASES}; x+h1: gaussian(5) -> kl * 2 free 3 follow 2 against bank optional; h1: gaussian(5) -> kl * 1 optional"
+)
+
+
+def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> list[Tensor]:
+    """Let every optional stage have these values of trust; return the maps that were measured, the later map first."""
+    values, seen = cycle((after, before)), []
+
+    def measured(features: Tensor, places: Tensor) -> float:
+        assert len(features) == len(places) == N
+        seen.append(places.clone())
+        return next(values)
+
+    monkeypatch.setattr("dre.training.loop.sample_trust", measured)
+    return seen
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["in one piece", "by torch"])
+def test_an_optional_stage_that_costs_trust_is_undone_and_ends_the_fit(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not dense:
+        monkeypatch.setattr("dre.encoder.dense_pass.has_numba", lambda: False)
+    maps = judge(monkeypatch, before=0.9, after=0.9 - 2 * TRUST_LOSS)
+    alone, encoder, history = network(), network(), History()
+    list(run(ALL_PHASES, alone))
+    events = []
+    for event in run(OPTIONAL, encoder):
+        events.append(event)
+        history(event)
+    assert same(weights(encoder), weights(alone))
+    assert same(weights(encoder), history.stages[-1])
+    assert len(history.stages) == 1
+    ends = [event for event in events if isinstance(event, (StageEnded, StageUndone))]
+    assert [type(event) for event in ends] == [StageEnded, StageUndone]
+    assert events[-1] is ends[-1]
+    assert ends[0].trust is None  # it was not optional
+    assert ends[1].trust == (0.9, 0.9 - 2 * TRUST_LOSS)
+    assert {record["stage"] for record in history.records} == {0, 1}  # what was undone has been done
+    with torch.no_grad():
+        torch.testing.assert_close(maps[1], encoder(X), rtol=1e-4, atol=1e-5)
+    assert not torch.equal(maps[0], maps[1])
+
+
+@pytest.mark.parametrize("after", [0.95, 0.9, 0.9 - 0.9 * TRUST_LOSS], ids=["better", "equal", "hardly worse"])
+def test_an_optional_stage_that_costs_no_trust_is_kept(after: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = judge(monkeypatch, before=0.9, after=after)
+    plain, encoder, history = network(), network(), History()
+    list(run(OPTIONAL.replace(" optional", ""), plain))
+    events = []
+    for event in run(OPTIONAL, encoder):
+        events.append(event)
+        history(event)
+    assert same(weights(encoder), weights(plain))  # judging leaves no trace
+    assert [event.trust for event in events if isinstance(event, StageEnded)] == [None, (0.9, after), (0.9, after)]
+    assert not any(isinstance(event, StageUndone) for event in events)
+    assert len(history.stages) == 3
+    assert torch.equal(maps[0], maps[3])  # the second is judged by where the first has put the rows
+
+
+def test_a_stage_without_the_clause_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = judge(monkeypatch, before=1.0, after=0.0)
+    events = list(run(RECURSIVE))
+    assert maps == []
+    assert isinstance(events[-1], StageEnded)
+    assert events[-1].run.start_weights == {}
+
+
+def test_a_stage_that_scatters_the_rows_is_undone_and_one_that_repeats_the_first_is_kept() -> None:
+    scattered = torch.randn(N, 2, generator=torch.Generator().manual_seed(1))
+
+    @dataclass(frozen=True)
+    class Scatter(Loss, name="scatter-by-test-phases"):
+        def __call__(self, step: Step) -> Tensor:
+            return (step.y - 10 * scattered[step.ids]).square().mean()
+
+    first = Schedule.parse("x: gaussian(5) -> kl * 20 from pca free 30 follow 20 against bank")[0]
+    encoder = network()
+    events = list(run(Schedule(first, replace(first, start="network", optional=True)), encoder))
+    assert isinstance(events[-1], StageEnded)
+    before, after = events[-1].trust
+    assert 0.5 < before < 1
+    assert after > before - TRUST_LOSS
+    events = list(run(Schedule(first, Stage("x", Gaussian(5), Scatter(), 60, optional=True)), network()))
+    assert isinstance(events[-1], StageUndone)
+    assert events[-1].trust[1] < events[-1].trust[0] - TRUST_LOSS
+
+
+@pytest.mark.parametrize("end", ["end_stage", "end_fit"])
+@pytest.mark.parametrize("kind", [StepEnded, EpochEnded])
+def test_an_optional_stage_that_an_observer_ends_is_kept(end: str, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = judge(monkeypatch, before=1.0, after=0.0)
+    ended, encoder = [], network()
+    for event in run(OPTIONAL.rpartition(";")[0] + "; h1: gaussian(5) -> kl * 1", encoder):
+        if isinstance(event, kind) and (event.run.stage, event.run.epoch) == (1, 2):
+            getattr(event.run, end)()
+        if isinstance(event, StageEnded):
+            ended.append((event.run.stage, event.trust))
+            last = event.weights
+        assert not isinstance(event, StageUndone)
+    assert ended == [(stage, None) for stage in range(3 if end == "end_stage" else 2)]
+    assert maps == []
+    assert same(last, weights(encoder))
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["in one piece", "by torch"])
+@pytest.mark.parametrize("after", [0.5, 0.95], ids=["undone", "kept"])
+def test_an_optional_stage_that_is_resumed_ends_in_the_same_bits_and_decision(
+    after: float, dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not dense:
+        monkeypatch.setattr("dre.encoder.dense_pass.has_numba", lambda: False)
+    maps = judge(monkeypatch, before=0.9, after=after)
+    encoder = network()
+    events = run(OPTIONAL, encoder)
+    saved, ends = [], []
+    for event in events:
+        if not isinstance(event, StepEnded):
+            saved.append(copy.deepcopy(event.run.state_dict()))
+        if isinstance(event, (StageEnded, StageUndone)):
+            ends.append((event.run.stage, type(event), event.trust))
+    judged = [place.clone() for place in maps[:2]]
+    at = {(state["stage"], state["epoch"]): state for state in saved}
+    assert {(1, epoch) for epoch in range(5)} <= set(at)
+    for (stage, epoch), state in at.items():
+        again = network()
+        maps.clear()
+        last = [
+            (event.run.stage, type(event), event.trust)
+            for event in run(OPTIONAL, again, resume=copy.deepcopy(state))
+            if isinstance(event, (StageEnded, StageUndone))
+        ]
+        assert same(weights(again), weights(encoder)), (stage, epoch)
+        assert last == ends[len(ends) - len(last) :], (stage, epoch)
+        assert bool(last) == (stage < 3)
+        if stage <= 1:
+            assert all(torch.equal(a, b) for a, b in zip(maps[:2], judged, strict=True))
+
+
+def test_a_model_whose_stage_was_undone_is_that_of_the_stages_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def model(schedule: str) -> DRE:
+        return DRE(schedule=schedule, encoder="mlp(16, depth=2)", random_state=0, device="cpu").fit(X.numpy())
+
+    shorter = model(ALL_PHASES)
+    judge(monkeypatch, before=0.9, after=0.5)
+    undone = model(OPTIONAL)
+    assert (len(undone.stages_), len(undone.schedule_)) == (1, 3)
+    assert not undone.interrupted_
+    np.testing.assert_array_equal(undone.embedding_, shorter.embedding_)
+    for stage in (None, 0, -1):
+        np.testing.assert_array_equal(undone.transform(X.numpy(), stage=stage), undone.embedding_)
+    with pytest.raises(ValueError, match=r"stage=1: this model has 1 stage"):
+        undone.transform(X.numpy(), stage=1)
+    undone.save(tmp_path / "model.safetensors")
+    loaded = DRE.load(tmp_path / "model.safetensors")
+    assert (len(loaded.stages_), loaded.schedule_) == (1, undone.schedule_)
+    np.testing.assert_array_equal(loaded.transform(X.numpy()), undone.embedding_)
+
+
+@pytest.mark.parametrize("encoder", ["mlp(16, n_pcs=8)", "patch-mlp(16)", "model-b"])
+def test_optional_stages_judge_maps_of_images_by_what_the_network_reads(encoder: str) -> None:
+    ends = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, (StageEnded, StageUndone)):
+            ends.append(event.trust)
+
+    schedule = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1 optional"
+    model = DRE(schedule=schedule, encoder=encoder, batch_size=50, random_state=0, device="cpu")
+    model.fit(DIGITS[:100].reshape(100, 8, 8), observers=[look])
+    assert ends[0] is None
+    assert all(0 < value <= 1 for value in ends[1])
 
 
 # Refresh.
@@ -435,6 +616,8 @@ def test_seeds_give_nearly_the_same_map_by_other_weights(X: np.ndarray) -> None:
 
 def test_the_default_on_few_rows_is_solved_in_phases() -> None:
     model = DRE(random_state=0, device="cpu").fit(DIGITS[:150])
+    (stage,) = model.schedule_
+    assert (stage.start, stage.free) == ("pca", 0)  # the principal components, as they are
     assert model.history_[0]["against"] == "coordinates"
     assert model.history_[-1]["against"] == "bank"
     again = DRE(random_state=0, device="cpu").fit(DIGITS[:150])

@@ -64,7 +64,7 @@ class Progress:
         elif isinstance(event, EpochEnded):
             self._loss = f"loss {event.loss:.4g}"
         elif isinstance(event, (StageEnded, StageUndone)):
-            self._bar.close()
+            self._close()
 
     def _announce(self, event: TargetBegan) -> None:
         if event.run.epoch == 0 and is_interactive() and event.run.rows.shape[0] >= ANNOUNCED:
