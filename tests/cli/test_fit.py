@@ -99,6 +99,19 @@ def test_info_says_what_a_model_is(dre: Run, capsys: pytest.CaptureFixture[str])
         assert part in told
 
 
+def test_a_stage_that_was_undone_is_marked(
+    dre: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trust = iter((0.5, 0.9))  # after the stage, and before it
+    monkeypatch.setattr("dre.training.loop.sample_trust", lambda features, places: next(trust))
+    schedule = "x: gaussian(5) -> kl * 1; h1: gaussian(5) -> kl * 1 optional"
+    fit = ["fit", made("npy"), "-o", "m.safetensors", "--schedule", schedule, "--device", "cpu"]
+    for command in (fit, ["info", "m.safetensors"]):
+        assert dre(*command) == 0
+        stages = [line for line in capsys.readouterr().out.splitlines() if line.startswith("stage") and " loss " in line]
+        assert [line.endswith("  undone") for line in stages] == [False, True]
+
+
 WRONG = {
     "a name that is nothing": (["fit", "digts", "-o", "m.safetensors"], 2, "Did you mean 'digits'?"),
     "no model": (["fit", "x.npy", "-o", "m.pt"], 2, "such as m.safetensors"),

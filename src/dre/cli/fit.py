@@ -163,7 +163,8 @@ def _summary(model: DRE, rows: Any, labels: Any = None) -> str:
 
     shape = " × ".join(f"{size:,}" for size in rows.shape)
     embedded = f"{shape} values embedded in {model.embedding_.shape[1]} dimensions by {model.recipe_.encoder}"
-    return "\n".join([embedded, "", *stage_lines(model.history_, model.schedule_), "", *_quality(model, rows, labels)])
+    stages = stage_lines(model.history_, model.schedule_, len(model.stages_))
+    return "\n".join([embedded, "", *stages, "", *_quality(model, rows, labels)])
 
 
 def _quality(model: DRE, rows: Any, labels: Any) -> list[str]:

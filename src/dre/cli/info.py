@@ -33,14 +33,15 @@ def info(
     typer.echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")
     typer.echo(f"{parameters:,} parameters, {len(fitted.stages)} stages, {fitted.n_components} dimensions\n")
     typer.echo(f"{fitted.recipe}\n")
-    typer.echo("\n".join(stage_lines(fitted.history, fitted.recipe.schedule)))
+    typer.echo("\n".join(stage_lines(fitted.history, fitted.recipe.schedule, len(fitted.stages))))
 
 
-def stage_lines(history: list[dict[str, Any]], schedule: Schedule) -> list[str]:
-    """One line per completed stage: its text, its last loss and its duration."""
+def stage_lines(history: list[dict[str, Any]], schedule: Schedule, kept: int) -> list[str]:
+    """One line per stage: its text, its last loss, its duration, and whether it was undone: the first ``kept`` were not."""
     lines = []
     for number, records in groupby(history, lambda record: int(record["stage"])):
         epochs = list(records)
         seconds = sum(record["seconds"] for record in epochs)
-        lines.append(f"stage {number}  {schedule[number]}  loss {epochs[-1]['loss']:.4g}  {seconds:.1f} s")
+        undone = "" if number < kept else "  undone"
+        lines.append(f"stage {number}  {schedule[number]}  loss {epochs[-1]['loss']:.4g}  {seconds:.1f} s{undone}")
     return lines
