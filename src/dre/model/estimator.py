@@ -60,11 +60,13 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     min_dist : float, optional
         As in UMAP, for recipes with UMAP's loss: ``"paper"``, ``"paper-umap"``, ``"deep-umap"``.
     recursions : int, optional
-        How often the neighborhoods are computed again from the network's hidden layers.
+        How often the neighborhoods are computed again from the network's hidden layers. Those that ``"auto"`` and ``"fast"``
+        choose themselves are undone if they lower the trustworthiness of the map; those asked for here are kept.
     schedule : str or Schedule, optional
         The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``. A stage may say how it is solved:
         ``"x: gaussian(30) -> kl * 40 from pca free 350 follow 10 against bank"`` optimizes the coordinates of all rows
-        first, lets the network follow them, and then takes the loss against all rows.
+        first, lets the network follow them, and then takes the loss against all rows. A stage that ends in ``optional`` is
+        undone, and the fit ends, if it lowers the trustworthiness of the map.
     encoder : str, Encoder or nn.Module, optional
         ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which reads vectors as
         (b, d) and images as (b, c, h, w), scaled.
@@ -92,9 +94,9 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     embedding_ : ndarray of shape (n, n_components), float32
         The map of the fitted rows. It is not saved.
     recipe_, schedule_ : Recipe, Schedule
-        What was to be run; ``stages_`` is shorter if the fit was ended early.
+        What was to be run; ``stages_`` is shorter if the fit was ended early or an optional stage was undone.
     stages_ : list of dict or None
-        The weights at the end of each stage; None where they were left out of the file.
+        The weights at the end of each stage that was kept; None where they were left out of the file.
     history_ : list of dict
         One record per epoch, with stage, source, epoch, against, loss, rows and seconds. ``against`` is what a batch was
         compared with: ``"coordinates"`` that the network followed, the ``"bank"`` of all rows, or the ``"batch"`` itself.
