@@ -111,6 +111,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> None:
     """Let the optional stage have these values of trust; the map after it is measured first."""
     values = iter((after, before))
     monkeypatch.setattr("dre.training.loop.sample_trust", lambda features, places: next(values))
+    monkeypatch.setattr("dre.training.loop.LOSS_GAIN", -1e9)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_the_bar_of_a_stage_that_is_undone_is_closed(X, monkeypatch, capfd):
 def test_a_stage_that_ends_without_a_step_needs_no_bar():
     """As after a run was resumed behind its last epoch."""
     Progress()(StageEnded(None, {}))  # type: ignore[arg-type]
-    Progress()(StageUndone(None, (1.0, 0.0)))  # type: ignore[arg-type]
+    Progress()(StageUndone(None, (1.0, 0.0), (1.0, 1.0)))  # type: ignore[arg-type]
 
 
 def test_verbose_says_why_the_loss_goes_through_the_network_from_the_start(X, capfd):

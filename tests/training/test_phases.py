@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -342,6 +343,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> list[
         return next(values)
 
     monkeypatch.setattr("dre.training.loop.sample_trust", measured)
+    monkeypatch.setattr("dre.training.loop.LOSS_GAIN", -math.inf)
     return seen
 
 
@@ -404,7 +406,8 @@ def test_a_stage_that_scatters_the_rows_is_undone_and_one_that_repeats_the_first
 
     first = Schedule.parse("x: gaussian(5) -> kl * 20 from pca free 30 follow 20 against bank")[0]
     encoder = network()
-    events = list(run(Schedule(first, replace(first, start="network", optional=True)), encoder))
+    again = replace(first, start="network", epochs=21, optional=True, affinity=Gaussian(4))  # its loss can't be compared
+    events = list(run(Schedule(first, again), encoder))
     assert isinstance(events[-1], StageEnded)
     before, after = events[-1].trust
     assert 0.5 < before < 1
@@ -483,6 +486,16 @@ def test_a_model_whose_stage_was_undone_is_that_of_the_stages_before(tmp_path: P
     loaded = DRE.load(tmp_path / "model.safetensors")
     assert (len(loaded.stages_), loaded.schedule_) == (1, undone.schedule_)
     np.testing.assert_array_equal(loaded.transform(X.numpy()), undone.embedding_)
+
+
+@pytest.mark.parametrize(("gain", "kind"), [(-9.0, StageEnded), (0.9, StageUndone)], ids=["easier", "no easier"])
+def test_an_optional_stage_is_kept_only_if_its_neighborhoods_are_easier_to_draw(gain, kind, monkeypatch) -> None:
+    judge(monkeypatch, before=0.9, after=0.95)
+    monkeypatch.setattr("dre.training.loop.LOSS_GAIN", gain)
+    last = list(run("x: gaussian(5) -> kl * 3 against bank; h1: gaussian(5) -> kl * 3 against bank optional", network()))[-1]
+    assert isinstance(last, kind)
+    if kind is StageUndone:
+        assert last.loss == (last.run.losses[0], last.run.losses[1])
 
 
 @pytest.mark.parametrize("encoder", ["mlp(16, n_pcs=8)", "patch-mlp(16)", "model-b"])

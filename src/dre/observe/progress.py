@@ -131,7 +131,8 @@ class Verbose:
             epochs = f"{event.run.epoch + 1} epochs"
             self._print(f"stage {event.run.stage} done: {epochs}, loss {self._loss:.4g}, {self._seconds:.1f} s{kept}")
         elif isinstance(event, StageUndone):
-            self._print(f"stage {event.run.stage} undone, and the fit ended: {_trust(event.trust)}")
+            loss = f"loss {event.loss[0]:.4g} of the first stage, {event.loss[1]:.4g} of this one"
+            self._print(f"stage {event.run.stage} undone, and the fit ended: {_trust(event.trust)}; {loss}")
 
     @staticmethod
     def _print(text: str) -> None:

@@ -48,6 +48,7 @@ Weights = dict[str, Tensor]
 SEARCHED = {"cuda": 2**20}
 RADIUS_NEIGHBORS = 10
 TRUST_LOSS = 0.005  # of the trustworthiness: an optional stage that costs more is undone. Two seeds differ by less
+LOSS_GAIN = 0.05  # of the first stage's loss: an optional stage on neighborhoods that are hardly easier to draw is undone
 PCA_STD = 10.0  # of the first component, where a network follows the components themselves
 FOLLOW = Follow()
 
@@ -81,6 +82,7 @@ class Run:
     ending: str | None = None  # None, "stage" or "fit"
     target_weights: Weights = field(default_factory=dict)  # from which the current target was computed
     start_weights: Weights = field(default_factory=dict)  # at the start of an optional stage, which may be undone
+    losses: dict[int, float] = field(default_factory=dict)  # of the last epoch of each stage so far
     resume_at: tuple[int, int] | None = None  # stage and epoch that come next; None within an epoch
 
     @property
@@ -137,6 +139,7 @@ class Run:
             "weights": self.weights(),
             "target_weights": self.target_weights if epoch else {},
             "start_weights": self.start_weights if epoch else {},
+            "losses": dict(self.losses),
             "places": self._places() if begun else None,
             "radius": None if self.radius is None else self.radius.cpu(),
             "optimizer": self.optimizer.state_dict() if begun and self.optimizer is not None else None,
@@ -205,10 +208,11 @@ class StageEnded:
 
 @dataclass(frozen=True)
 class StageUndone:
-    """An optional stage has lowered the trustworthiness of the map. The weights before it are back, and the fit ends."""
+    """An optional stage has not improved the map. The weights before it are back, and the fit ends."""
 
     run: Run
-    trust: tuple[float, float]  # before and after it
+    trust: tuple[float, float]  # trustworthiness before and after it
+    loss: tuple[float, float]  # of the first stage and of this one, in their last epochs
 
 
 Event = TargetBegan | CoordinatesMoved | StageBegan | StepEnded | EpochEnded | StageEnded | StageUndone
@@ -277,6 +281,7 @@ def train(
     if resume is not None:
         first, run.steps = resume["stage"], resume["steps"]
         run.radius = None if resume["radius"] is None else resume["radius"].to(device)
+        run.losses = dict(resume["losses"])
     try:
         for run.stage in range(first, len(recipe.schedule)):
             yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
@@ -342,14 +347,28 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     weights = run.weights()
     after = _trust(run)
     run.encoder.load_state_dict(run.start_weights)
-    before = _trust(run)
-    if after < before - TRUST_LOSS:
+    trust = (_trust(run), after)
+    if trust[1] < trust[0] - TRUST_LOSS or not _is_easier(run):
         run.resume_at = (len(run.recipe.schedule), 0)
         run.end_fit()
-        yield StageUndone(run, (before, after))
+        yield StageUndone(run, trust, _losses(run))
         return
     run.encoder.load_state_dict(weights)
-    yield StageEnded(run, weights, (before, after))
+    yield StageEnded(run, weights, trust)
+
+
+def _is_easier(run: Run) -> bool:
+    """Whether the network draws these neighborhoods better than those of the first stage, where the two can be compared."""
+    first, now = run.recipe.schedule[0], run.current_stage
+    if run.stage == 0 or (first.loss, first.against, first.affinity) != (now.loss, now.against, now.affinity):
+        return True
+    before, after = _losses(run)
+    return not after > (1 - LOSS_GAIN) * before  # NaN: there is nothing to compare
+
+
+def _losses(run: Run) -> tuple[float, float]:
+    """Loss of the first stage and of this one, each in its last epoch; NaN for a stage without any."""
+    return run.losses.get(0, math.nan), run.losses.get(run.stage, math.nan)
 
 
 def _trust(run: Run) -> float:
@@ -468,6 +487,7 @@ def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator
             f"the loss became {mean} in stage {run.stage} ({stage}), epoch {run.epoch + 1} of {stage.all_epochs}. "
             "Lower learning_rate, or clip the gradients: optimizer=Optimizer(1e-3, clip=1.0)."
         )
+    run.losses[run.stage] = mean
     run.resume_at = (run.stage, run.epoch + 1)
     yield EpochEnded(run, mean, rows, time.perf_counter() - began)
 

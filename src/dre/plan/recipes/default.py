@@ -32,7 +32,7 @@ from dre.plan.schedule import Schedule, Stage, recursive
 FEW = 500  # rows below which free places are no better than the principal components, and keep less of the global structure
 LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
-MOST = {"cpu": 2_000_000, "cuda": 4_000_000}  # rows whose places are optimized; beyond, batches need less memory
+MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose places are optimized; beyond, batches need less memory
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
 WIDE = 100  # columns beyond which the network reads so many principal components of them
