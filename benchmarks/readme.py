@@ -18,10 +18,12 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from panel_tables import TABLES as PANEL
 from paper.load_spec import load_spec
 from paper.report.formatting import number
 from paper.report.reading import CellReader, TableCell, published
 from paper.store import Store
+from places_tables import TABLES as PLACES
 from record import RESULTS
 from result_text import load, machine, table
 from speed_tables import TABLES as SPEED
@@ -208,12 +210,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-gpu": metrics_gpu,
     "metrics-paper": metrics_paper,
     **SPEED,
+    **PANEL,
+    **PLACES,
 }
 
 
 def pages(root: Path = HERE.parent) -> list[Path]:
     """Return the Markdown files that may have result tables."""
-    return [root / "README.md", *sorted((root / "docs").glob("*.md")), HERE / "NOTES.md", HERE / "SPEED.md"]
+    return [root / "README.md", *sorted((root / "docs").glob("*.md")), HERE / "NOTES.md", HERE / "PANEL.md", HERE / "SPEED.md"]
 
 
 def fill_tables(text: str) -> str:

@@ -1,6 +1,7 @@
 """Runs the tests that need a GPU, and records which kernels they were run on: ``make test-gpu``.
 
-``tests/test_gpu_record.py`` compares the record with the tree, and fails if a kernel changed since.
+``tests/test_gpu_record.py`` compares the record with the tree, and fails if a kernel changed since. An argument selects tests,
+as pytest's ``-k`` does; the record then says which, and that the others are still to be run.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ def main() -> int:
     if not torch.cuda.is_available():
         print("make test-gpu needs a CUDA device, and torch finds none")
         return 2
-    counts = Counts()
-    code = pytest.main(["-q", "-p", "no:cacheprovider", str(ROOT / "tests" / "test_gpu.py")], plugins=[counts])
+    counts, selection = Counts(), " ".join(sys.argv[1:]) or None
+    words = ["-q", "-p", "no:cacheprovider", str(ROOT / "tests" / "test_gpu.py"), *(["-k", selection] if selection else [])]
+    code = pytest.main(words, plugins=[counts])
     card = torch.cuda.get_device_name()
-    record = {"commit": commit(), "card": card, "torch": torch.__version__, **counts.outcomes, "kernels": kernels_digest()}
+    about = {"commit": commit(), "card": card, "torch": torch.__version__, "selection": selection}
+    record = {**about, **counts.outcomes, "kernels": kernels_digest()}
     target = Path(os.environ.get("GPU_RECORD", RECORD))
     target.write_text(json.dumps(record, indent=2) + "\n")
     print(json.dumps(record))

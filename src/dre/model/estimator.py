@@ -66,7 +66,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``. A stage may say how it is solved:
         ``"x: gaussian(30) -> kl * 40 from pca free 350 follow 10 against bank"`` optimizes the coordinates of all rows
         first, lets the network follow them, and then takes the loss against all rows. A stage that ends in ``optional`` is
-        undone, and the fit ends, if it lowers the trustworthiness of the map.
+        undone, and the fit ends, if it does not improve the map.
     encoder : str, Encoder or nn.Module, optional
         ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which reads vectors as
         (b, d) and images as (b, c, h, w), scaled.

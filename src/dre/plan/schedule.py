@@ -36,7 +36,7 @@ class Stage:
     free: int = 0  # steps in which the places of all rows are optimized freely, before the network follows them
     follow: int = 0  # epochs in which the network follows these places
     against: str = "batch"  # what the loss compares a batch with: itself, or the "bank" of all rows' latest places
-    optional: bool = False  # undo the stage, and end the fit, if it lowers the trustworthiness of the map
+    optional: bool = False  # undo the stage, and end the fit, if it does not improve the map
 
     def __post_init__(self) -> None:
         for name, kind in (("source", str), ("affinity", Affinity), ("loss", Loss), ("epochs", int)):

@@ -1,0 +1,125 @@
+"""Tables of PANEL.md from results/panel.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import mean
+from typing import Any
+
+from paper.report.formatting import number
+from result_text import load, machine, table
+
+TITLES = {"dre": "DRE()", "dre-fast": 'DRE("fast")', "umap": "UMAP", "open-tsne": "openTSNE", "pacmap": "PaCMAP"}
+PEERS = ("umap", "open-tsne")
+Cells = dict[str, dict[str, Any]]
+
+
+def _results() -> dict[str, Cells]:
+    found: dict[str, Cells] = load("panel")["results"]
+    return {name: {method: cell for method, cell in cells.items() if "runs" in cell} for name, cells in found.items()}
+
+
+def _methods() -> list[str]:
+    return [method for method in TITLES if any(method in cells for cells in _results().values())]
+
+
+def _score(cell: dict[str, Any], score: str) -> float:
+    return mean(run[score] for run in cell["runs"] if score in run)
+
+
+def _about() -> str:
+    result = load("panel")
+    return f"`{result['command'].split(' --')[0]} --data FOLDER`, {machine(result)}"
+
+
+def _of_score(score: str, digits: int = 3) -> str:
+    """Mean of one score over the splits, for all methods; the best in bold."""
+    rows = []
+    for name, cells in _results().items():
+        have = {method: _score(cell, score) for method, cell in cells.items() if score in cell["runs"][0]}
+        if not have:
+            continue
+        best = max(have.values())
+        texts = [
+            "–" if method not in have else f"**{number(have[method], digits)}**" if have[method] == best
+            else number(have[method], digits)
+            for method in _methods()
+        ]  # fmt: skip
+        rows.append([f"{name}, {_size(cells)}", *texts])
+    return table(["held-out rows of", *(TITLES[method] for method in _methods())], rows) + f"\n{_about()}.\n"
+
+
+def _size(cells: Cells) -> str:
+    some = next(iter(cells.values()))
+    return f"{some['rows']:,} × {some['columns']:,}"
+
+
+def seconds() -> str:
+    """Warm fits, and whole processes from their start."""
+    rows = []
+    for name, cells in _results().items():
+        warm = [_seconds(cells, method, "warm") for method in _methods()]
+        whole = [_seconds(cells, method, "whole") for method in _methods()]
+        rows.append([f"{name}, {_size(cells)}", *(f"{a} / {b}" for a, b in zip(warm, whole, strict=True))])
+    head = ["seconds, warm / whole", *(TITLES[method] for method in _methods())]
+    return table(head, rows) + f"\n{_about()}.\n"
+
+
+def _seconds(cells: Cells, method: str, when: str) -> str:
+    if method not in cells:
+        return "–"
+    cell = cells[method]
+    value = cell["whole_seconds"] if when == "whole" else mean(run["fit_seconds"] for run in cell["runs"])
+    return f"{value:.1f}"
+
+
+def memory() -> str:
+    """Peak memory, and the agreement of two seeds."""
+    rows = [
+        [f"{name}, {_size(cells)}",
+         *("–" if m not in cells else f"{cells[m]['peak_mb']:,.0f} / {number(cells[m]['procrustes'], 3)}" for m in _methods())]
+        for name, cells in _results().items()
+    ]  # fmt: skip
+    head = ["peak memory in MB / Procrustes distance", *(TITLES[method] for method in _methods())]
+    return table(head, rows) + f"\n{_about()}.\n"
+
+
+def summary() -> str:
+    """On how many data sets the default is at or above both peers, and where it is furthest below."""
+    rows = []
+    for score, title in SCORES.items():
+        gaps = _gaps(score)
+        worst = min(gaps, key=lambda name: gaps[name])
+        at_least = sum(gap >= 0 for gap in gaps.values())
+        rows.append([title, f"{at_least} of {len(gaps)}", f"{worst}, {gaps[worst]:+.3f}"])
+    return table(["score of held-out rows", "DRE() at or above UMAP and openTSNE", "furthest below the better"], rows)
+
+
+def _gaps(score: str) -> dict[str, float]:
+    gaps = {}
+    for name, cells in _results().items():
+        if all(method in cells and score in cells[method]["runs"][0] for method in ("dre", *PEERS)):
+            gaps[name] = round(_score(cells["dre"], score) - max(_score(cells[peer], score) for peer in PEERS), 3)
+    return gaps
+
+
+SCORES = {
+    "neighborhood_hit": "neighborhood hit",
+    "nearest_neighbor": "1-NN accuracy",
+    "trustworthiness": "trustworthiness",
+    "continuity": "continuity",
+    "shepard_goodness": "Shepard goodness",
+    "centroid_correlation": "centroid correlation",
+}
+
+
+def _table_of(score: str) -> Callable[[], str]:
+    return lambda: _of_score(score)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "panel-summary": summary,
+    "panel-seconds": seconds,
+    "panel-memory": memory,
+    **{f"panel-{score.replace('_', '-')}": _table_of(score) for score in SCORES},
+}

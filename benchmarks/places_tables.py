@@ -1,0 +1,102 @@
+"""Tables of NOTES.md on stages that are solved by places, from results/places.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from paper.report.formatting import number
+from result_text import load, table
+
+SOURCES = ("h1", "x+h1", "h2")
+NOISES = ("0.25", "1.0")
+STARTS = {
+    "free350": "free places, 350 steps",
+    "pca": "principal components",
+    "pca n1": "principal components, noise 1",
+    "pca 200": "principal components, noise 1, half of the steps",
+    "free100": "free places, 100 steps, noise 1",
+}
+LARGE = {
+    "auto (batches)": "inside each batch, the default before",
+    "places 1024 x2": "places, 1,024 wide, a recursion",
+    "places 2048 x2": "places, 2,048 wide, a recursion",
+    "auto again": "places, 1,024 wide, two recursions: the default",
+    "places": "places, 256 wide, on a grid",
+}
+
+
+def _settings() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = load("places")["results"]["settings"]
+    return found
+
+
+def _arrows(run: dict[str, Any], score: str) -> str:
+    return " → ".join(number(stage[score]) for stage in run["stages"])
+
+
+def sources() -> str:
+    """Hit and trustworthiness over three recursions on a GPU, by their source."""
+    runs = {(run["data"], run["setting"]): run for run in _settings()}
+    data = list(dict.fromkeys(name for name, setting in runs if setting.startswith("rec ")))
+    rows = []
+    for name in data:
+        for source in SOURCES:
+            run = runs[name, f"rec {source} x3"]
+            rows.append([f"{name}, {run['rows']:,} rows", f"`{source}`", _arrows(run, "hit"), _arrows(run, "trustworthiness")])
+    return table(["data", "source", "neighborhood hit", "trustworthiness"], rows)
+
+
+def noises() -> str:
+    """Hit and trustworthiness after one recursion on a GPU, by the noise."""
+    runs = {(run["data"], run["setting"]): run for run in _settings()}
+    rows = []
+    for name in dict.fromkeys(name for name, setting in runs if setting.startswith("noise ")):
+        default = runs[name, "rec h1 x3"]["stages"][1]
+        stages = [runs[name, f"noise {noise}"]["stages"][1] for noise in NOISES]
+        cells = [f"{number(stage['hit'])} / {number(stage['trustworthiness'])}" for stage in (*stages, default)]
+        rows.append([name, *cells])
+    return table(["hit / trustworthiness", *(f"noise {noise}" for noise in NOISES), "0.75 below 4,000 rows, else 0.5"], rows)
+
+
+def starts() -> str:
+    """Where few rows start, three splits on a CPU."""
+    runs = {(run["data"], run["setting"].removeprefix("start: ")): run for run in _settings() if "splits" in run}
+    rows = []
+    for name in dict.fromkeys(name for name, _ in runs):
+        for setting, title in STARTS.items():
+            run = runs[name, setting]
+            scores = [number(run["stages"][0][score]) for score in ("1nn", "hit", "trustworthiness", "shepard")]
+            rows.append([name, title, " / ".join(scores), number(run["procrustes"], 3)])
+    return table(["data", "start", "1-NN / hit / trustworthiness / Shepard", "two seeds, Procrustes"], rows)
+
+
+def recursions() -> str:
+    """What one recursion changes on a CPU, and the losses that optional stages are judged by."""
+    rows = [
+        [run["data"], f"`{run['source']}`", f"{run['losses'][1] / run['losses'][0] - 1:+.0%}",
+         f"{run['hit'][1] - run['hit'][0]:+.3f}", f"{run['trustworthiness'][1] - run['trustworthiness'][0]:+.3f}"]
+        for run in load("places")["results"]["recursions"]
+    ]  # fmt: skip
+    return table(["data", "source", "loss", "neighborhood hit", "trustworthiness"], rows)
+
+
+def large() -> str:
+    """Images and a million rows on a GPU."""
+    rows = []
+    for run in _settings():
+        before = run["setting"] == "auto again" and run["file"] != "gpu3"  # of a recipe that is no longer the default
+        if run.get("rows", 0) >= 60_000 and run["setting"] in LARGE and not before:
+            last = run["stages"][-1]
+            scores = " / ".join(number(last[score]) for score in ("1nn", "hit", "trustworthiness", "shepard"))
+            rows.append([run["data"], LARGE[run["setting"]], scores, f"{run['fit_seconds']:.1f}", f"{run['peak_gib']:.1f}"])
+    return table(["data", "setting", "1-NN / hit / trustworthiness / Shepard", "fit, s", "peak, GiB"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "places-sources": sources,
+    "places-noises": noises,
+    "places-starts": starts,
+    "places-recursions": recursions,
+    "places-large": large,
+}
