@@ -29,7 +29,7 @@ def tell(event, seen=[]):
         print("now", flush=True)
 import dre.model.estimator
 observers = dre.model.estimator.DRE._default_observers
-dre.model.estimator.DRE._default_observers = lambda self: [*observers(self), tell]
+dre.model.estimator.DRE._default_observers = lambda self, shape: [*observers(self, shape), tell]
 """
 IN_A_LONG_STEP = IN_FIT.replace("flush=True)", "flush=True); time.sleep(60)")
 BEFORE_THE_FIRST_STEP = """

@@ -396,7 +396,7 @@ def test_with_places_more_rows_need_no_more_steps_but_each_row_is_seen(shape, de
     stages = [solution(DataSpec(n, shape, device)) for n in (20_000, 60_000, 200_000, 1_000_000)]
     for numbers in ([stage.epochs for stage in stages], [stage.follow for stage in stages]):
         assert numbers == sorted(numbers, reverse=True)
-        assert numbers[-1] == 1
+        assert 1 <= numbers[-1] <= 2
 
 
 # Why the loss goes through the network from the start.
