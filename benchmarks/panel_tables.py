@@ -25,7 +25,7 @@ def _methods() -> list[str]:
 
 
 def _score(cell: dict[str, Any], score: str) -> float:
-    return mean(run[score] for run in cell["runs"] if score in run)
+    return float(mean(run[score] for run in cell["runs"] if score in run))
 
 
 def _about() -> str:
