@@ -361,6 +361,20 @@ def test_kernels_of_the_bank_give_the_sums_and_gradients_of_the_cpu(curve, compo
             assert (here - there).norm() <= 2e-5 * here.norm() + 1e-6
 
 
+@pytest.mark.parametrize("components", [1, 2, 3])
+@pytest.mark.parametrize("every", [2, 7])
+def test_parts_of_the_rows_repel_as_on_the_cpu(components, every):
+    for offset in (0, every - 1, None):
+        results = []
+        for device, dtype in (("cpu", torch.double), ("cuda", torch.float32)):
+            pairs, y = bank_of(1000, components, device, dtype)
+            part = pairs._replace(every=every, offset=None if offset is None else torch.tensor(offset, device=device))
+            value = sum_over_bank(y, part, Student(1.0))
+            results.append((value.detach().double().cpu(), torch.autograd.grad(value, y)[0].double().cpu()))
+        for here, there in zip(*results, strict=True):
+            assert (here - there).norm() <= 2e-5 * here.norm() + 1e-6
+
+
 @pytest.mark.parametrize("components", [2, 3])
 def test_a_row_does_not_meet_itself_on_the_gpu(components):
     pairs, y = bank_of(300, components, "cuda", torch.float32)

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+import dre.affinity.bank
 from dre import Fuzzy, Gaussian
 from dre.affinity import Affinity
-from dre.affinity.bank import Bank
+from dre.affinity.bank import Bank, one_in
 from dre.affinity.target import Coordinates, Graph, Places, SearchInfo
 from dre.batches import Auto, Edges, Fixed, Shuffled
 from dre.neighbors.search import nearest
@@ -97,7 +98,17 @@ def test_blocks_differ_in_their_rows_alone() -> None:
 
 def test_a_block_says_nothing_of_exaggeration_or_a_grid_unless_told() -> None:
     block = Bank(graph(), PLACES).block(torch.arange(10))
-    assert (block.exaggeration, block.values, block.on_grid) == (1.0, True, False)
+    assert (block.exaggeration, block.values, block.on_grid, block.every) == (1.0, True, False, 1)
+
+
+@pytest.mark.parametrize(("n", "enough", "wanted"), [(10, 20, 1), (39, 20, 1), (40, 20, 2), (2000, 20, 100)])
+def test_one_row_stands_for_as_many_as_leave_enough(n: int, enough: int, wanted: int) -> None:
+    assert one_in(n, enough) == wanted
+
+
+def test_a_part_of_many_rows_repels_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dre.affinity.bank, "REPELLING", len(PLACES) // 5)
+    assert Bank(graph(), PLACES).block(torch.arange(10)).every == 5
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])

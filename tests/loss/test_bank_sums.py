@@ -130,6 +130,29 @@ def test_the_batches_of_an_epoch_estimate_the_sum_of_all_rows_on_average(compone
         torch.testing.assert_close(torch.stack(found).mean().double(), wanted, rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("every", [2, 7, N])
+@pytest.mark.parametrize("components", [1, 2, 3])
+@EXPONENTS
+@pytest.mark.usefixtures("kernels")
+def test_parts_of_the_rows_estimate_the_sums_over_all_on_average(components: int, exponent: float, every: int) -> None:
+    pairs = bank(components, torch.tensor([0, 1, 30, 7, N - 1]))
+    y = moved(pairs)
+    totals, gradients = [], []
+    for first in range(every):
+        part = pairs._replace(every=every, offset=torch.tensor(first))
+        totals.append(sum_over_bank(y, part, Student(exponent)))
+        gradients.append(torch.autograd.grad(totals[-1], y)[0])
+    whole = sum_over_bank(y, pairs, Student(exponent))
+    torch.testing.assert_close(torch.stack(totals).mean(), whole, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(torch.stack(gradients).mean(0), torch.autograd.grad(whole, y)[0], rtol=1e-4, atol=1e-3)
+    assert not torch.allclose(totals[0], totals[1], rtol=1e-4)  # the parts differ
+
+
+def test_each_batch_is_repelled_by_another_part_of_the_rows() -> None:
+    pairs = bank(2)._replace(every=7)
+    assert {int(pairs.with_varying(torch.tensor([i, 3])).first) for i in range(20)} == set(range(7))
+
+
 @pytest.mark.parametrize("components", [1, 2, 3])
 @EXPONENTS
 @pytest.mark.usefixtures("kernels")

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from dre.affinity.target import Graph, Links
 
+REPELLING = 20_000  # rows that tell well enough how the others repel a batch
+
 
 class BankPairs(NamedTuple):
     """The rows of a batch, each with all its neighbors and with all rows, wherever they lie in the map at present.
@@ -26,19 +28,32 @@ class BankPairs(NamedTuple):
     exaggeration: float = 1.0  # by which the weights, but not their sums, are multiplied
     values: bool = True  # whether sums are wanted, and not their gradients alone
     on_grid: bool = False  # sum over all rows on a grid: the batch is all rows, in their order
+    every: int = 1  # sum over one row in so many instead of all
+    offset: Tensor | None = None  # the first of these rows; None: another one for each batch
 
     @property
     def varying(self) -> tuple[Tensor, ...]:
         return (self.ids,)
 
+    @property
+    def first(self) -> Tensor:
+        """The first row of those that sums over all rows visit, from 0 to ``every - 1``."""
+        return self.ids[0] % self.every if self.offset is None else self.offset
+
     def with_varying(self, *parts: Tensor) -> BankPairs:
         return self._replace(ids=parts[0])
+
+
+def one_in(n: int, enough: int) -> int:
+    """Return how many rows one row can stand for, so that at least ``enough`` of n are left."""
+    return max(1, n // enough)
 
 
 class Bank:
     """A target that holds the latest places of all rows. All neighbors of a row attract it, and all rows repel.
 
-    The places of the rows of a batch are renewed when it has passed through the encoder.
+    The places of the rows of a batch are renewed when it has passed through the encoder. Of very many rows, a part repels each
+    batch: every row in its turn.
 
     Parameters
     ----------
@@ -58,7 +73,8 @@ class Bank:
         self.columns = places.T.float().clone(memory_format=torch.contiguous_format)  # its own: it changes
 
     def block(self, ids: Tensor) -> BankPairs:
-        return BankPairs(ids, self.columns, *self.links, self.total, self.entropy)
+        every = one_in(self.columns.shape[1], REPELLING)
+        return BankPairs(ids, self.columns, *self.links, self.total, self.entropy, every=every)
 
     def renew(self, ids: Tensor, y: Tensor) -> None:
         """Remember where the encoder has put these rows."""

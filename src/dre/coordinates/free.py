@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from dre.affinity.bank import Bank, BankPairs
+from dre.affinity.bank import Bank, BankPairs, one_in
 from dre.coordinates.momentum import Momentum
 from dre.loss import Loss, Step
 
@@ -17,6 +17,7 @@ EXAGGERATED = 2 / 7  # of the steps
 SMALLEST_RATE = 50.0
 START_STD = 1e-4  # of the first principal component, as in other t-SNE programs
 EXACT_ROWS = {"cpu": 20_000, "cuda": 150_000}  # up to which all pairs are visited; beyond, the sums are taken on a grid
+REPELLING = 4_000  # rows that tell well enough how the others repel: each has its turn in every few steps
 WARM_UP = 3  # eager steps before a capture: libraries choose their kernels in the first ones
 
 
@@ -40,7 +41,12 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     """
     n, device = bank.columns.shape[1], bank.columns.device
     everything = bank.block(torch.arange(n, device=device))
-    everything = everything._replace(values=False, on_grid=needs_grid(n, device))
+    everything = everything._replace(
+        values=False,
+        on_grid=needs_grid(n, device),
+        every=one_in(n, REPELLING),
+        offset=torch.zeros((), dtype=torch.long, device=device),
+    )
     places = bank.columns.T.contiguous()
     exaggerated = round(EXAGGERATED * steps) if exaggerate else 0
     # A grid has a size that depends on the places, and so can't be captured.
@@ -64,6 +70,8 @@ def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, momentum: fl
             y = places.detach().requires_grad_()
             (gradient,) = torch.autograd.grad(loss(Step.of(y, pairs)), y)
         state.move(places, gradient, lr, momentum)
+        if pairs.offset is not None:
+            pairs.offset.add_(1).remainder_(pairs.every)
         bank.columns.copy_(places.T)
 
     return move

@@ -57,18 +57,20 @@ def _all_rows(y: Tensor, pairs: BankPairs, curve: Curve) -> Sums:
     kernels = _kernels(y, pairs)
     if kernels is not None and (found := kernels.all_rows(y.contiguous(), pairs, curve)) is not None:
         return found
-    places = pairs.places.T
+    n = pairs.places.shape[1]
+    visited = torch.arange(-(-n // pairs.every), device=y.device) * pairs.every + pairs.first  # the last may lie outside
+    places = pairs.places[:, visited.clamp_max(n - 1)].T
     rows = max(1, BLOCK.get(y.device.type, BLOCK["cuda"]) // len(places))
     total, pull = y.new_zeros(()), torch.empty_like(y)
     for start in range(0, len(y), rows):
         mine, ids = y[start : start + rows], pairs.ids[start : start + rows, None]
         apart = mine[:, None] - places
         value, slope = curve(apart.square().sum(2))
-        for each in (value, slope):
-            each.scatter_(1, ids, 0.0)  # a row does not meet itself
+        skipped = (ids == visited) | (visited >= n)  # a row does not meet itself
+        value, slope = (each.masked_fill_(skipped, 0.0) for each in (value, slope))
         total += value.sum()
         pull[start : start + rows] = torch.einsum("ij,ijc->ic", slope, apart)
-    return total, pull
+    return total * pairs.every, pull * pairs.every
 
 
 def _neighbors(y: Tensor, pairs: BankPairs, curve: Curve) -> Sums:

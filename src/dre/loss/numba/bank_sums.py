@@ -26,10 +26,15 @@ def all_rows(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
         return None
     b, c = y.shape
     sums, pulls = torch.empty(b), torch.empty(b, c)
-    arguments = (pairs.ids.numpy(), y.detach().numpy(), pairs.places.numpy(), np.float32(curve.exponent))
+    places, own = pairs.places, pairs.ids.numpy()
+    if pairs.every > 1:
+        first = int(pairs.first)
+        places = places[:, first :: pairs.every].contiguous()
+        own = np.where((own - first) % pairs.every == 0, (own - first) // pairs.every, -1)
+    arguments = (own, y.detach().numpy(), places.numpy(), np.float32(curve.exponent))
     kernel = _all_rows_of_plane if c == 2 else _all_rows
-    in_threads(kernel, b, b * pairs.places.shape[1], (*arguments, sums.numpy(), pulls.numpy()))
-    return sums.sum(), pulls
+    in_threads(kernel, b, b * places.shape[1], (*arguments, sums.numpy(), pulls.numpy()))
+    return (sums.sum(), pulls) if pairs.every == 1 else (sums.sum() * pairs.every, pulls.mul_(pairs.every))
 
 
 def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
@@ -48,7 +53,8 @@ def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-def _all_rows_of_plane(first, last, ids, y, places, exponent, sums, pulls):  # type: ignore[no-untyped-def]
+def _all_rows_of_plane(first, last, own, y, places, exponent, sums, pulls):  # type: ignore[no-untyped-def]
+    """``own``: where a row of the batch is among the others; -1 if it is not."""
     px, py = places[0], places[1]
     n, one = len(px), np.float32(1)
     for i in range(first, last):
@@ -81,16 +87,20 @@ def _all_rows_of_plane(first, last, ids, y, places, exponent, sums, pulls):  # t
                 q /= base
                 sx += q * dx
                 sy += q * dy
-        dx, dy = xi - px[ids[i]], yi - py[ids[i]]  # the row itself
-        base = one + dx * dx + dy * dy
-        q = base**-exponent
-        sums[i] = s - q
-        q /= base
-        pulls[i, 0], pulls[i, 1] = -exponent * (sx - q * dx), -exponent * (sy - q * dy)
+        if own[i] >= 0:
+            dx, dy = xi - px[own[i]], yi - py[own[i]]
+            base = one + dx * dx + dy * dy
+            q = base**-exponent
+            s -= q
+            q /= base
+            sx -= q * dx
+            sy -= q * dy
+        sums[i] = s
+        pulls[i, 0], pulls[i, 1] = -exponent * sx, -exponent * sy
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-def _all_rows(first, last, ids, y, places, exponent, sums, pulls):  # type: ignore[no-untyped-def]
+def _all_rows(first, last, own, y, places, exponent, sums, pulls):  # type: ignore[no-untyped-def]
     (components, n), one = places.shape, np.float32(1)
     base, pull = np.empty(TILE, np.float32), np.empty(components, np.float32)
     for i in range(first, last):
@@ -106,7 +116,7 @@ def _all_rows(first, last, ids, y, places, exponent, sums, pulls):  # type: igno
                     base[j] += apart * apart
             for j in range(size):
                 q = one / base[j] if exponent == ONE else base[j] ** -exponent
-                if start + j == ids[i]:
+                if start + j == own[i]:
                     q = np.float32(0)
                 total += q
                 base[j] = q / base[j]

@@ -21,20 +21,21 @@ def all_rows(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
     if known is None:
         return None
     (b, c), n = y.shape, pairs.places.shape[1]
-    blocks = triton.cdiv(b, ROWS)
-    parts = max(1, min(triton.cdiv(n, OTHERS), PROGRAMS // blocks))
+    blocks, every = triton.cdiv(b, ROWS), pairs.every
+    parts = max(1, min(triton.cdiv(n, OTHERS * every), PROGRAMS // blocks))
     sums, pulls = y.new_empty(parts, b), y.new_empty(parts, b, c)
     with on_device_of(y):
         if c == 2:
             _all_rows_of_plane[(blocks, parts)](
-                y, pairs.ids, pairs.places, sums, pulls, b, n, *known[1:], KIND=known[0], ROWS=ROWS, OTHERS=OTHERS
-            )
+                y, pairs.ids, pairs.places, pairs.first, sums, pulls, b, n, *known[1:],
+                KIND=known[0], EVERY=every, ROWS=ROWS, OTHERS=OTHERS,
+            )  # fmt: skip
         else:
             _all_rows[(blocks, parts)](
-                y, pairs.ids, pairs.places, sums, pulls, b, n, *known[1:],
-                KIND=known[0], C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, OTHERS=OTHERS,
+                y, pairs.ids, pairs.places, pairs.first, sums, pulls, b, n, *known[1:],
+                KIND=known[0], EVERY=every, C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, OTHERS=OTHERS,
             )  # fmt: skip
-    return sums.sum(), pulls.sum(0)
+    return (sums.sum(), pulls.sum(0)) if every == 1 else (sums.sum() * every, pulls.sum(0) * every)
 
 
 def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
@@ -54,8 +55,9 @@ def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
 
 @triton.jit
 def _all_rows_of_plane(  # type: ignore[no-untyped-def]
-    y, ids, places, sums, pulls, b, n, p, q, KIND: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr
-):
+    y, ids, places, first, sums, pulls, b, n, p, q,
+    KIND: tl.constexpr, EVERY: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
+):  # fmt: skip
     """As ``_all_rows``, in two dimensions, whose coordinates stay apart."""
     part = tl.program_id(1)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -66,8 +68,9 @@ def _all_rows_of_plane(  # type: ignore[no-untyped-def]
     total = tl.zeros((ROWS, OTHERS), tl.float32)
     along_x = tl.zeros((ROWS, OTHERS), tl.float32)
     along_y = tl.zeros((ROWS, OTHERS), tl.float32)
-    for start in range(part * OTHERS, n, tl.num_programs(1) * OTHERS):
-        others = start + tl.arange(0, OTHERS)
+    offset = tl.load(first)
+    for start in range(part * OTHERS, tl.cdiv(n, EVERY), tl.num_programs(1) * OTHERS):
+        others = offset + (start + tl.arange(0, OTHERS)) * EVERY
         real = others < n
         x1 = tl.load(places + others, mask=real, other=0.0)
         y1 = tl.load(places + n + others, mask=real, other=0.0)
@@ -85,8 +88,8 @@ def _all_rows_of_plane(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _all_rows(  # type: ignore[no-untyped-def]
-    y, ids, places, sums, pulls, b, n, p, q,
-    KIND: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
+    y, ids, places, first, sums, pulls, b, n, p, q,
+    KIND: tl.constexpr, EVERY: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
     """Some rows of the batch with a part of all rows; each program writes its own sums, which so add up in the same order."""
     part = tl.program_id(1)
@@ -96,8 +99,9 @@ def _all_rows(  # type: ignore[no-untyped-def]
     own = tl.load(ids + rows, mask=rows < b, other=-1)
     total = tl.zeros((ROWS,), tl.float32)
     pull = tl.zeros((ROWS, WIDE), tl.float32)
-    for start in range(part * OTHERS, n, tl.num_programs(1) * OTHERS):
-        others = start + tl.arange(0, OTHERS)
+    offset = tl.load(first)
+    for start in range(part * OTHERS, tl.cdiv(n, EVERY), tl.num_programs(1) * OTHERS):
+        others = offset + (start + tl.arange(0, OTHERS)) * EVERY
         at = c[None, :] * n + others[:, None]
         theirs = tl.load(places + at, mask=(others[:, None] < n) & (c[None, :] < C), other=0.0)
         apart = mine[:, None, :] - theirs[None, :, :]
