@@ -18,6 +18,7 @@ SMALLEST_RATE = 50.0
 START_STD = 1e-4  # of the first principal component, as in other t-SNE programs
 EXACT_ROWS = {"cpu": 20_000, "cuda": 150_000}  # up to which all pairs are visited; beyond, the sums are taken on a grid
 REPELLING = 4_000  # rows that tell well enough how the others repel: each has its turn in every few steps
+REPELLED_BY_ALL = 1 / 7  # of the steps, the last ones: small forces decide where a row comes to rest
 WARM_UP = 3  # eager steps before a capture: libraries choose their kernels in the first ones
 
 
@@ -51,17 +52,22 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     exaggerated = round(EXAGGERATED * steps) if exaggerate else 0
     # A grid has a size that depends on the places, and so can't be captured.
     captured = device.type == "cuda" and loss.capturable and not everything.on_grid
+    by_all = round(REPELLED_BY_ALL * steps) if everything.every > 1 else 0
+    first, state = everything._replace(exaggeration=EXAGGERATION), Momentum(places)
+    phases = (
+        (exaggerated, _move(bank, places, loss, first, Momentum(places), 0.5)),
+        (steps - exaggerated - by_all, _move(bank, places, loss, everything, state, 0.8)),
+        (by_all, _move(bank, places, loss, everything._replace(every=1, offset=None), state, 0.8)),
+    )
     done = 0
-    for count, factor, momentum in ((exaggerated, EXAGGERATION, 0.5), (steps - exaggerated, 1.0, 0.8)):
-        move = _move(bank, places, loss, everything._replace(exaggeration=factor), momentum)
+    for count, move in phases:
         for _ in _repeat(move, count, device if captured else None):
             done += 1
             yield done
 
 
-def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, momentum: float) -> Callable[[], None]:
+def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, state: Momentum, momentum: float) -> Callable[[], None]:
     """Return a function that makes one step."""
-    state = Momentum(places)
     # The gradient of all rows is of the order 1/n. Its factor 4 is not counted in the rates that t-SNE programs use.
     lr = max(SMALLEST_RATE, len(places) / pairs.exaggeration / 4)
 
