@@ -55,9 +55,9 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     by_all = round(REPELLED_BY_ALL * steps) if everything.every > 1 else 0
     first, state = everything._replace(exaggeration=EXAGGERATION), Momentum(places)
     phases = (
-        (exaggerated, _move(bank, places, loss, first, Momentum(places), 0.5)),
-        (steps - exaggerated - by_all, _move(bank, places, loss, everything, state, 0.8)),
-        (by_all, _move(bank, places, loss, everything._replace(every=1, offset=None), state, 0.8)),
+        (exaggerated, _move(bank, places, loss, first, Momentum(places), momentum=0.5)),
+        (steps - exaggerated - by_all, _move(bank, places, loss, everything, state, momentum=0.8)),
+        (by_all, _move(bank, places, loss, everything._replace(every=1, offset=None), state, momentum=0.8)),
     )
     done = 0
     for count, move in phases:
@@ -66,7 +66,7 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
             yield done
 
 
-def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, state: Momentum, momentum: float) -> Callable[[], None]:
+def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, state: Momentum, *, momentum: float) -> Callable[[], None]:
     """Return a function that makes one step."""
     # The gradient of all rows is of the order 1/n. Its factor 4 is not counted in the rates that t-SNE programs use.
     lr = max(SMALLEST_RATE, len(places) / pairs.exaggeration / 4)
