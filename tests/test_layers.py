@@ -22,18 +22,16 @@ FILES = sorted(ROOT.rglob("*.py"))
 CORE = [
     "notation",
     "runtime",
-    "threads",
     "atomic",
     "data",
     "neighbors",
     "affinity",
     "loss",
-    "whitening",
+    "optimizer",
     "encoder",
     "augment",
     "coordinates",
     "batches",
-    "optimizer",
 ]
 CORE += ["plan", "training", "observe", "model"]
 ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "cli"]

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from dre.encoder.network import LayerNorm, Network
+from dre.optimizer.whitening import LinearStep
 from dre.runtime import has_numba
-from dre.whitening import LinearStep
 
 MAX_BUFFERS = 4  # batch sizes for which memory is kept; two in a run, since batches differ by a row
 

@@ -31,15 +31,15 @@ from dre.loss import Loss, Step
 from dre.loss.follow import Follow
 from dre.neighbors.search import Neighbors, nearest
 from dre.optimizer import AdamState
+from dre.optimizer.whitening import LinearLayers
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Stage
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime
-from dre.threads import one_thread
+from dre.runtime.threads import one_thread
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.learner import FEATURES, Learner, make_learner
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
 from dre.training.trust import sample_trust
-from dre.whitening import LinearLayers
 
 Weights = dict[str, Tensor]
 

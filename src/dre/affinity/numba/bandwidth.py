@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dre.affinity import STEPS
-from dre.threads import in_threads
+from dre.runtime.threads import in_threads
 
 EXPONENTIAL = 16  # an exponential, with all around it, takes as long as so many pairs of other kernels
 njit: Any = numba.njit

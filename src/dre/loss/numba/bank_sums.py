@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dre.affinity.bank import BankPairs
 from dre.loss.curves import NegLogStudent, Student
-from dre.threads import in_threads
+from dre.runtime.threads import in_threads
 
 ONE, HALF = 1.0, 0.75  # exponents that have loops of their own, which need no power
 TILE = 512  # rows whose distances are held at a time

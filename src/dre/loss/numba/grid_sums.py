@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from dre.threads import in_threads
+from dre.runtime.threads import in_threads
 
 Array = np.ndarray[Any, Any]
 njit: Any = numba.njit

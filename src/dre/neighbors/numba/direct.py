@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.threads import in_threads
+from dre.runtime.threads import in_threads
 
 njit: Any = numba.njit
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dre import Optimizer
 from dre.encoder.dense_pass import DensePass
 from dre.encoder.mlp import MLP
-from dre.whitening import DAMPING, EVERY, FIRST, WIDEST, LinearLayers, LinearStep, Whitening
+from dre.optimizer.whitening import DAMPING, EVERY, FIRST, WIDEST, LinearLayers, LinearStep, Whitening
 
 D = 6
 

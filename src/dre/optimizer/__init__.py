@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from dre.notation import Registry, write
-from dre.whitening import Layers, Whitening
+from dre.optimizer.whitening import Layers, Whitening
 
 OPTIMIZERS = Registry("optimizer", __name__)
 POLICIES = ("constant", "one-cycle")

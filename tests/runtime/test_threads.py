@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from dre import threads
-from dre.threads import idle_threads, in_threads, one_thread, thread_count
+from dre.runtime import threads
+from dre.runtime.threads import idle_threads, in_threads, one_thread, thread_count
 
 
 def test_one_thread_is_left_as_it_was_found():

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from dre import Optimizer
 from dre.optimizer import OPTIMIZERS, AdamState, one_cycle
-from dre.whitening import LinearLayers
+from dre.optimizer.whitening import LinearLayers
 
 
 def a_network() -> tuple[nn.Linear, nn.Linear]:
