@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -50,6 +51,7 @@ stages = st.builds(
 
 @given(st.lists(stages, min_size=1, max_size=5))
 def test_the_text_is_read_back_without_loss(plan: list[Stage]) -> None:
+    plan = [replace(plan[0], optional=False), *plan[1:]]
     schedule = Schedule(*plan)
     assert Schedule.parse(str(schedule)) == schedule
     assert Schedule.parse("; ".join(map(str, plan))) == schedule
@@ -175,6 +177,15 @@ def test_comments_are_passed_over() -> None:
     assert Schedule.parse(text) == Schedule.parse("x: gaussian(30) -> kl * 3; h1: fuzzy(15) -> ce * 2")
 
 
+def test_the_first_stage_cannot_be_optional() -> None:
+    second = Stage("h1", Gaussian(30), KL(), 2, optional=True)
+    assert Schedule(Stage("x", Gaussian(30), KL(), 3), second)[1].optional
+    with pytest.raises(ValueError, match=r"the first stage can't be optional.*h1: gaussian\(30\) -> kl \* 2 optional"):
+        Schedule(second)
+    with pytest.raises(ValueError, match="the first stage can't be optional"):
+        Schedule.parse("x: gaussian(30) -> kl * 3 optional; h1: gaussian(30) -> kl * 2")
+
+
 # How a stage is solved.
 
 
@@ -191,7 +202,7 @@ def test_comments_are_passed_over() -> None:
     ],
 )
 def test_the_text_of_a_solution_is_lossless(end: str) -> None:
-    text = f"x+h1: gaussian(30) -> kl(alpha=0.5) * 3 {end}"
+    text = f"x: gaussian(30) -> kl * 3\nx+h1: gaussian(30) -> kl(alpha=0.5) * 3 {end}"
     schedule = Schedule.parse(text)
     assert str(schedule) == text
     assert Schedule.parse(str(schedule)) == schedule
@@ -201,7 +212,7 @@ def test_the_parts_of_a_solution_come_in_any_order_and_defaults_are_not_written(
     (stage,) = Schedule.parse("x: gaussian(30) -> kl * 3 against bank follow 5 refresh 2 free 9 from pca")
     assert (stage.start, stage.free, stage.follow, stage.against, stage.refresh) == ("pca", 9, 5, "bank", 2)
     assert stage.all_epochs == 8
-    (early,) = Schedule.parse("x: gaussian(30) -> kl * 3 optional against bank")
+    _, early = Schedule.parse("x: gaussian(30) -> kl * 3; h1: gaussian(30) -> kl * 3 optional against bank")
     assert (early.optional, early.against) == (True, "bank")
     (plain,) = Schedule.parse("x: gaussian(30) -> kl * 3 from network against batch free 0 follow 0")
     assert str(plain) == "x: gaussian(30) -> kl * 3"

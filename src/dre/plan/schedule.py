@@ -110,6 +110,8 @@ class Schedule:
         for stage in stages:
             if not isinstance(stage, Stage):
                 raise TypeError(f"{stage!r} is not a Stage; Schedule.parse reads a text")
+        if stages[0].optional:
+            raise ValueError(f"the first stage can't be optional, since no map is there to go back to: {stages[0]}")
         self.stages = stages
 
     @classmethod
