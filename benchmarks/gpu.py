@@ -37,7 +37,7 @@ from dre.neighbors.exact import nearest_to
 from dre.neighbors.search import nearest
 from dre.plan.overrides import Overrides, apply_overrides
 from dre.plan.recipe import DataSpec, Recipe
-from dre.training.loop import Event, StageBegan
+from dre.training.events import Event, StageBegan
 from record import record
 
 GIB = 2**30

@@ -134,7 +134,7 @@ def test_steps_that_are_replayed_learn_what_steps_that_are_made_learn(batches, a
         "random_state": 0,
     }
     replayed = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
-    monkeypatch.setattr("dre.training.loop.Run.is_captured", False)
+    monkeypatch.setattr("dre.training.run.Run.is_captured", False)
     made = DRE(schedule=schedule, device="cuda", **settings).fit(IMAGES)
     assert np.abs(replayed.embedding_ - made.embedding_).max() < 0.05 * made.embedding_.std()
 
@@ -440,7 +440,7 @@ def test_phases_that_are_replayed_learn_what_phases_that_are_made_learn(batches,
     settings = {"encoder": encoder, "batch_size": batches, "augment": augment, "random_state": 0, "device": "cuda"}
     settings |= {"schedule": PHASES, "learning_rate": 1e-3}
     replayed = DRE(**settings).fit(IMAGES)
-    monkeypatch.setattr("dre.training.loop.Run.is_captured", False)
+    monkeypatch.setattr("dre.training.run.Run.is_captured", False)
     monkeypatch.setattr("dre.coordinates.free.WARM_UP", 10**9)
     made = DRE(**settings).fit(IMAGES)
     assert [record["against"] for record in replayed.history_] == [record["against"] for record in made.history_]

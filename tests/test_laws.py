@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dre import DRE, DeepTSNE, EarlyStopping
 from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ModelB
-from dre.training.loop import EpochEnded, StageBegan, StageEnded, StepEnded, TargetBegan
+from dre.training.events import EpochEnded, StageBegan, StageEnded, StepEnded, TargetBegan
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 

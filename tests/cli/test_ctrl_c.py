@@ -22,7 +22,7 @@ LONG = ["--schedule", "x: gaussian(5) -> kl * 100000", "--seed", "0", "--device"
 HEARS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
 # Prints when training is under way, so that the test knows when to interrupt.
 IN_FIT = """
-from dre.training.loop import StepEnded
+from dre.training.events import StepEnded
 def tell(event, seen=[]):
     seen.append(isinstance(event, StepEnded))
     if sum(seen) == 30 and seen[-1]:

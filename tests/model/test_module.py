@@ -8,7 +8,7 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from dre import DRE
-from dre.training.loop import StageBegan
+from dre.training.events import StageBegan
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 N = 60

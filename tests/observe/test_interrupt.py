@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dre import DRE
-from dre.training.loop import StageBegan, StepEnded
+from dre.training.events import StageBegan, StepEnded
 
 SCHEDULE = "x: gaussian(5) -> kl * 3; h1: gaussian(5) -> kl * 3"
 

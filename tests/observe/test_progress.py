@@ -11,7 +11,7 @@ from torch import nn
 
 from dre import DRE
 from dre.observe.progress import Progress
-from dre.training.loop import StageEnded, StageUndone, StepEnded
+from dre.training.events import StageEnded, StageUndone, StepEnded
 
 SCHEDULE = "x: gaussian(5) -> kl * 6; h1: gaussian(5) -> kl * 6"
 
@@ -110,8 +110,8 @@ def test_verbose_says_that_a_target_is_inside_the_batch(X, capfd):
 def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> None:
     """Let the optional stage have these values of trust; the map after it is measured first."""
     values = iter((after, before))
-    monkeypatch.setattr("dre.training.loop.sample_trust", lambda features, places: next(values))
-    monkeypatch.setattr("dre.training.loop.LOSS_GAIN", -1e9)
+    monkeypatch.setattr("dre.training.optional.sample_trust", lambda features, places: next(values))
+    monkeypatch.setattr("dre.training.optional.LOSS_GAIN", -1e9)
 
 
 @pytest.mark.parametrize(

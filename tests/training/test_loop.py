@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import dre.training.loop
+import dre.training.targets
 from dre import KL, MLP, DivergedError, Gaussian, Optimizer, Recipe, Schedule, Stage
 from dre.affinity.target import Graph, InBatch
 from dre.augment import Augment, Noise
@@ -23,7 +23,9 @@ from dre.encoder.forward import evaluating, outputs
 from dre.loss import Loss, Step
 from dre.neighbors.search import nearest
 from dre.runtime import IsolatedRNG, Runtime
-from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, StepEnded, TargetBegan, train
+from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
+from dre.training.loop import train
+from dre.training.run import Run
 
 N, D = 50, 6
 CPU = torch.device("cpu")
@@ -430,7 +432,7 @@ def test_a_fit_that_is_ended_between_stages_does_not_begin_another() -> None:
 
 
 def test_neighbours_of_more_rows_than_are_searched_at_once_lie_in_random_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(dre.training.loop.SEARCHED, "cpu", 20)
+    monkeypatch.setitem(dre.training.targets.SEARCHED, "cpu", 20)
     events = list(run("x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2"))
     targets = [event.target for event in events if isinstance(event, StageBegan)]
     parts = math.ceil(len(X) / 20)

@@ -28,19 +28,10 @@ from dre.loss import Loss, Step
 from dre.notation import NotationError
 from dre.observe.history import History
 from dre.runtime import IsolatedRNG, Runtime
-from dre.training.learner import make_learner
-from dre.training.loop import (
-    TRUST_LOSS,
-    CoordinatesMoved,
-    EpochEnded,
-    Event,
-    StageBegan,
-    StageEnded,
-    StageUndone,
-    StepEnded,
-    TargetBegan,
-    train,
-)
+from dre.training.events import CoordinatesMoved, EpochEnded, Event, StageBegan, StageEnded, StageUndone, StepEnded, TargetBegan
+from dre.training.learner import Learner, make_learner
+from dre.training.loop import train
+from dre.training.optional import TRUST_LOSS
 
 N, D = 60, 6
 CPU = torch.device("cpu")
@@ -342,8 +333,8 @@ def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> list[
         seen.append(places.clone())
         return next(values)
 
-    monkeypatch.setattr("dre.training.loop.sample_trust", measured)
-    monkeypatch.setattr("dre.training.loop.LOSS_GAIN", -math.inf)
+    monkeypatch.setattr("dre.training.optional.sample_trust", measured)
+    monkeypatch.setattr("dre.training.optional.LOSS_GAIN", -math.inf)
     return seen
 
 
@@ -491,11 +482,23 @@ def test_a_model_whose_stage_was_undone_is_that_of_the_stages_before(tmp_path: P
 @pytest.mark.parametrize(("gain", "kind"), [(-9.0, StageEnded), (0.9, StageUndone)], ids=["easier", "no easier"])
 def test_an_optional_stage_is_kept_only_if_its_neighborhoods_are_easier_to_draw(gain, kind, monkeypatch) -> None:
     judge(monkeypatch, before=0.9, after=0.95)
-    monkeypatch.setattr("dre.training.loop.LOSS_GAIN", gain)
+    monkeypatch.setattr("dre.training.optional.LOSS_GAIN", gain)
     last = list(run("x: gaussian(5) -> kl * 3 against bank; h1: gaussian(5) -> kl * 3 against bank optional", network()))[-1]
     assert isinstance(last, kind)
     if kind is StageUndone:
         assert last.loss == (last.run.losses[0], last.run.losses[1])
+
+
+def test_both_maps_of_an_optional_stage_are_judged_by_features_that_are_computed_once(monkeypatch) -> None:
+    computed, features = [], Learner.features
+
+    def counted(self: Learner, source: str, ids: Tensor | None = None) -> Tensor:
+        computed.append(source)
+        return features(self, source, ids)
+
+    monkeypatch.setattr(Learner, "features", counted)
+    list(run("x: gaussian(5) -> kl * 1; h1: gaussian(5) -> kl * 1 optional", network()))
+    assert computed == ["x", "h1", "x"]  # a target for each stage, then the judgment
 
 
 @pytest.mark.parametrize("encoder", ["mlp(16, n_pcs=8)", "patch-mlp(16)", "model-b"])

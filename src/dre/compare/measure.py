@@ -21,7 +21,7 @@ from dre.datasets import Dataset, DatasetSplit
 from dre.metrics import evaluate, nearest_neighbor, neighborhood_hit
 from dre.model.estimator import DRE
 from dre.runtime import resolve_device
-from dre.training.loop import Event, StageEnded
+from dre.training.events import Event, StageEnded
 
 Array = np.ndarray[Any, Any]
 CHUNK = 50_000  # rows that are embedded at a time

@@ -30,7 +30,7 @@ from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Schedule
 from dre.runtime import IsolatedRNG
-from dre.training.loop import Weights
+from dre.training.run import Weights
 
 FORMAT = 2  # its digest covers the configuration as well as the weights
 HEADER = "dre"

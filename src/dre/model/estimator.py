@@ -36,7 +36,8 @@ from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime, resolve_device
 from dre.training.learner import uses_cached_front
-from dre.training.loop import Weights, train
+from dre.training.loop import train
+from dre.training.run import Weights
 
 
 class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -17,7 +17,7 @@ from dre.data.sparse import is_sparse
 from dre.data.validation import check_memory
 from dre.encoder.forward import outputs
 from dre.plan.recipe import Recipe
-from dre.training.loop import Weights
+from dre.training.run import Weights
 
 Array = np.ndarray[Any, Any]
 

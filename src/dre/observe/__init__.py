@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Protocol
 
-from dre.training.loop import Event
+from dre.training.events import Event
 
 
 class Observer(Protocol):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dre.training.loop import EpochEnded, Event, StageEnded, Weights
+from dre.training.events import EpochEnded, Event, StageEnded
+from dre.training.run import Weights
 
 
 class History:

@@ -10,7 +10,8 @@ from typing import Any
 
 from dre.affinity.target import Graph
 from dre.batches import Auto
-from dre.training.loop import EpochEnded, Event, Run, StageBegan, StageEnded, StageUndone, StepEnded, TargetBegan
+from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StageUndone, StepEnded, TargetBegan
+from dre.training.run import Run
 
 # In a log file, where a bar is not overwritten in place, it is drawn rarely.
 SECONDS_BETWEEN = {True: 0.1, False: 10.0}

@@ -9,7 +9,8 @@ import warnings
 from types import FrameType
 from typing import Any
 
-from dre.training.loop import EpochEnded, Event, Run, StageBegan
+from dre.training.events import EpochEnded, Event, StageBegan
+from dre.training.run import Run
 
 
 class EarlyStopping:

@@ -1,0 +1,120 @@
+"""The running state of a training run: its parts, its position, and what is needed to resume it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dre.affinity.bank import Bank
+from dre.affinity.target import Coordinates, Target
+from dre.data.rows import Rows
+from dre.encoder.dense_pass import DensePass
+from dre.loss import Loss
+from dre.loss.follow import Follow
+from dre.neighbors.search import Neighbors
+from dre.optimizer import AdamState
+from dre.plan.recipe import Recipe
+from dre.plan.schedule import Stage
+from dre.runtime import IsolatedRNG, RandomStreams, Runtime
+from dre.training.learner import Learner
+
+Weights = dict[str, Tensor]
+FOLLOW = Follow()
+
+
+@dataclass
+class Run:
+    """The running state that every event carries. Observers read it, and may ask the run to end."""
+
+    encoder: nn.Module
+    rows: Rows
+    recipe: Recipe
+    runtime: Runtime
+    streams: RandomStreams
+    learner: Learner
+    generator: torch.Generator  # augmentations draw from it; it is seeded again at each epoch
+    labels: Tensor | None = None
+    neighbors: Neighbors | None = None  # of the input, if the user passed them
+    radius: Tensor | None = None  # of each row's neighborhood, if an augmentation reads it
+    target: Target | None = None  # what the steps match at present
+    rng: IsolatedRNG | None = None  # an encoder that draws at random does so from it (dropout); new at each epoch
+    dense: DensePass | None = None  # in place of the trained part, where it is faster
+    weights_to_train: list[nn.Parameter] = field(default_factory=list)
+    optimizer: AdamState | None = None
+    stage: int = 0
+    epoch: int = 0  # within the stage
+    steps: int = 0  # in all
+    ending: str | None = None  # None, "stage" or "fit"
+    target_weights: Weights = field(default_factory=dict)  # from which the current target was computed
+    start_weights: Weights = field(default_factory=dict)  # at the start of an optional stage, which may be undone
+    losses: dict[int, float] = field(default_factory=dict)  # of the last epoch of each stage so far
+    resume_at: tuple[int, int] | None = None  # stage and epoch that come next; None within an epoch
+
+    @property
+    def current_stage(self) -> Stage:
+        return self.recipe.schedule[self.stage]
+
+    @property
+    def is_following(self) -> bool:
+        """Whether the encoder follows coordinates in this epoch; the loss comes later."""
+        return self.epoch < self.current_stage.follow
+
+    @property
+    def against(self) -> str:
+        """What this epoch compares the batch with: "coordinates", "batch" or "bank"."""
+        return "coordinates" if self.is_following else self.current_stage.against
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of this epoch."""
+        return FOLLOW if self.is_following else self.current_stage.loss
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether steps are captured as CUDA graphs: all their parts must declare that they can be."""
+        recipe = self.recipe
+        parts = (recipe.encoder, recipe.augment, recipe.batches, recipe.optimizer, self.loss)
+        return self.runtime.captures and all(part is None or getattr(part, "capturable", False) for part in parts)
+
+    def end_stage(self) -> None:
+        self.ending = self.ending or "stage"
+
+    def end_fit(self) -> None:
+        self.ending = "fit"
+
+    def weights(self) -> Weights:
+        """Return a copy of the encoder's weights, on the host."""
+        return {name: value.detach().cpu().clone() for name, value in self.encoder.state_dict().items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that ``train(..., resume=state)`` needs to continue: tensors on the host, numbers and texts.
+
+        A run can be saved between epochs, not within one: when an event other than ``StepEnded`` arrives.
+        """
+        if self.resume_at is None:
+            raise RuntimeError("state_dict() was called within an epoch: wait for EpochEnded")
+        stage, epoch = self.resume_at
+        begun = epoch not in (0, self.recipe.schedule[stage].follow) if stage < len(self.recipe.schedule) else False
+        return {
+            "stage": stage,
+            "epoch": epoch,
+            "steps": self.steps,
+            "seed": self.streams.seed,
+            "schedule": str(self.recipe.schedule),
+            "weights": self.weights(),
+            "target_weights": self.target_weights if epoch else {},
+            "start_weights": self.start_weights if epoch else {},
+            "losses": dict(self.losses),
+            "places": self._places() if begun else None,
+            "radius": None if self.radius is None else self.radius.cpu(),
+            "optimizer": self.optimizer.state_dict() if begun and self.optimizer is not None else None,
+        }
+
+    def _places(self) -> Tensor | None:
+        """Return what the target knows about the places of all rows, on the host."""
+        if isinstance(self.target, Coordinates):
+            return self.target.places.cpu()
+        return self.target.columns.T.cpu().contiguous() if isinstance(self.target, Bank) else None

@@ -1,0 +1,120 @@
+"""What a stage must match: the neighborhoods of its source, coordinates to follow, or the bank of all rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dre.affinity.bank import Bank
+from dre.affinity.target import Graph, InBatch, Target
+from dre.coordinates.free import START_STD, optimize
+from dre.coordinates.start import principal_components
+from dre.data.rows import chunk_length
+from dre.encoder.forward import INPUT
+from dre.encoder.network import Network
+from dre.neighbors.search import Neighbors, nearest
+from dre.plan.schedule import Stage
+from dre.runtime.threads import one_thread
+from dre.training.events import CoordinatesMoved
+from dre.training.learner import FEATURES
+from dre.training.run import Run
+
+# Rows among which an exact search is quick. Beyond, each row has its neighbors in a random part of the rows: as good a sample
+# of the data, at a cost that grows with the rows and not with their square.
+SEARCHED = {"cuda": 2**20}
+RADIUS_NEIGHBORS = 10
+PCA_STD = 10.0  # of the first component, where a network follows the components themselves
+
+
+def first_target(run: Run, stage: Stage, resume: dict[str, Any] | None) -> Target:
+    """Compute the target at the start of a stage, or again that of the epoch where the run is resumed."""
+    if resume is None or is_refreshed(stage, resume["epoch"]):
+        return make_target(run, stage)
+    run.encoder.load_state_dict(resume["target_weights"])
+    target = make_target(run, stage)
+    run.encoder.load_state_dict(resume["weights"])
+    return target
+
+
+def is_refreshed(stage: Stage, epoch: int) -> bool:
+    """Whether the target is computed again at the start of this epoch."""
+    return stage.refresh is not None and epoch > stage.follow and (epoch - stage.follow) % stage.refresh == 0
+
+
+def make_target(run: Run, stage: Stage) -> Target:
+    """Compute what the stage must match, by the current weights; the radius of the rows, if it is needed, on the way."""
+    target = _make_target(run, stage)
+    if run.learner.reads_radius and run.radius is None:
+        run.radius = _radius(run, stage, target)
+    return target
+
+
+def _make_target(run: Run, stage: Stage) -> Target:
+    run.target_weights = run.weights()
+    if stage.affinity.scope != "graph":
+        return InBatch(stage.affinity, run.learner.features(stage.source))
+    n, device = run.rows.shape[0], run.runtime.device
+    if run.neighbors is not None and reads_input_graph(stage):
+        k = stage.affinity.count_neighbors(n)
+        indices, distances = (part[:, :k].to(device) for part in run.neighbors[:2])
+        return Graph.of(stage.affinity, Neighbors(indices, distances))
+    parts = math.ceil(n / SEARCHED.get(device.type, n))
+    if parts == 1:
+        return _graph(run, stage, None)
+    order = torch.randperm(n, generator=run.streams.of_stage(run.stage).generator("parts of the graph"), device=device)
+    ids_of_parts = [part.sort().values for part in order.tensor_split(parts)]
+    return Graph.joined([(ids, _graph(run, stage, ids)) for ids in ids_of_parts])
+
+
+def reads_input_graph(stage: Stage) -> bool:
+    return stage.affinity.scope == "graph" and stage.source in (INPUT, FEATURES)
+
+
+def _graph(run: Run, stage: Stage, ids: Tensor | None) -> Graph:
+    features = run.learner.features(stage.source, ids)
+    return Graph.of(stage.affinity, nearest(features, stage.affinity.count_neighbors(len(features))))
+
+
+def _radius(run: Run, stage: Stage, target: Target) -> Tensor:
+    """Distance of each row to its tenth neighbor, or to the last where there are fewer, among what the trained part reads."""
+    features = run.learner.features(run.learner.first_source)
+    if isinstance(target, Graph) and stage.source in (INPUT, FEATURES) and target.search.parts == 1:
+        indices = target.indices  # nearest first
+    else:
+        indices = nearest(features, min(RADIUS_NEIGHBORS, len(features) - 1)).indices
+    tenth = indices[:, min(RADIUS_NEIGHBORS, indices.shape[1]) - 1]
+    step = chunk_length(features.shape[1:])
+    return torch.cat([(x - features[ids]).norm(dim=1) for x, ids in zip(features.split(step), tenth.split(step), strict=True)])
+
+
+def find_places(run: Run, stage: Stage, target: Target) -> Generator[CoordinatesMoved, None, Tensor]:
+    """Return the places that the encoder will follow, and set the scale of its output if a map starts with them."""
+    if stage.start == "pca":
+        std = START_STD if stage.free else PCA_STD
+        places = principal_components(run.learner.features(stage.source), run.learner.n_components, std)
+    else:
+        places = run.learner.places()
+    if stage.free:
+        assert isinstance(target, Graph)
+        bank = Bank(target, places)
+        with one_thread():  # apart from the sums over pairs, which share all threads, a step moves but a few numbers
+            for step in optimize(bank, stage.loss, stage.free, exaggerate=stage.start == "pca"):
+                yield CoordinatesMoved(run, step)
+                if run.ending:
+                    break
+        places = bank.columns.T.contiguous()
+    if stage.start == "pca" and isinstance(run.encoder, Network):
+        run.encoder.scale.fill_(places.std(0, correction=0).mean().clamp_min(1e-3))
+    return places
+
+
+def target_of_loss(run: Run, stage: Stage, target: Target, places: Tensor | None) -> Target:
+    """Return what the loss goes against: the target itself, or the bank of all rows, at these places or the network's."""
+    if stage.against != "bank":
+        return target
+    assert isinstance(target, Graph)  # the stage has checked it
+    return Bank(target, run.learner.places() if places is None else places)
