@@ -2,22 +2,20 @@
 
     python benchmarks/panel.py --data FOLDER                              # all, for hours; what was measured before is kept
     python benchmarks/panel.py --data FOLDER --only letter iris --methods dre umap --again
-    python benchmarks/panel.py --data FOLDER --curve                      # seconds against rows, on 50 components of MNIST
+    python benchmarks/panel.py --data FOLDER --curve [--rows 100 300]     # seconds against rows, on 50 components of MNIST
+    python benchmarks/panel.py --data FOLDER --busy                       # seconds beside two busy processes
 
 FOLDER has mnist, fashion-mnist, imdb, scrna and tables. Each method has a process of its own (panel_fit.py) and the machine to
 itself: three warm fits, on three splits or with three seeds on the official split, and one with another seed in a new process,
-timed from its start. Held-out rows are scored. Tables are standardized.
+timed from its start. Held-out rows are scored. Tables are standardized. results/panel.json has the scores in "results", and the
+other two in "curve" and "busy".
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
-import time
-from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -26,73 +24,25 @@ import numpy as np
 
 from dre.metrics import centroid_correlation, evaluate, procrustes_distance
 from panel_data import DATA, SCORED, SPLITS, Split, load
-from record import RESULTS, record
+from panel_process import Array, FailedError, Process, Results, kind_of, write
+from panel_speed import BUSY_DATA, BUSY_LOOPS, BUSY_METHODS, CURVE_ROWS, busy, curve, slowdown_ratio
+from record import record, result_file
 
 METHODS = ("dre", "dre-fast", "umap", "open-tsne", "pacmap")
 SCORES = ("nearest_neighbor", "neighborhood_hit", "trustworthiness", "continuity", "shepard_goodness")
-CURVE_ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000, 60_000)
-CURVE_DATA = "mnist-pca50"
-Array = np.ndarray[Any, Any]
-Results = dict[str, Any]
-
-
-class FailedError(Exception):
-    """A method that cannot fit or embed these rows."""
-
-
-def write(path: Path, rows: Any, test_rows: Any) -> None:
-    """Write what panel_fit.py reads; a sparse matrix as its three arrays."""
-    arrays: dict[str, Any] = {}
-    for part, values in (("rows", rows), ("test_rows", test_rows)):
-        if isinstance(values, np.ndarray):
-            arrays[part] = values
-        else:
-            arrays |= {f"{part}_{name}": getattr(values, name) for name in ("data", "indices", "indptr", "shape")}
-    np.savez(path, **arrays)
-
-
-class Process:
-    """A process that fits with one method."""
-
-    def __init__(self, method: str, device: str, *, warm: bool) -> None:
-        words = [sys.executable, str(Path(__file__).with_name("panel_fit.py")), method, device, *(["--warm"] if warm else [])]
-        self._began = time.time()
-        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-        self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=quiet, text=True)
-
-    def fit(self, data: Path, seed: int, *, kind: str = "", embed: bool = True) -> tuple[Results, dict[str, Array]]:
-        """Fit in that process; return its times, and the maps of the rows and of the held-out ones."""
-        out = data.with_name("out.npz")
-        job = {"data": str(data), "out": str(out), "seed": seed, "kind": kind, "embed": embed}
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        while True:
-            line = self._process.stdout.readline()
-            if not line:
-                raise FailedError("the process died")
-            if line.startswith("{"):  # libraries print, too
-                break
-        found = json.loads(line)
-        if "failed" in found:
-            raise FailedError(found["failed"])
-        found["whole_seconds"] = found.pop("fitted_at") - self._began
-        with np.load(out) as maps:
-            return found, dict(maps)
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+UNSEEDED = ("umap", "pacmap")  # a seed would limit them to one thread
 
 
 def score(name: str, split: Split, embedding: Array, embedded: Array) -> dict[str, float]:
-    """Score the map of the held-out rows."""
+    """Score the map of the held-out rows, or of a sample of them."""
+    lost = int((~np.isfinite(embedded)).any(1).sum()) + int((~np.isfinite(embedding)).any(1).sum())
+    if lost:
+        raise FailedError(f"{lost} rows have no finite coordinates")
     count = min(len(embedded), SCORED.get(name, len(embedded)))
-    rows, labels, embedded = split.test_rows[:count], split.test_labels[:count], embedded[:count]
-    if count < len(split.test_labels):  # they may be sorted by label
-        ids = np.random.default_rng(0).choice(len(split.test_labels), count, replace=False)
-        rows, labels, embedded = split.test_rows[ids], split.test_labels[ids], embedded[ids]
+    rows, labels = split.test_rows, split.test_labels
+    if count < len(labels):  # they may be sorted by label
+        ids = np.random.default_rng(0).choice(len(labels), count, replace=False)
+        rows, labels, embedded = rows[ids], labels[ids], embedded[ids]
     rows = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows).reshape(count, -1)
     result = evaluate(rows, embedded, labels, reference=(embedding, split.labels))
     scores = {each: round(float(result[each]), 4) for each in SCORES}
@@ -108,14 +58,14 @@ def cell(name: str, method: str, process: Process, given: argparse.Namespace, wo
         split = load(name, number, given.data)
         data = work / "data.npz"
         write(data, split.rows, split.test_rows)
-        found, maps = process.fit(data, number, kind="dense" if isinstance(split.rows, np.ndarray) else "sparse")
+        found, maps = process.fit(data, number, kind=kind_of(split.rows))
         runs.append({key: round(found[key], 3) for key in ("fit_seconds", "transform_seconds")})
-        runs[-1] |= {"split": number, "seed": number, **score(name, split, maps["rows"], maps["test_rows"])}
+        runs[-1] |= {"split": number, "seed": None if method in UNSEEDED else number}
+        runs[-1] |= score(name, split, maps["rows"], maps["test_rows"])
         if number == 0:
             first = maps["rows"]
-            alone = Process(method, given.device, warm=False)
-            whole, maps = alone.fit(data, 1, embed=False)
-            alone.close()
+            with Process(method, given.device, warm=False) as alone:
+                whole, maps = alone.fit(data, 1, embed=False)
             procrustes = procrustes_distance(first, maps["rows"])
     return {
         "rows": int(split.rows.shape[0]),
@@ -127,21 +77,19 @@ def cell(name: str, method: str, process: Process, given: argparse.Namespace, wo
     }
 
 
-def curve(method: str, process: Process, given: argparse.Namespace, work: Path) -> Results:
-    """Seconds of warm fits of more and more rows."""
-    split, data = load(CURVE_DATA, 0, given.data), work / "data.npz"
-    ids = np.random.default_rng(0).permutation(len(split.labels))
-    seconds = {}
-    for count in CURVE_ROWS:
-        write(data, split.rows[ids[:count]], split.test_rows[:100])
-        seconds[str(count)] = round(process.fit(data, 0, embed=False)[0]["fit_seconds"], 3)
-        print(f"{method:10s} {count:6d} rows {seconds[str(count)]:8.2f} s", flush=True)
-    return seconds
+def known(path: Path) -> dict[str, Results]:
+    """Read what was measured before: scores, and the seconds of --curve and --busy."""
+    content = json.loads(path.read_text()) if path.exists() else {}
+    return {part: content.get(part, {}) for part in ("results", "curve", "busy")}
 
 
-def known(file: str) -> Results:
-    path = RESULTS / f"{file}.json"
-    return dict(json.loads(path.read_text())["results"]) if path.exists() else {}
+def keep(path: Path, part: str, name: str, key: str, found: Any) -> None:
+    """Add one result to the file."""
+    content = known(path)
+    content[part].setdefault(name, {})[key] = found
+    if part == "busy":
+        content[part][name]["slowdown_ratio"] = slowdown_ratio(content[part][name])
+    record(path, **{each: value for each, value in content.items() if value or each == "results"}, seed="0, 1, 2")
 
 
 def show(name: str, method: str, found: Results) -> None:
@@ -154,34 +102,63 @@ def show(name: str, method: str, found: Results) -> None:
     print(f"{name:20s} {method:10s} {seconds}  {scores}  {found['procrustes']:.4f}  {found['peak_mb']} MB", flush=True)
 
 
+def measure_cells(method: str, process: Process, given: argparse.Namespace, work: Path) -> None:
+    for name in given.only or DATA:
+        if method in known(given.out)["results"].get(name, {}) and not given.again:
+            continue
+        try:
+            found = cell(name, method, process, given, work)
+        except FailedError as problem:
+            found = {"failed": str(problem)}
+        show(name, method, found)
+        keep(given.out, "results", name, method, found)
+
+
+def measure_curve(method: str, process: Process, given: argparse.Namespace, work: Path) -> None:
+    before = known(given.out)["curve"].get(method, {})
+    rows = [count for count in given.rows if given.again or str(count) not in before]
+
+    def keep_and_show(count: int, found: Any) -> None:
+        print(f"{method:10s} {count:6d} rows  {found if isinstance(found, dict) else f'{found:8.2f} s'}", flush=True)
+        keep(given.out, "curve", method, str(count), found)
+
+    if rows:
+        curve(process, given.data, work, rows, keep_and_show)
+
+
+def measure_busy(method: str, process: Process, given: argparse.Namespace, work: Path) -> None:
+    for name in given.only or BUSY_DATA:
+        if method in known(given.out)["busy"].get(name, {}) and not given.again:
+            continue
+        try:
+            found = busy(name, process, given.data, work)
+            text = f"{found['slowdown']:.2f} times as long beside {BUSY_LOOPS} processes"
+        except FailedError as problem:
+            found, text = {"failed": str(problem)}, str(problem)
+        print(f"{name:20s} {method:10s} {text}", flush=True)
+        keep(given.out, "busy", name, method, found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", nargs="*", choices=list(DATA), default=list(DATA))
-    parser.add_argument("--methods", nargs="*", choices=METHODS, default=METHODS)
+    parser.add_argument("--only", nargs="*", choices=list(DATA), help="data sets")
+    parser.add_argument("--methods", nargs="*", choices=METHODS)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--again", action="store_true", help="measure again what was measured before")
-    parser.add_argument("--curve", action="store_true")
+    parser.add_argument("--out", type=Path, help="write to this file; default: results/panel.json")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--curve", action="store_true", help="seconds against rows")
+    kinds.add_argument("--busy", action="store_true", help="seconds beside two busy processes")
+    parser.add_argument("--rows", nargs="*", type=int, default=CURVE_ROWS, help="numbers of rows of --curve")
     given = parser.parse_args()
-    file = "panel" if given.device == "cpu" else "panel-gpu"
-    file += "-curve" if given.curve else ""
+    given.out = given.out or result_file("panel" if given.device == "cpu" else "panel-gpu")
+    measure = measure_curve if given.curve else measure_busy if given.busy else measure_cells
     with tempfile.TemporaryDirectory() as folder:
-        for method in given.methods:
-            process = Process(method, given.device, warm=True)
-            for name in [CURVE_DATA] if given.curve else given.only:
-                results = known(file)
-                if method in results.setdefault(name, {}) and not given.again:
-                    continue
-                try:
-                    found = (curve if given.curve else partial(cell, name))(method, process, given, Path(folder))
-                except FailedError as problem:
-                    found = {"failed": str(problem)}
-                results[name][method] = found
-                if not given.curve:
-                    show(name, method, found)
-                record(file, results, seed="0, 1, 2")
-            process.close()
+        for method in given.methods or (BUSY_METHODS if given.busy else METHODS):
+            with Process(method, given.device, warm=True) as process:
+                measure(method, process, given, Path(folder))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,6 +69,11 @@ def _cells(name: str, split: int, folder: Path) -> Split:
 
 
 def _images(name: str, split: int, folder: Path) -> Split:
+    return _official_images(name, folder)
+
+
+@lru_cache(maxsize=1)
+def _official_images(name: str, folder: Path) -> Split:
     from dre.datasets import load as load_dataset
 
     base, _, components = name.partition("-pca")
@@ -83,6 +89,11 @@ def _images(name: str, split: int, folder: Path) -> Split:
 
 
 def _texts(name: str, split: int, folder: Path) -> Split:
+    return _official_texts(folder)
+
+
+@lru_cache(maxsize=1)
+def _official_texts(folder: Path) -> Split:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     def read(part: str) -> tuple[list[str], Array]:

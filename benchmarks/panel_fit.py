@@ -47,18 +47,17 @@ class Method:
             self._model = TSNE(n_jobs=-1, random_state=self._seed).fit(rows)
             return np.asarray(self._model)
         if self._name == "pacmap":
+            if not isinstance(rows, np.ndarray):
+                raise TypeError("PaCMAP does not take sparse rows")
             from pacmap import PaCMAP
 
-            self._model, self._fitted = PaCMAP(save_tree=True), rows
-            return np.asarray(self._model.fit_transform(rows))
+            # A seed would limit it to one thread. Its tree is needed to embed other rows.
+            self._model = PaCMAP(save_tree=True).fit(rows)
+            return np.asarray(self._model.embedding_)
         raise ValueError(self._name)
 
     def transform(self, rows: Any) -> Array:
-        if not self._name.startswith("dre"):
-            rows = _flat(rows)
-        if self._name == "pacmap":
-            return np.asarray(self._model.transform(rows, basis=self._fitted))
-        return np.asarray(self._model.transform(rows))
+        return np.asarray(self._model.transform(rows if self._name.startswith("dre") else _flat(rows)))
 
 
 def _flat(rows: Any) -> Any:

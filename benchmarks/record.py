@@ -10,15 +10,21 @@ from typing import Any
 from dre.compare.record import provenance, write_json
 
 RESULTS = Path(__file__).parent / "results"
+FOLDERS = ("--data", "--out")  # options whose paths mean nothing on other machines
 
 
-def record(name: str, results: Any, **about: Any) -> None:
-    """Write results with their command, versions and machine."""
+def result_file(name: str) -> Path:
+    """Return the file of the results called NAME."""
+    return Path(os.environ.get("DRE_RESULTS", RESULTS)) / f"{name}.json"
+
+
+def record(name: str | Path, results: Any, **about: Any) -> None:
+    """Write results with their command, versions and machine to the file of that name, or to a path."""
     command = {"command": " ".join(["python", *_without_folders(sys.argv)])}
-    folder = Path(os.environ.get("DRE_RESULTS", RESULTS))
-    write_json(folder / f"{name}.json", {**provenance(), **command, **about, "results": results})
+    path = name if isinstance(name, Path) else result_file(name)
+    write_json(path, {**provenance(), **command, **about, "results": results})
 
 
 def _without_folders(words: list[str]) -> list[str]:
-    """Replace the path after --data, which means nothing on other machines."""
-    return ["FOLDER" if before == "--data" else word for before, word in zip(["", *words], words, strict=False)]
+    """Replace the paths after --data and --out."""
+    return ["FOLDER" if before in FOLDERS else word for before, word in zip(["", *words], words, strict=False)]
