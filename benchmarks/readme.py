@@ -18,12 +18,12 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from coordinates_tables import TABLES as COORDINATES
 from panel_tables import TABLES as PANEL
 from paper.load_spec import load_spec
 from paper.report.formatting import number
 from paper.report.reading import CellReader, TableCell, published
 from paper.store import Store
-from places_tables import TABLES as PLACES
 from record import RESULTS
 from result_text import load, machine, table
 from speed_tables import TABLES as SPEED
@@ -211,7 +211,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-paper": metrics_paper,
     **SPEED,
     **PANEL,
-    **PLACES,
+    **COORDINATES,
 }
 
 

@@ -160,10 +160,10 @@ def test_kernels_of_the_loss_give_the_sums_and_gradients_of_the_cpu(curve, shape
         results = []
         y = torch.randn(shape)
         for device, dtype in (("cpu", torch.double), ("cuda", torch.float32)):
-            place = y.to(device, dtype).detach().requires_grad_()
+            embedding = y.to(device, dtype).detach().requires_grad_()
             moved = None if pairs is None else Pairs(*(None if part is None else part.to(device) for part in pairs))
-            total = sum_over_pairs(place, curve) if moved is None else sum_over_target(place, moved, curve)
-            (gradient,) = torch.autograd.grad(total, place)
+            total = sum_over_pairs(embedding, curve) if moved is None else sum_over_target(embedding, moved, curve)
+            (gradient,) = torch.autograd.grad(total, embedding)
             results.append((total.double().cpu(), gradient.double().cpu()))
         for here, there in zip(*results, strict=True):
             assert (here - there).norm() <= 1e-5 * here.norm() + 1e-9
@@ -332,17 +332,17 @@ def test_the_links_of_every_row_equal_those_of_the_cpu():
 
 
 def bank_of(n, components, device, dtype):
-    """Places and links of n rows, some of which have no link and some more than fit into a tile of a kernel."""
+    """Coordinates and links of n rows, some of which have no link and some more than fit into a tile of a kernel."""
     generator = torch.Generator().manual_seed(n)
     count = torch.randint(0, 5, (n,), generator=generator)
     count[0], count[-1] = 0, 200
     start = torch.cat([torch.zeros(1, dtype=torch.long), count.cumsum(0)])
     others = torch.randint(n, (int(count.sum()),), generator=generator).int()
     weight = torch.rand(len(others), generator=generator)
-    places = 3 * torch.randn(components, n, generator=generator)
+    coordinates = 3 * torch.randn(components, n, generator=generator)
     ids = torch.randperm(n, generator=generator)[: max(1, 2 * n // 3)]
-    y = places.T[ids] + 0.1 * torch.randn(len(ids), components, generator=generator)
-    parts = (ids, places.to(dtype), start, others, weight.to(dtype), weight.sum(), weight.sum())
+    y = coordinates.T[ids] + 0.1 * torch.randn(len(ids), components, generator=generator)
+    parts = (ids, coordinates.to(dtype), start, others, weight.to(dtype), weight.sum(), weight.sum())
     return BankPairs(*(part.to(device) for part in parts)), y.to(device, dtype).requires_grad_()
 
 
@@ -378,10 +378,10 @@ def test_parts_of_the_rows_repel_as_on_the_cpu(components, every):
 @pytest.mark.parametrize("components", [2, 3])
 def test_a_row_does_not_meet_itself_on_the_gpu(components):
     pairs, y = bank_of(300, components, "cuda", torch.float32)
-    elsewhere = pairs.places.clone()
+    elsewhere = pairs.coordinates.clone()
     elsewhere[:, pairs.ids[0]] += 100.0
     alone = pairs._replace(ids=pairs.ids[:1])
-    for total in (sum_over_bank(y[:1], pairs, Student(1.0)) for pairs in (alone, alone._replace(places=elsewhere))):
+    for total in (sum_over_bank(y[:1], pairs, Student(1.0)) for pairs in (alone, alone._replace(coordinates=elsewhere))):
         torch.testing.assert_close(total, sum_over_bank(y[:1], alone, Student(1.0)))
 
 

@@ -1,4 +1,4 @@
-"""The bank of all rows: their places, and all links of each of them."""
+"""The bank of all rows: their coordinates, and all links of each of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import dre.affinity.bank
 from dre import Fuzzy, Gaussian
 from dre.affinity import Affinity
 from dre.affinity.bank import Bank, one_in
-from dre.affinity.target import Coordinates, Graph, Places, SearchInfo
+from dre.affinity.target import BatchCoordinates, Coordinates, Graph, SearchInfo
 from dre.batches import Auto, Edges, Fixed, Shuffled
 from dre.neighbors.search import nearest
 
 N = 60
 X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))
-PLACES = torch.randn(N, 2, generator=torch.Generator().manual_seed(1))
+COORDINATES = torch.randn(N, 2, generator=torch.Generator().manual_seed(1))
 GAUSSIAN = Gaussian(5)
 AFFINITIES = pytest.mark.parametrize("affinity", [GAUSSIAN, Fuzzy(8)], ids=str)
 
@@ -80,24 +80,24 @@ def test_the_links_of_joined_graphs_are_those_of_the_parts() -> None:
 @AFFINITIES
 def test_a_bank_knows_the_total_and_the_entropy_of_all_pairs(affinity: Affinity) -> None:
     target = graph(affinity)
-    block, pairs = Bank(target, PLACES).block(torch.arange(N)), target.block(torch.arange(N))
+    block, pairs = Bank(target, COORDINATES).block(torch.arange(N)), target.block(torch.arange(N))
     torch.testing.assert_close(block.total, pairs.total)
     torch.testing.assert_close(block.entropy, pairs.entropy)
 
 
 def test_blocks_differ_in_their_rows_alone() -> None:
-    bank = Bank(graph(), PLACES)
+    bank = Bank(graph(), COORDINATES)
     one, other = bank.block(torch.arange(10)), bank.block(torch.tensor([50, 3]))
     assert torch.equal(other.ids, torch.tensor([50, 3]))
     assert one.varying[0] is one.ids
     assert len(one.varying) == 1
     swapped = one.with_varying(*other.varying)
     assert all(a is b for a, b in zip(swapped, other, strict=True) if isinstance(a, Tensor))
-    assert torch.equal(one.places.T, PLACES)
+    assert torch.equal(one.coordinates.T, COORDINATES)
 
 
 def test_a_block_says_nothing_of_exaggeration_or_a_grid_unless_told() -> None:
-    block = Bank(graph(), PLACES).block(torch.arange(10))
+    block = Bank(graph(), COORDINATES).block(torch.arange(10))
     assert (block.exaggeration, block.values, block.on_grid, block.every) == (1.0, True, False, 1)
 
 
@@ -107,28 +107,28 @@ def test_one_row_stands_for_as_many_as_leave_enough(n: int, enough: int, wanted:
 
 
 def test_a_part_of_many_rows_repels_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dre.affinity.bank, "REPELLING", len(PLACES) // 5)
-    assert Bank(graph(), PLACES).block(torch.arange(10)).every == 5
+    monkeypatch.setattr(dre.affinity.bank, "REPELLING", len(COORDINATES) // 5)
+    assert Bank(graph(), COORDINATES).block(torch.arange(10)).every == 5
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])
 def test_a_bank_remembers_where_the_encoder_has_put_the_rows_of_a_batch(components: int) -> None:
-    places = torch.randn(N, components, generator=torch.Generator().manual_seed(2))
-    before = places.clone()
-    bank = Bank(graph(), places)
+    coordinates = torch.randn(N, components, generator=torch.Generator().manual_seed(2))
+    before = coordinates.clone()
+    bank = Bank(graph(), coordinates)
     block, ids = bank.block(torch.tensor([8, 2])), torch.tensor([40, 7, 20])
     y = torch.randn(3, components, generator=torch.Generator().manual_seed(4)).requires_grad_()
     bank.renew(ids, y)
     assert torch.equal(bank.columns.T[ids], y.detach())
     others = torch.ones(N, dtype=torch.bool).index_fill(0, ids, 0)  # type: ignore[arg-type]
     assert torch.equal(bank.columns.T[others], before[others])
-    assert block.places is bank.columns  # a block that is captured sees the change
+    assert block.coordinates is bank.columns  # a block that is captured sees the change
     assert not bank.columns.requires_grad
-    assert torch.equal(places, before)  # what was passed stays as it was
+    assert torch.equal(coordinates, before)  # what was passed stays as it was
 
 
 def test_a_bank_is_in_float32_whatever_it_is_given() -> None:
-    bank = Bank(graph(), PLACES.double())
+    bank = Bank(graph(), COORDINATES.double())
     assert bank.columns.dtype == torch.float32
     bank.renew(torch.tensor([1]), torch.ones(1, 2, dtype=torch.double))
     assert bank.columns[:, 1].tolist() == [1.0, 1.0]
@@ -137,16 +137,16 @@ def test_a_bank_is_in_float32_whatever_it_is_given() -> None:
 # Coordinates.
 
 
-def test_coordinates_give_the_places_of_the_rows_of_a_batch() -> None:
+def test_coordinates_give_those_of_the_rows_of_a_batch() -> None:
     ids = torch.tensor([7, 3, 59])
-    block = Coordinates(PLACES).block(ids)
-    assert torch.equal(block.at, PLACES[ids])
+    block = Coordinates(COORDINATES).block(ids)
+    assert torch.equal(block.at, COORDINATES[ids])
     assert block.varying[0] is block.at
     other = torch.zeros(3, 2)
-    assert block.with_varying(other) == Places(other)
+    assert block.with_varying(other) == BatchCoordinates(other)
 
 
-@pytest.mark.parametrize("target", [Bank(graph(), PLACES), Coordinates(PLACES)], ids=["bank", "coordinates"])
+@pytest.mark.parametrize("target", [Bank(graph(), COORDINATES), Coordinates(COORDINATES)], ids=["bank", "coordinates"])
 @pytest.mark.parametrize("batches", [Shuffled(20), Fixed(20), Edges(10), Auto(20)], ids=str)
 def test_rows_need_not_meet_their_neighbors_where_all_rows_are_known(target: Bank | Coordinates, batches: Edges) -> None:
     """Batches along edges would show the rows with many links more often than others."""

@@ -99,7 +99,7 @@ def test_an_encoder_may_be_an_object_or_its_text():
     np.testing.assert_array_equal(clone(model).fit_transform(X), model.embedding_)
 
 
-def test_the_way_back_changes_no_argument_and_takes_places_alone():
+def test_the_way_back_changes_no_argument_and_takes_coordinates_alone():
     model = cheap().fit(some((20, 6, 4)))
     Y = model.embedding_.copy()
     model.inverse_transform(Y)

@@ -92,7 +92,7 @@ def test_the_map_lies_around_its_middle_where_the_library_puts_it_when_it_embeds
     assert (np.abs(Y.max(0) + Y.min(0)) < 1e-5 * extent).all()
 
 
-def test_rows_that_were_fitted_are_embedded_near_their_places(model, lopsided):
+def test_rows_that_were_fitted_are_embedded_near_their_coordinates(model, lopsided):
     moved = np.linalg.norm(model.transform(lopsided) - model.embedding_, axis=1)
     assert np.median(moved) < 0.05 * np.ptp(model.embedding_)
 

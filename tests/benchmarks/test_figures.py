@@ -80,16 +80,16 @@ def test_the_dots_are_the_rows_of_the_map_in_the_colors_of_their_classes(store: 
     axis = panels(draw(store, Row("test", "mnist", ("paper-tsne",))))[0]
     (dots,) = axis.collections
     stage = SPEC.methods["paper-tsne"].stage
-    places = store.map(Job("mnist", "paper", 0), "test", stage)
-    assert places is not None
+    embedding = store.map(Job("mnist", "paper", 0), "test", stage)
+    assert embedding is not None
     labels = made_up.dataset(SPEC.data["mnist"]).test.labels
     known = {
-        tuple(place): class_colors(10)[label][:3] for place, label in zip(places.astype(float).round(5), labels, strict=True)
+        tuple(point): class_colors(10)[label][:3] for point, label in zip(embedding.astype(float).round(5), labels, strict=True)
     }
     drawn = dots.get_offsets().data.round(5)
-    assert len(drawn) >= 0.98 * len(places)  # rows that lie far out may be left out
-    for place, color in zip(drawn, dots.get_facecolors(), strict=True):
-        assert color[:3] == pytest.approx(known[tuple(place)], abs=1e-6)
+    assert len(drawn) >= 0.98 * len(embedding)  # rows that lie far out may be left out
+    for point, color in zip(drawn, dots.get_facecolors(), strict=True):
+        assert color[:3] == pytest.approx(known[tuple(point)], abs=1e-6)
 
 
 def test_a_class_has_one_colour_in_all_rows_of_a_data_set_even_where_a_part_lacks_some(store: Store) -> None:

@@ -103,7 +103,7 @@ def test_a_stage_that_was_undone_is_marked(
     dre: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trust = iter((0.5, 0.9))  # after the stage, and before it
-    monkeypatch.setattr("dre.training.optional.sample_trust", lambda features, places: next(trust))
+    monkeypatch.setattr("dre.training.optional.sample_trust", lambda features, embedding: next(trust))
     monkeypatch.setattr("dre.training.optional.LOSS_GAIN", -1e9)
     schedule = "x: gaussian(5) -> kl * 1; h1: gaussian(5) -> kl * 1 optional"
     fit = ["fit", made("npy"), "-o", "m.safetensors", "--schedule", schedule, "--device", "cpu"]

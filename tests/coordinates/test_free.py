@@ -43,12 +43,12 @@ def optimized(components: int = 2, steps: int = 100, loss: Loss = LOSS, *, exagg
 def test_the_loss_falls_and_neighbors_come_together(components: int) -> None:
     before, after = bank(components), optimized(components)
     assert value(after) < 0.7 * value(before)
-    places = after.columns.T
-    assert places.isfinite().all()
-    assert places.shape == (N, components)
+    coordinates = after.columns.T
+    assert coordinates.isfinite().all()
+    assert coordinates.shape == (N, components)
     if components > 1:
         start = trustworthiness(ROWS.numpy(), before.columns.T.numpy())
-        assert trustworthiness(ROWS.numpy(), places.numpy()) > start + 0.02
+        assert trustworthiness(ROWS.numpy(), coordinates.numpy()) > start + 0.02
 
 
 def test_more_steps_lower_it_further() -> None:
@@ -62,7 +62,7 @@ def test_any_loss_that_reads_a_bank_is_minimized(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])
-def test_the_same_places_come_out_every_time(components: int) -> None:
+def test_the_same_coordinates_come_out_every_time(components: int) -> None:
     torch.manual_seed(1)
     state = torch.get_rng_state()
     one = optimized(components, 30).columns
@@ -71,7 +71,7 @@ def test_the_same_places_come_out_every_time(components: int) -> None:
     assert torch.equal(one, optimized(components, 30).columns)
 
 
-def test_the_bank_has_the_places_of_every_step() -> None:
+def test_the_bank_has_the_coordinates_of_every_step() -> None:
     at, seen = bank(), []
     for _ in optimize(at, KL(), 6, exaggerate=False):
         seen.append(at.columns.clone())
@@ -80,7 +80,7 @@ def test_the_bank_has_the_places_of_every_step() -> None:
     assert torch.equal(at.columns, seen[-1])
 
 
-def test_places_that_a_map_has_already_are_not_torn_apart() -> None:
+def test_coordinates_that_a_map_has_already_are_not_torn_apart() -> None:
     """Later stages start from a map, without exaggeration, and improve it."""
     at = optimized(steps=150)
     before, loss = at.columns.clone(), value(at)

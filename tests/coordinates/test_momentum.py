@@ -13,11 +13,11 @@ START = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
 
 def descend(steps: int, lr: float, stretch: Tensor, momentum: float = 0.8) -> Tensor:
     """Minimize Σ stretch · y² / 2."""
-    places = START.clone()
-    state = Momentum(places)
+    coordinates = START.clone()
+    state = Momentum(coordinates)
     for _ in range(steps):
-        state.move(places, stretch * places, lr, momentum)
-    return places
+        state.move(coordinates, stretch * coordinates, lr, momentum)
+    return coordinates
 
 
 def test_it_comes_to_the_minimum_of_a_bowl() -> None:
@@ -32,28 +32,29 @@ def test_a_coordinate_that_keeps_its_direction_moves_faster_than_plain_descent()
 
 @pytest.mark.parametrize("lr", [0.1, 1e3])
 def test_the_mean_stays_at_the_origin_and_no_row_jumps(lr: float) -> None:
-    places, state = START.clone(), Momentum(START)
+    coordinates, state = START.clone(), Momentum(START)
     for seed in range(5):
-        before = places.clone()
+        before = coordinates.clone()
         gradient = torch.randn(20, 2, generator=torch.Generator().manual_seed(seed)) + 3
-        state.move(places, gradient, lr, 0.8)
-        assert places.mean(0).abs().max() < 1e-5
-        moved = places - (before - before.mean(0))
+        state.move(coordinates, gradient, lr, 0.8)
+        assert coordinates.mean(0).abs().max() < 1e-5
+        moved = coordinates - (before - before.mean(0))
         assert moved.abs().max() <= 2 * LONGEST  # its own step, and that of the mean
 
 
 def test_the_first_step_goes_down_the_gradient() -> None:
-    places = START - START.mean(0)
-    before, gradient = places.clone(), START - START.mean(0)
-    Momentum(places).move(places, gradient, 0.1, 0.5)
-    torch.testing.assert_close(places, before - 0.1 * 1.2 * gradient)  # a gain grows by a fifth while nothing speaks against
+    coordinates = START - START.mean(0)
+    before, gradient = coordinates.clone(), START - START.mean(0)
+    Momentum(coordinates).move(coordinates, gradient, 0.1, 0.5)
+    # A gain grows by a fifth while nothing speaks against it.
+    torch.testing.assert_close(coordinates, before - 0.1 * 1.2 * gradient)
 
 
 def test_a_gain_shrinks_where_the_gradient_turns_and_never_to_nothing() -> None:
     """With a rate that overshoots, the gains make the difference between swinging and coming to rest."""
-    places = torch.tensor([[1.0], [-1.0]])
-    state = Momentum(places)
+    coordinates = torch.tensor([[1.0], [-1.0]])
+    state = Momentum(coordinates)
     for _ in range(300):
-        state.move(places, 25.0 * places, 0.1, 0.0)  # plain descent would multiply the distance by -1.5 in each step
-    assert places.abs().max() < 1e-2
+        state.move(coordinates, 25.0 * coordinates, 0.1, 0.0)  # plain descent would multiply the distance by -1.5 in each step
+    assert coordinates.abs().max() < 1e-2
     assert (state._gain > 0).all()

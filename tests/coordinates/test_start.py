@@ -19,7 +19,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])
-def test_the_places_are_the_principal_components_of_scikit_learn(components: int) -> None:
+def test_the_coordinates_are_the_principal_components_of_scikit_learn(components: int) -> None:
     found = principal_components(DIGITS, components, 10.0).numpy()
     wanted = PCA(components).fit_transform(DIGITS.numpy())
     for c in range(components):
@@ -30,9 +30,9 @@ def test_the_places_are_the_principal_components_of_scikit_learn(components: int
 
 @pytest.mark.parametrize("std", [1e-4, 10.0])
 def test_the_first_component_has_the_standard_deviation_that_was_asked_for(std: float) -> None:
-    places = principal_components(DIGITS * 1e3, 2, std)
-    assert places[:, 0].std(correction=0).item() == pytest.approx(std, rel=1e-2)
-    assert places[:, 1].std(correction=0) < places[:, 0].std(correction=0)
+    coordinates = principal_components(DIGITS * 1e3, 2, std)
+    assert coordinates[:, 0].std(correction=0).item() == pytest.approx(std, rel=1e-2)
+    assert coordinates[:, 1].std(correction=0) < coordinates[:, 0].std(correction=0)
 
 
 def test_they_do_not_depend_on_a_seed_and_leave_the_random_state_alone() -> None:
@@ -63,16 +63,16 @@ def test_neither_where_the_rows_lie_nor_their_unit_matters() -> None:
     ids=["constant", "two alike", "one column", "few rows", "duplicates", "tiny", "huge"],
 )
 def test_every_row_gets_a_place_of_its_own_within_the_map(rows: Tensor, components: int) -> None:
-    places = principal_components(rows, components, 10.0)
-    assert places.shape == (len(rows), components)
-    assert places.isfinite().all()
-    assert len(places.unique(dim=0)) == len(rows)
-    assert places.abs().max() < 100
+    coordinates = principal_components(rows, components, 10.0)
+    assert coordinates.shape == (len(rows), components)
+    assert coordinates.isfinite().all()
+    assert len(coordinates.unique(dim=0)) == len(rows)
+    assert coordinates.abs().max() < 100
 
 
 def test_rows_that_coincide_stay_close() -> None:
-    places = principal_components(DIGITS[:50].repeat(2, 1), 2, 10.0)
-    assert 0 < (places[:50] - places[50:]).abs().max() < 10 * SYMMETRY * 10.0
+    coordinates = principal_components(DIGITS[:50].repeat(2, 1), 2, 10.0)
+    assert 0 < (coordinates[:50] - coordinates[50:]).abs().max() < 10 * SYMMETRY * 10.0
 
 
 def test_the_rows_are_left_as_they_were() -> None:

@@ -41,17 +41,17 @@ def weights(n: int = N) -> Tensor:
 
 
 def bank(components: int, ids: Tensor = ALL, dtype: torch.dtype = torch.float32) -> BankPairs:
-    places = 2 * torch.randn(components, N, generator=seeded(3))
+    coordinates = 2 * torch.randn(components, N, generator=seeded(3))
     matrix = weights()
     heads, tails = matrix.nonzero(as_tuple=True)
     start = torch.cat([torch.zeros(1, dtype=torch.long), torch.bincount(heads, minlength=N).cumsum(0)])
     weight = matrix[heads, tails].to(dtype)
-    return BankPairs(ids, places.to(dtype), start, tails.int(), weight, weight.sum(), weight.xlogy(weight).sum())
+    return BankPairs(ids, coordinates.to(dtype), start, tails.int(), weight, weight.sum(), weight.xlogy(weight).sum())
 
 
 def moved(pairs: BankPairs) -> Tensor:
-    """Where an encoder has put the rows of the batch: near their places in the bank, and not at them."""
-    at = pairs.places.T[pairs.ids]
+    """Where an encoder has put the rows of the batch: near their coordinates in the bank, and not at them."""
+    at = pairs.coordinates.T[pairs.ids]
     return (at + 0.3 * torch.randn(at.shape, generator=seeded(4)).to(at)).requires_grad_()
 
 
@@ -66,7 +66,7 @@ def values(curve: Curve, squared: Tensor) -> Tensor:
 def by_autograd(y: Tensor, pairs: BankPairs, curve: Curve, weight: Tensor) -> tuple[Tensor, Tensor]:
     """The estimate of a sum with weights (n, n) from the batch, and its gradient, in double precision."""
     y, share = y.detach().double().requires_grad_(), N / len(y)
-    squared = (y[:, None] - pairs.places.T.double()).square().sum(2)
+    squared = (y[:, None] - pairs.coordinates.T.double()).square().sum(2)
     total = share * (weight[pairs.ids].double() * values(curve, squared)).sum()
     (gradient,) = torch.autograd.grad(total, y)
     return total, 2 * gradient  # a pair moves both of its ends
@@ -106,10 +106,10 @@ def test_a_batch_of_all_rows_has_the_gradient_of_the_sum_over_all_pairs(componen
         (sum_over_bank, Student(1.0), everyone()),
         (sum_over_neighbors, NegLogStudent(1.0), weights()),
     ):
-        free = pairs.places.T.double().requires_grad_()
+        free = pairs.coordinates.T.double().requires_grad_()
         whole = (weight.double() * values(curve, (free[:, None] - free).square().sum(2))).sum()
         (gradient,) = torch.autograd.grad(whole, free)
-        y = pairs.places.T.clone().requires_grad_()
+        y = pairs.coordinates.T.clone().requires_grad_()
         check(total(y, pairs, curve), y, (whole.detach(), gradient))
 
 
@@ -124,9 +124,9 @@ def test_the_batches_of_an_epoch_estimate_the_sum_of_all_rows_on_average(compone
         found = []
         for ids in order.split(12):
             pairs = bank(components, ids)
-            found.append(total(pairs.places.T[ids], pairs, curve))
+            found.append(total(pairs.coordinates.T[ids], pairs, curve))
         pairs = bank(components, order)
-        wanted, _ = by_autograd(pairs.places.T[order], pairs, curve, weight)
+        wanted, _ = by_autograd(pairs.coordinates.T[order], pairs, curve, weight)
         torch.testing.assert_close(torch.stack(found).mean().double(), wanted, rtol=1e-5, atol=0)
 
 
@@ -158,21 +158,21 @@ def test_each_batch_is_repelled_by_another_part_of_the_rows() -> None:
 @pytest.mark.usefixtures("kernels")
 def test_a_row_does_not_meet_itself_wherever_the_encoder_has_put_it(components: int, exponent: float) -> None:
     pairs = bank(components, torch.tensor([4, 9]))
-    y = pairs.places.T[pairs.ids].clone()
-    elsewhere = pairs.places.clone()
-    elsewhere[:, 4] += 100.0  # the old place of a row of the batch
+    y = pairs.coordinates.T[pairs.ids].clone()
+    elsewhere = pairs.coordinates.clone()
+    elsewhere[:, 4] += 100.0  # the old coordinates of a row of the batch
     with_old = sum_over_bank(y[:1], pairs._replace(ids=pairs.ids[:1]), Student(exponent))
-    with_new = sum_over_bank(y[:1], pairs._replace(ids=pairs.ids[:1], places=elsewhere), Student(exponent))
+    with_new = sum_over_bank(y[:1], pairs._replace(ids=pairs.ids[:1], coordinates=elsewhere), Student(exponent))
     torch.testing.assert_close(with_old, with_new, rtol=1e-5, atol=1e-5)
-    met = sum_over_bank(y[1:], pairs._replace(ids=pairs.ids[1:], places=elsewhere), Student(exponent))
+    met = sum_over_bank(y[1:], pairs._replace(ids=pairs.ids[1:], coordinates=elsewhere), Student(exponent))
     before = sum_over_bank(y[1:], pairs._replace(ids=pairs.ids[1:]), Student(exponent))
     assert met < before - 1e-3  # the other row does miss it
 
 
 @pytest.mark.usefixtures("kernels")
 def test_two_rows_at_one_place_still_meet_each_other() -> None:
-    places = torch.zeros(2, 3)
-    pairs = bank(2)._replace(places=places, ids=torch.tensor([0, 2]))
+    coordinates = torch.zeros(2, 3)
+    pairs = bank(2)._replace(coordinates=coordinates, ids=torch.tensor([0, 2]))
     total = sum_over_bank(torch.zeros(2, 2), pairs, Student(1.0))
     assert total.item() == pytest.approx(6.0, rel=1e-6)  # 3 rows, each of which meets 2
 
@@ -225,7 +225,7 @@ def test_a_curve_without_a_kernel_and_double_precision_are_summed_all_the_same(m
     check(sum_over_bank(y, pairs, Student(0.75)), y, by_autograd(y, pairs, Student(0.75), everyone()), 1e-10)
     check(sum_over_neighbors(y, pairs, NegLogStudent(2.0)), y, by_autograd(y, pairs, NegLogStudent(2.0), weights()), 1e-10)
     odds = Attraction(LogOdds(1.5, 0.9))
-    apart = (y[:, None] - pairs.places.T).square().sum(2)
+    apart = (y[:, None] - pairs.coordinates.T).square().sum(2)
     wanted = (weights().double() * (1 + 1.5 * apart**0.9).log()).sum()
     torch.testing.assert_close(sum_over_neighbors(y, pairs, odds), wanted)
     of_pairs = sum_over_neighbors(y.float(), bank(2), odds)
@@ -257,7 +257,7 @@ def test_values_that_are_not_finite_reach_the_sums(components: int, where: str) 
     if where == "batch":
         y[3] = torch.nan
     else:
-        pairs.places[:, 3] = torch.nan
+        pairs.coordinates[:, 3] = torch.nan
     assert not sum_over_bank(y, pairs, Student(1.0)).isfinite()
     assert not sum_over_neighbors(y, pairs, NegLogStudent(1.0)).isfinite()
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dre.affinity.target import Places
+from dre.affinity.target import BatchCoordinates
 from dre.loss import LOSSES, Step
 from dre.loss.follow import Follow
 
@@ -14,10 +14,10 @@ AT = torch.randn(7, 2, generator=torch.Generator().manual_seed(0))
 
 
 def step(y: Tensor, at: Tensor = AT) -> Step:
-    return Step(y, Places(at), torch.arange(len(y)), y, target=at)
+    return Step(y, BatchCoordinates(at), torch.arange(len(y)), y, target=at)
 
 
-def test_it_is_zero_at_the_places_and_grows_with_the_distance() -> None:
+def test_it_is_zero_at_the_coordinates_and_grows_with_the_distance() -> None:
     assert Follow()(step(AT)) == 0
     losses = [float(Follow()(step(AT + shift))) for shift in (0.1, 1.0, 10.0)]
     assert losses == pytest.approx([0.1, 1.0, 10.0], rel=1e-5)

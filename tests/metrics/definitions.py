@@ -57,9 +57,9 @@ def nearest_neighbor(Y: Array, labels: Sequence[Any], reference: tuple[Array, Se
         for i, near in enumerate(neighbors(Y)):
             hits += labels[near[0]] == labels[i]
         return hits / len(Y)
-    places, known = reference
-    for i, row in enumerate(squared_distances(Y, places)):
-        hits += known[min(range(len(places)), key=lambda j, row=row: (row[j], j))] == labels[i]
+    embedding, known = reference
+    for i, row in enumerate(squared_distances(Y, embedding)):
+        hits += known[min(range(len(embedding)), key=lambda j, row=row: (row[j], j))] == labels[i]
     return hits / len(Y)
 
 

@@ -73,8 +73,8 @@ def test_a_stream_is_read_once_and_scored_as_the_array_of_its_rows(monkeypatch: 
     assert stream.given == len(ROWS)
     digits = BaseDigits(np.random.default_rng(0).integers(256, size=(30, 28, 28), dtype=np.uint8), np.arange(30) % 3, tests=5)
     rows = InfiMNIST(digits, range(20, 60), device="cpu")
-    places = rows.read(0, 40)[:, 9, 9:11].numpy()
-    assert dre.metrics.evaluate(rows, places, rows.labels) == dre.metrics.evaluate(np.asarray(rows), places, rows.labels)
+    embedding = rows.read(0, 40)[:, 9, 9:11].numpy()
+    assert dre.metrics.evaluate(rows, embedding, rows.labels) == dre.metrics.evaluate(np.asarray(rows), embedding, rows.labels)
 
 
 def test_a_stream_without_columns_or_with_gaps_is_an_error() -> None:

@@ -29,11 +29,11 @@ def test_both_equal_their_definition(name: str, k: int) -> None:
 @pytest.mark.parametrize("name", ["normal", "digits", "a map in one place"])
 def test_each_point_has_its_own_value_and_their_mean_is_the_score(name: str) -> None:
     X, Y, _ = CASES[name]
-    for function, rows, places in ((trustworthiness, X, Y), (continuity, Y, X)):
+    for function, rows, embedding in ((trustworthiness, X, Y), (continuity, Y, X)):
         values = function(X, Y, k=5, per_point=True)
         assert isinstance(values, np.ndarray)
         assert values.shape == (len(X),)
-        assert values == pytest.approx(definitions.trustworthiness_of_points(rows, places, 5), abs=1e-12)
+        assert values == pytest.approx(definitions.trustworthiness_of_points(rows, embedding, 5), abs=1e-12)
         assert values.mean() == pytest.approx(function(X, Y, k=5), abs=1e-12)
 
 

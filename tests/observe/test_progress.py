@@ -110,7 +110,7 @@ def test_verbose_says_that_a_target_is_inside_the_batch(X, capfd):
 def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> None:
     """Let the optional stage have these values of trust; the map after it is measured first."""
     values = iter((after, before))
-    monkeypatch.setattr("dre.training.optional.sample_trust", lambda features, places: next(values))
+    monkeypatch.setattr("dre.training.optional.sample_trust", lambda features, embedding: next(values))
     monkeypatch.setattr("dre.training.optional.LOSS_GAIN", -1e9)
 
 
@@ -151,7 +151,7 @@ def test_verbose_says_why_the_loss_goes_through_the_network_from_the_start(X, ca
     cheap(verbose=True).fit(X)
     assert f"{why}: so says the schedule." in capfd.readouterr().err
     cheap(verbose=True, schedule=None, encoder=nn.Linear(6, 2), recipe="fast", recursions=0, perplexity=5).fit(X)
-    assert f"{why}: only mlp and patch-mlp follow places quickly, not Linear." in capfd.readouterr().err
+    assert f"{why}: only mlp and patch-mlp follow coordinates quickly, not Linear." in capfd.readouterr().err
     cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1 against bank").fit(X)
     assert why not in capfd.readouterr().err
     cheap(schedule="x: gaussian(5) -> kl * 1").fit(X)

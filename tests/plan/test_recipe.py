@@ -157,7 +157,9 @@ def solution(facts: DataSpec) -> Stage:
 
 @pytest.mark.parametrize("shape", [(50,), (1, 28, 28)])
 @pytest.mark.parametrize(("device", "most", "exact"), [("cpu", 1_000_000, 20_000), ("cuda", 4_000_000, 150_000)])
-def test_places_come_first_for_all_rows_that_fit_and_in_other_dimensions_for_those_without_a_grid(shape, device, most, exact):
+def test_coordinates_come_first_for_all_rows_that_fit_and_in_other_dimensions_for_those_without_a_grid(
+    shape, device, most, exact
+):
     for n in (2, 499, 500, 19_999, 20_000, exact, exact + 1, most):
         stage = solution(DataSpec(n, shape, device))
         assert (stage.start, stage.against) == ("pca", "bank")
@@ -171,7 +173,7 @@ def test_places_come_first_for_all_rows_that_fit_and_in_other_dimensions_for_tho
 
 @pytest.mark.parametrize("name", ["auto", "fast"])
 @pytest.mark.parametrize("facts", [*FACTS, DataSpec(15_000, (50,), "cpu")], ids=str)
-def test_recursions_after_places_are_optional_unless_asked_for(name, facts):
+def test_recursions_after_coordinates_are_optional_unless_asked_for(name, facts):
     first, *recursions = apply_overrides(name, facts, NOTHING).schedule
     assert not first.optional
     assert all(stage.optional == (stage.against == "bank") for stage in recursions)
@@ -392,7 +394,7 @@ def test_in_batches_beyond_a_million_rows_each_is_seen_less_often(shape, device)
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (50,)])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_with_places_more_rows_need_no_more_steps_but_each_row_is_seen(shape, device):
+def test_with_coordinates_more_rows_need_no_more_steps_but_each_row_is_seen(shape, device):
     stages = [solution(DataSpec(n, shape, device)) for n in (20_000, 60_000, 200_000, 1_000_000)]
     for numbers in ([stage.epochs for stage in stages], [stage.follow for stage in stages]):
         assert numbers == sorted(numbers, reverse=True)
@@ -406,7 +408,7 @@ def test_with_places_more_rows_need_no_more_steps_but_each_row_is_seen(shape, de
 @pytest.mark.parametrize(
     ("facts", "said", "reason"),
     [
-        (VECTORS, Overrides(encoder=nn.Linear(50, 2)), "only mlp and patch-mlp follow places quickly, not Linear"),
+        (VECTORS, Overrides(encoder=nn.Linear(50, 2)), "only mlp and patch-mlp follow coordinates quickly, not Linear"),
         (VECTORS, Overrides(encoder=ModelA(norm=True)), "not model-a(norm=true)"),
         (VECTORS, Overrides(schedule=Schedule(Stage("x", Gaussian(5), KL(), 2))), "so says the schedule"),
         (IN_BATCHES, NOTHING, "a grid, which has 2 dimensions, not 3"),
@@ -415,7 +417,7 @@ def test_with_places_more_rows_need_no_more_steps_but_each_row_is_seen(shape, de
     ],
     ids=["module", "encoder", "schedule", "components", "rows on a CPU", "rows on a GPU"],
 )
-def test_a_recipe_without_places_has_a_reason(name, facts, said, reason):
+def test_a_recipe_without_coordinates_has_a_reason(name, facts, said, reason):
     text = explain(name, facts, said)
     assert text is not None
     assert text.startswith("The loss goes through the network from the start, inside each batch: ")

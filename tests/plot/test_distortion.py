@@ -21,8 +21,8 @@ def test_distortion_shows_every_point_once_in_each_panel_and_the_worst_last() ->
         values = dots.get_array()
         assert (np.diff(values) <= 0).all()
         assert np.allclose(np.sort(values), np.sort(result.per_point[name]))
-        places = {tuple(place): value for place, value in zip(np.round(dots.get_offsets(), 12), values, strict=True)}
-        assert all(places[tuple(np.round(Y[i], 12))] == result.per_point[name][i] for i in range(len(Y)))
+        shown = {tuple(point): value for point, value in zip(np.round(dots.get_offsets(), 12), values, strict=True)}
+        assert all(shown[tuple(np.round(Y[i], 12))] == result.per_point[name][i] for i in range(len(Y)))
         assert f"{name} {result[name]:.3f}" in axis.get_title()
 
 

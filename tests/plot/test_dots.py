@@ -27,9 +27,9 @@ def test_dots_are_neither_dust_nor_soup(n: int) -> None:
 def test_more_rows_than_can_be_drawn_are_counted_and_have_the_colors_of_their_classes() -> None:
     pytest.importorskip("datashader")
     n = 100_002
-    places = np.concatenate([RNG.normal(size=(n // 3, 2)) + middle for middle in ([0, 0], [40, 0], [0, 40])])
+    embedding = np.concatenate([RNG.normal(size=(n // 3, 2)) + middle for middle in ([0, 0], [40, 0], [0, 40])])
     labels = np.repeat(["a", "b", ""], n // 3)
-    axis = plot.scatter(places, labels, label_placement="none")
+    axis = plot.scatter(embedding, labels, label_placement="none")
     assert not axis.collections
     (image,) = axis.images
     left, right, bottom, top = image.get_extent()
@@ -39,21 +39,21 @@ def test_more_rows_than_can_be_drawn_are_counted_and_have_the_colors_of_their_cl
         height, width = pixels.shape[:2]
         return pixels[int((y - bottom) / (top - bottom) * height), int((x - left) / (right - left) * width)]
 
-    for place, color in (((0, 0), class_colors(2)[0]), ((40, 0), class_colors(2)[1]), ((0, 40), to_rgb(LIGHT.unlabeled))):
-        assert np.allclose(at(*place)[:3], color, atol=0.02)
-        assert at(*place)[3] > 0.8
+    for point, color in (((0, 0), class_colors(2)[0]), ((40, 0), class_colors(2)[1]), ((0, 40), to_rgb(LIGHT.unlabeled))):
+        assert np.allclose(at(*point)[:3], color, atol=0.02)
+        assert at(*point)[3] > 0.8
     assert at(20, 20)[3] == 0
     low, high = axis.get_xlim()
-    assert low <= places[:, 0].min()
-    assert high >= places[:, 0].max()
+    assert low <= embedding[:, 0].min()
+    assert high >= embedding[:, 0].max()
 
 
 def test_values_of_many_rows_are_averaged_in_each_pixel(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("datashader")
     monkeypatch.setattr("dre.plot.dots.MAX_DOTS", 999)
-    places = np.repeat([[0.0, 0.0], [1.0, 0.0]], 500, axis=0)
+    embedding = np.repeat([[0.0, 0.0], [1.0, 0.0]], 500, axis=0)
     values = np.concatenate([np.linspace(0, 1, 500), np.linspace(9, 10, 500)])
-    image = plot.scatter(places, values).images[0].get_array()
+    image = plot.scatter(embedding, values).images[0].get_array()
     there = image[image[..., 3] > 0]
     assert len(there) == 2
     from matplotlib import colormaps

@@ -28,8 +28,8 @@ def boxes(axis: Any) -> list[Any]:
 @pytest.mark.parametrize("count", [3, 12, 30, 150])
 @pytest.mark.parametrize("size", [3.0, 8.0])
 def test_names_cover_no_other_and_stay_inside(count: int, size: float) -> None:
-    places, labels = clusters(3000, count)
-    axis = plot.scatter(places, [f"a long class {label}" for label in labels], label_placement="map", size=size)
+    embedding, labels = clusters(3000, count)
+    axis = plot.scatter(embedding, [f"a long class {label}" for label in labels], label_placement="map", size=size)
     found = boxes(axis)
     assert found
     assert not any(a.overlaps(b) for a, b in combinations(found, 2))
@@ -38,9 +38,9 @@ def test_names_cover_no_other_and_stay_inside(count: int, size: float) -> None:
 
 
 def test_the_name_of_a_large_class_goes_before_that_of_a_small_one() -> None:
-    places = np.concatenate([RNG.normal(size=(500, 2)), RNG.normal(size=(20, 2)) * 0.001, [[90, 90], [-90, -90]]])
+    embedding = np.concatenate([RNG.normal(size=(500, 2)), RNG.normal(size=(20, 2)) * 0.001, [[90, 90], [-90, -90]]])
     labels = ["a" * 19] * 500 + [f"{i:019}" for i in range(20)] + ["b", "c"]
-    named = {text.get_text() for text in plot.scatter(places, labels, label_placement="map", size=3).texts}
+    named = {text.get_text() for text in plot.scatter(embedding, labels, label_placement="map", size=3).texts}
     assert "a" * 19 in named
     assert len(named) < 23
 
@@ -54,10 +54,10 @@ def test_the_name_of_a_class_of_one_row_does_not_hide_it() -> None:
 
 @pytest.mark.parametrize("count", [2, 40, 150])
 def test_a_legend_has_every_class_in_its_color_and_keeps_the_map_as_large(count: int) -> None:
-    places, labels = clusters(3000, count)
+    embedding, labels = clusters(3000, count)
     labels = np.array([f"class {label:03}" for label in labels])
-    alone = plot.scatter(places, labels, label_placement="none", size=5)
-    axis = plot.scatter(places, labels, label_placement="legend", size=5)
+    alone = plot.scatter(embedding, labels, label_placement="none", size=5)
+    axis = plot.scatter(embedding, labels, label_placement="legend", size=5)
     for each in (alone, axis):
         each.figure.canvas.draw()
     (legend,) = axis.figure.legends
@@ -71,11 +71,11 @@ def test_a_legend_has_every_class_in_its_color_and_keeps_the_map_as_large(count:
 
 
 def test_names_without_room_become_a_legend_unless_the_axes_are_the_callers() -> None:
-    places, labels = clusters(500, 60)
-    own = plot.scatter(places, labels)
+    embedding, labels = clusters(500, 60)
+    own = plot.scatter(embedding, labels)
     assert not own.texts
     assert len(own.figure.legends[0].get_texts()) == len(set(labels))
-    theirs = plot.scatter(places, labels, ax=own.figure.add_subplot())
+    theirs = plot.scatter(embedding, labels, ax=own.figure.add_subplot())
     assert not theirs.texts
     assert theirs.get_legend() is None
 

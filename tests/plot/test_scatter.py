@@ -37,8 +37,8 @@ def test_numbers_with_many_values_get_a_scale_of_colors() -> None:
     axis = plot.scatter(Y, X[:, 5])
     assert len(axis.figure.axes) == 2
     (dots,) = axis.collections
-    shown = {tuple(place): value for place, value in zip(np.round(dots.get_offsets(), 9), dots.get_array(), strict=True)}
-    assert shown == {tuple(np.round(place, 9)): value for place, value in zip(Y, X[:, 5], strict=True)}
+    shown = {tuple(point): value for point, value in zip(np.round(dots.get_offsets(), 9), dots.get_array(), strict=True)}
+    assert shown == {tuple(np.round(point, 9)): value for point, value in zip(Y, X[:, 5], strict=True)}
 
 
 def test_a_map_with_a_hole_is_refused() -> None:

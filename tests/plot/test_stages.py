@@ -39,11 +39,11 @@ def test_a_panel_for_each_stage_with_its_title_and_its_scores() -> None:
     worse = Y + RNG.normal(size=Y.shape)
     figure = plot.stages([worse, Y], LABELS, X=X, titles=["stage 0 · x", "stage 1 · h1"])
     assert [axis.get_title() for axis in figure.axes] == ["stage 0 · x", "stage 1 · h1"]
-    for axis, places in zip(figure.axes, (worse, Y), strict=True):
+    for axis, embedding in zip(figure.axes, (worse, Y), strict=True):
         told = axis.get_xlabel()
-        assert f"1-NN {metrics.nearest_neighbor(places, LABELS):.3f}" in told
-        assert f"hit {metrics.neighborhood_hit(places, LABELS):.3f}" in told
-        assert f"trustworthiness {metrics.trustworthiness(X, places):.3f}" in told
+        assert f"1-NN {metrics.nearest_neighbor(embedding, LABELS):.3f}" in told
+        assert f"hit {metrics.neighborhood_hit(embedding, LABELS):.3f}" in told
+        assert f"trustworthiness {metrics.trustworthiness(X, embedding):.3f}" in told
     assert np.allclose(np.sort(dots(figure.axes[1]), axis=0), np.sort(Y, axis=0))
     assert not figure.get_supxlabel()
 

@@ -23,15 +23,15 @@ def clusters(n: int, count: int) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (6, 9), (8, 8, 3), (3, 8, 8)])
-def test_images_lie_at_their_places_without_covering_each_other(shape: tuple[int, ...]) -> None:
-    places, labels = clusters(800, 5)
+def test_images_lie_at_their_coordinates_without_covering_each_other(shape: tuple[int, ...]) -> None:
+    embedding, labels = clusters(800, 5)
     images = RNG.integers(256, size=(800, *shape), dtype=np.uint8)
-    axis = plot.scatter(places, labels, images=images)
+    axis = plot.scatter(embedding, labels, images=images)
     extents = np.array([image.get_extent() for image in axis.images])
     assert 10 < len(extents) < 800
     centers = np.stack([extents[:, :2].mean(1), extents[:, 2:].mean(1)], axis=1)
-    rows = [int(np.abs(places - center).sum(1).argmin()) for center in centers]
-    assert np.allclose(places[rows], centers)
+    rows = [int(np.abs(embedding - center).sum(1).argmin()) for center in centers]
+    assert np.allclose(embedding[rows], centers)
     for (a, b, c, d), (e, f, g, h) in combinations(extents, 2):
         assert b <= e or f <= a or d <= g or h <= c
     frames = axis.collections[-1].get_edgecolor()
@@ -39,9 +39,9 @@ def test_images_lie_at_their_places_without_covering_each_other(shape: tuple[int
 
 
 def test_where_there_is_room_for_one_more_image_there_is_one() -> None:
-    places = RNG.random((3000, 2))
-    chosen = places[spaced_rows(places, 0.1)]
-    gaps = np.abs(places[:, None] - chosen[None]).max(2).min(1)
+    embedding = RNG.random((3000, 2))
+    chosen = embedding[spaced_rows(embedding, 0.1)]
+    gaps = np.abs(embedding[:, None] - chosen[None]).max(2).min(1)
     assert gaps.max() < 0.1 + 0.1 / 6
     between = np.abs(chosen[:, None] - chosen[None]).max(2)
     assert between[~np.eye(len(chosen), dtype=bool)].min() >= 0.1

@@ -126,7 +126,7 @@ def test_a_network_that_follows_comes_to_the_coordinates() -> None:
         if isinstance(event, EpochEnded):
             losses.append(event.loss)
             assert isinstance(event.run.target, Coordinates)
-            target = event.run.target.places
+            target = event.run.target.values
     assert losses[-1] < 0.2 * losses[0]
     with torch.no_grad():
         far = (encoder(X) - target).abs().mean()
@@ -137,10 +137,10 @@ def test_the_scale_of_a_map_that_starts_is_that_of_its_coordinates_and_later_sta
     encoder = network()
     targets = [event.run.target for event in run(RECURSIVE, encoder) if isinstance(event, StepEnded)]
     assert isinstance(targets[0], Coordinates)
-    assert encoder.scale.item() == pytest.approx(targets[0].places.std(0, correction=0).mean().item(), rel=1e-5)
+    assert encoder.scale.item() == pytest.approx(targets[0].values.std(0, correction=0).mean().item(), rel=1e-5)
 
 
-def test_a_bank_has_the_latest_places_of_all_rows() -> None:
+def test_a_bank_has_the_latest_coordinates_of_all_rows() -> None:
     """After an epoch without augmentation they are near where the encoder puts the rows, and were it at the last step."""
     encoder = network()
     seen: dict[int, Tensor] = {}
@@ -305,10 +305,10 @@ def test_a_run_that_is_resumed_anywhere_ends_in_the_same_bits(name: str, dense: 
         assert state["stage"] == len(Schedule.parse(schedule)) or last == saved[-1]["steps"]
 
 
-@pytest.mark.parametrize("place", [2, 5, 8])
-def test_a_state_of_a_machine_with_numba_is_resumed_on_one_without(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("position", [2, 5, 8])
+def test_a_state_of_a_machine_with_numba_is_resumed_on_one_without(position: int, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, again = network(), network()
-    saved = states(run(RECURSIVE, encoder))[place]
+    saved = states(run(RECURSIVE, encoder))[position]
     for module in ("encoder.dense_pass", "loss.bank_sums"):
         monkeypatch.setattr(f"dre.{module}.has_numba", lambda: False)
     list(run(RECURSIVE, again, resume=saved))
@@ -328,9 +328,9 @@ def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> list[
     """Let every optional stage have these values of trust; return the maps that were measured, the later map first."""
     values, seen = cycle((after, before)), []
 
-    def measured(features: Tensor, places: Tensor) -> float:
-        assert len(features) == len(places) == N
-        seen.append(places.clone())
+    def measured(features: Tensor, embedding: Tensor) -> float:
+        assert len(features) == len(embedding) == N
+        seen.append(embedding.clone())
         return next(values)
 
     monkeypatch.setattr("dre.training.optional.sample_trust", measured)
@@ -441,7 +441,7 @@ def test_an_optional_stage_that_is_resumed_ends_in_the_same_bits_and_decision(
             saved.append(copy.deepcopy(event.run.state_dict()))
         if isinstance(event, (StageEnded, StageUndone)):
             ends.append((event.run.stage, type(event), event.trust))
-    judged = [place.clone() for place in maps[:2]]
+    judged = [embedding.clone() for embedding in maps[:2]]
     at = {(state["stage"], state["epoch"]): state for state in saved}
     assert {(1, epoch) for epoch in range(5)} <= set(at)
     for (stage, epoch), state in at.items():
@@ -521,17 +521,17 @@ def test_optional_stages_judge_maps_of_images_by_what_the_network_reads(encoder:
 
 def test_a_target_that_is_computed_again_keeps_the_bank() -> None:
     schedule = "h1: gaussian(5) -> kl * 4 refresh 2 follow 1 against bank"
-    graphs, places = [], []
+    graphs, coordinates = [], []
     for event in run(schedule):
         if isinstance(event, TargetBegan) and isinstance(event.run.target, Bank):
-            places.append(event.run.target.columns.clone())
+            coordinates.append(event.run.target.columns.clone())
         if isinstance(event, StepEnded) and isinstance(event.run.target, Bank) and event.run.target.graph not in graphs:
             graphs.append(event.run.target.graph)
-            if places:
-                moved = (event.run.target.columns != places[-1]).any(0)
+            if coordinates:
+                moved = (event.run.target.columns != coordinates[-1]).any(0)
                 assert moved.sum() == event.rows  # those of this step; the others are where they were
     assert len(graphs) == 2
-    assert len(places) == 1
+    assert len(coordinates) == 1
 
 
 # What a step sees.
@@ -599,12 +599,12 @@ def test_an_augmentation_reads_the_radius_in_all_phases() -> None:
 
 
 @pytest.mark.parametrize("front", [None, 4])
-def test_the_places_of_a_learner_are_those_of_its_encoder(front: int | None) -> None:
+def test_the_embedding_of_a_learner_is_that_of_its_encoder(front: int | None) -> None:
     with IsolatedRNG(0, CPU)():
         encoder = MLP(16, depth=2, n_pcs=front).build((D,), 3)
     learner = make_learner(encoder, ArrayRows(X, CPU), None, torch.zeros(D), torch.Generator().manual_seed(0))
     with torch.no_grad():
-        torch.testing.assert_close(learner.places(), encoder(X), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(learner.embedding(), encoder(X), rtol=1e-4, atol=1e-5)
     assert learner.n_components == 3
 
 

@@ -1,4 +1,4 @@
-"""The bank: the latest places of all rows in the map, against which a batch is matched."""
+"""The bank: the latest coordinates of all rows in the map, against which a batch is matched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BankPairs(NamedTuple):
     """
 
     ids: Tensor  # (b,)
-    places: Tensor  # (n_components, n), one component after the other: kernels read them so
+    coordinates: Tensor  # (n_components, n), one component after the other: kernels read them so
     start: Tensor  # links of all rows
     others: Tensor
     weight: Tensor
@@ -50,27 +50,27 @@ def one_in(n: int, enough: int) -> int:
 
 
 class Bank:
-    """A target that holds the latest places of all rows. All neighbors of a row attract it, and all rows repel.
+    """A target that holds the latest coordinates of all rows. All neighbors of a row attract it, and all rows repel.
 
-    The places of the rows of a batch are renewed when it has passed through the encoder. Of very many rows, a part repels each
-    batch: every row in its turn.
+    The coordinates of the rows of a batch are renewed when it has passed through the encoder. Of very many rows, a part repels
+    each batch: every row in its turn.
 
     Parameters
     ----------
     graph : Graph
-    places : Tensor of shape (n, n_components)
+    coordinates : Tensor of shape (n, n_components)
         Where the encoder has put the rows.
     """
 
     k: int | None = None
     capturable = True
 
-    def __init__(self, graph: Graph, places: Tensor) -> None:
+    def __init__(self, graph: Graph, coordinates: Tensor) -> None:
         self.graph = graph
         self.links: Links = graph.links
         weight = self.links.weight
         self.total, self.entropy = weight.sum(), weight.xlogy(weight).sum()
-        self.columns = places.T.float().clone(memory_format=torch.contiguous_format)  # its own: it changes
+        self.columns = coordinates.T.float().clone(memory_format=torch.contiguous_format)  # its own: it changes
 
     def block(self, ids: Tensor) -> BankPairs:
         every = one_in(self.columns.shape[1], REPELLING)

@@ -1,4 +1,4 @@
-"""Targets of the embedding: weights of pairs, in one graph of all rows or inside each batch, or places to go to."""
+"""Targets of the embedding: weights of pairs, in one graph of all rows or inside each batch, or coordinates to follow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dre.neighbors.distances import pairwise_distances
 from dre.neighbors.search import Neighbors
 
 
-class Places(NamedTuple):
+class BatchCoordinates(NamedTuple):
     """The coordinates that the rows of a batch should have in the map."""
 
     at: Tensor  # (b, n_components)
@@ -23,8 +23,8 @@ class Places(NamedTuple):
     def varying(self) -> tuple[Tensor, ...]:
         return (self.at,)
 
-    def with_varying(self, *parts: Tensor) -> Places:
-        return Places(*parts)
+    def with_varying(self, *parts: Tensor) -> BatchCoordinates:
+        return BatchCoordinates(*parts)
 
 
 class Pairs(NamedTuple):
@@ -91,16 +91,16 @@ class Target(Protocol):
 
 
 class Coordinates:
-    """Places of all rows, which the encoder follows by regression."""
+    """Coordinates of all rows, which the encoder follows by regression."""
 
     k: int | None = None
     capturable = True
 
-    def __init__(self, places: Tensor) -> None:
-        self.places = places
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
 
-    def block(self, ids: Tensor) -> Places:
-        return Places(self.places[ids])
+    def block(self, ids: Tensor) -> BatchCoordinates:
+        return BatchCoordinates(self.values[ids])
 
 
 class SearchInfo(NamedTuple):

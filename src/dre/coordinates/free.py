@@ -1,4 +1,4 @@
-"""Minimizes a loss over the places of all rows, by its full gradient."""
+"""Minimizes a loss over the coordinates of all rows, by its full gradient."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dre.affinity.bank import Bank, BankPairs, one_in
 from dre.coordinates.momentum import Momentum
 from dre.loss import Loss, Step
 
-# Places that start close together are pulled together first, so that clusters can pass each other.
+# Coordinates that start close together are pulled together first, so that clusters can pass each other.
 EXAGGERATION = 12.0
 EXAGGERATED = 2 / 7  # of the steps
 SMALLEST_RATE = 50.0
@@ -28,17 +28,17 @@ def needs_grid(n: int, device: torch.device) -> bool:
 
 
 def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterator[int]:
-    """Move the places of the bank to where the loss is least, and yield the number of steps made.
+    """Move the coordinates of the bank to where the loss is least, and yield the number of steps made.
 
     Parameters
     ----------
     bank : Bank
-        Holds the places at the start, and receives the new ones after each step.
+        Holds the coordinates at the start, and receives the new ones after each step.
     loss : Loss
         One that reads a bank.
     steps : int
     exaggerate : bool
-        Multiply the attraction in the first part of the steps: for places that start close together.
+        Multiply the attraction in the first part of the steps: for coordinates that start close together.
     """
     n, device = bank.columns.shape[1], bank.columns.device
     everything = bank.block(torch.arange(n, device=device))
@@ -48,16 +48,16 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
         every=one_in(n, REPELLING),
         offset=torch.zeros((), dtype=torch.long, device=device),
     )
-    places = bank.columns.T.contiguous()
+    coordinates = bank.columns.T.contiguous()
     exaggerated = round(EXAGGERATED * steps) if exaggerate else 0
-    # A grid has a size that depends on the places, and so can't be captured.
+    # A grid has a size that depends on the coordinates, and so can't be captured.
     captured = device.type == "cuda" and loss.capturable and not everything.on_grid
     by_all = round(REPELLED_BY_ALL * steps) if everything.every > 1 else 0
-    first, state = everything._replace(exaggeration=EXAGGERATION), Momentum(places)
+    first, state = everything._replace(exaggeration=EXAGGERATION), Momentum(coordinates)
     phases = (
-        (exaggerated, _move(bank, places, loss, first, Momentum(places), momentum=0.5)),
-        (steps - exaggerated - by_all, _move(bank, places, loss, everything, state, momentum=0.8)),
-        (by_all, _move(bank, places, loss, everything._replace(every=1, offset=None), state, momentum=0.8)),
+        (exaggerated, _move(bank, coordinates, loss, first, Momentum(coordinates), momentum=0.5)),
+        (steps - exaggerated - by_all, _move(bank, coordinates, loss, everything, state, momentum=0.8)),
+        (by_all, _move(bank, coordinates, loss, everything._replace(every=1, offset=None), state, momentum=0.8)),
     )
     done = 0
     for count, move in phases:
@@ -66,19 +66,21 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
             yield done
 
 
-def _move(bank: Bank, places: Tensor, loss: Loss, pairs: BankPairs, state: Momentum, *, momentum: float) -> Callable[[], None]:
+def _move(
+    bank: Bank, coordinates: Tensor, loss: Loss, pairs: BankPairs, state: Momentum, *, momentum: float
+) -> Callable[[], None]:
     """Return a function that makes one step."""
     # The gradient of all rows is of the order 1/n. Its factor 4 is not counted in the rates that t-SNE programs use.
-    lr = max(SMALLEST_RATE, len(places) / pairs.exaggeration / 4)
+    lr = max(SMALLEST_RATE, len(coordinates) / pairs.exaggeration / 4)
 
     def move() -> None:
         with torch.enable_grad():
-            y = places.detach().requires_grad_()
+            y = coordinates.detach().requires_grad_()
             (gradient,) = torch.autograd.grad(loss(Step.of(y, pairs)), y)
-        state.move(places, gradient, lr, momentum)
+        state.move(coordinates, gradient, lr, momentum)
         if pairs.offset is not None:
             pairs.offset.add_(1).remainder_(pairs.every)
-        bank.columns.copy_(places.T)
+        bank.columns.copy_(coordinates.T)
 
     return move
 

@@ -10,15 +10,15 @@ SMALLEST_GAIN = 0.01
 
 
 class Momentum:
-    """Moves places along gradients. A coordinate whose gradient keeps its sign moves faster, by its gain."""
+    """Moves coordinates along gradients. One whose gradient keeps its sign moves faster, by its gain."""
 
-    def __init__(self, places: Tensor) -> None:
-        self._velocity, self._gain = torch.zeros_like(places), torch.ones_like(places)
+    def __init__(self, coordinates: Tensor) -> None:
+        self._velocity, self._gain = torch.zeros_like(coordinates), torch.ones_like(coordinates)
 
-    def move(self, places: Tensor, gradient: Tensor, lr: float, momentum: float) -> None:
-        """Move the places, in place, and keep their mean at the origin."""
+    def move(self, coordinates: Tensor, gradient: Tensor, lr: float, momentum: float) -> None:
+        """Move the coordinates, in place, and keep their mean at the origin."""
         velocity, gain = self._velocity, self._gain  # changed in place: a CUDA graph replays this
         gain.copy_(torch.where(gradient * velocity > 0, gain * 0.8, gain + 0.2)).clamp_min_(SMALLEST_GAIN)
         velocity.mul_(momentum).addcmul_(gain, gradient, value=-lr).clamp_(-LONGEST, LONGEST)
-        places.add_(velocity)
-        places.sub_(places.mean(0))
+        coordinates.add_(velocity)
+        coordinates.sub_(coordinates.mean(0))

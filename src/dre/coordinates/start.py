@@ -17,8 +17,8 @@ def principal_components(features: Tensor, n_components: int, std: float) -> Ten
     The result does not depend on a seed, and so neither does a map that starts here.
 
     >>> line = torch.arange(5.0)[:, None] * torch.tensor([3.0, 4.0])
-    >>> places = principal_components(line, 2, std=10.0)
-    >>> places.std(0, correction=0).round().tolist()
+    >>> coordinates = principal_components(line, 2, std=10.0)
+    >>> coordinates.std(0, correction=0).round().tolist()
     [10.0, 0.0]
     """
     n, dim = features.shape
@@ -26,8 +26,8 @@ def principal_components(features: Tensor, n_components: int, std: float) -> Ten
     with full_float32():
         centered = features.float() - features.float().mean(0)
         axes, _ = principal_axes(centered, min(n_components, dim), generator)
-        places = torch.zeros(n, n_components, device=features.device)
-        places[:, : len(axes)] = centered @ axes.T
-    places *= std / places[:, 0].std(correction=0).clamp_min(1e-30)
+        coordinates = torch.zeros(n, n_components, device=features.device)
+        coordinates[:, : len(axes)] = centered @ axes.T
+    coordinates *= std / coordinates[:, 0].std(correction=0).clamp_min(1e-30)
     noise = torch.randn(n, n_components, generator=generator, device=features.device)
-    return places + SYMMETRY * std * noise
+    return coordinates + SYMMETRY * std * noise

@@ -39,7 +39,7 @@ class Step:
     hidden : mapping of str to Tensor
         Outputs of the encoder's submodules that the loss names in ``reads_hidden``.
     target : Tensor of shape (b, n_components) or None
-        Places that the rows should have, while the encoder follows coordinates.
+        Coordinates that the rows should have, while the encoder follows them.
     """
 
     y: Tensor

@@ -17,7 +17,7 @@ Sums = tuple[Tensor, Tensor]  # of the values, and Σj slope (yi - yj) of every 
 
 
 def sum_over_bank(y: Tensor, pairs: BankPairs, curve: Curve) -> Tensor:
-    """Estimate Σ curve(|yi - yj|²) over i ≠ j of all n rows, from the rows y (b, c) of the batch and the places of all."""
+    """Estimate Σ curve(|yi - yj|²) over i ≠ j of all n rows, from the rows y (b, c) of the batch and the coordinates of all."""
     total: Tensor = _BankSum.apply(y, pairs, *_all_rows(y.detach(), pairs, curve))  # type: ignore[no-untyped-call]
     return total
 
@@ -41,7 +41,7 @@ class _BankSum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, pairs: BankPairs, total: Tensor, pull: Tensor) -> Tensor:
-        share = pairs.places.shape[1] / len(y)
+        share = pairs.coordinates.shape[1] / len(y)
         ctx.save_for_backward(pull * (4 * share))
         return total * share
 
@@ -57,14 +57,14 @@ def _all_rows(y: Tensor, pairs: BankPairs, curve: Curve) -> Sums:
     kernels = _kernels(y, pairs)
     if kernels is not None and (found := kernels.all_rows(y.contiguous(), pairs, curve)) is not None:
         return found
-    n = pairs.places.shape[1]
+    n = pairs.coordinates.shape[1]
     visited = torch.arange(-(-n // pairs.every), device=y.device) * pairs.every + pairs.first  # the last may lie outside
-    places = pairs.places[:, visited.clamp_max(n - 1)].T
-    rows = max(1, BLOCK.get(y.device.type, BLOCK["cuda"]) // len(places))
+    coordinates = pairs.coordinates[:, visited.clamp_max(n - 1)].T
+    rows = max(1, BLOCK.get(y.device.type, BLOCK["cuda"]) // len(coordinates))
     total, pull = y.new_zeros(()), torch.empty_like(y)
     for start in range(0, len(y), rows):
         mine, ids = y[start : start + rows], pairs.ids[start : start + rows, None]
-        apart = mine[:, None] - places
+        apart = mine[:, None] - coordinates
         value, slope = curve(apart.square().sum(2))
         skipped = (ids == visited) | (visited >= n)  # a row does not meet itself
         value, slope = (each.masked_fill_(skipped, 0.0) for each in (value, slope))
@@ -81,7 +81,7 @@ def _neighbors(y: Tensor, pairs: BankPairs, curve: Curve) -> Sums:
     heads = torch.arange(len(y), device=y.device).repeat_interleave(count)
     slots = torch.arange(len(heads), device=y.device) - (count.cumsum(0) - count - first)[heads]
     weight, tails = pairs.weight[slots], pairs.others[slots].long()
-    apart = y[heads] - pairs.places.T[tails]
+    apart = y[heads] - pairs.coordinates.T[tails]
     value, slope = curve(apart.square().sum(1))
     pull = torch.zeros_like(y).index_add_(0, heads, (weight * slope)[:, None] * apart)
     return (weight * value).sum(), pull
@@ -89,7 +89,7 @@ def _neighbors(y: Tensor, pairs: BankPairs, curve: Curve) -> Sums:
 
 def _kernels(y: Tensor, pairs: BankPairs) -> _Kernels | None:
     """The module with kernels for the device of y; None if there is none."""
-    if y.dtype != torch.float32 or pairs.places.dtype != torch.float32 or pairs.weight.dtype != torch.float32:
+    if y.dtype != torch.float32 or pairs.coordinates.dtype != torch.float32 or pairs.weight.dtype != torch.float32:
         return None
     if triton_applies(y) and y.shape[1] <= MAX_COMPONENTS:
         from dre.loss.triton import bank_sums as kernels_of_triton

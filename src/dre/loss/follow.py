@@ -11,7 +11,7 @@ from dre.loss import Loss, Step
 
 @dataclass(frozen=True)
 class Follow(Loss, name="follow", registered=False):
-    """Mean absolute error to the places that the rows should have. It forgives single rows that no network can reach."""
+    """Mean absolute error to the coordinates that the rows should have. It forgives single rows that no network can reach."""
 
     capturable = True
 

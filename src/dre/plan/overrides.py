@@ -109,7 +109,7 @@ def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) 
 
 
 def explain(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> str | None:
-    """Return why a default recipe solves its stages directly, without free places; None if it does not, or is no default."""
+    """Return why a default recipe solves its stages without free coordinates; None if it has them, or is no default."""
     if recipe not in ("auto", "fast"):
         return None
     if overrides.schedule is not None and any(stage.follow or stage.against != "batch" for stage in overrides.schedule):
@@ -119,9 +119,9 @@ def explain(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> str |
 
 
 def _why_direct(overrides: Overrides) -> str | None:
-    """Return why the user's schedule or encoder rules free places out; None if they do not."""
+    """Return why the user's schedule or encoder rules free coordinates out; None if they do not."""
     if overrides.encoder is not None and not isinstance(overrides.encoder, (MLP, PatchMLP)):
-        return f"only mlp and patch-mlp follow places quickly, not {_title(overrides.encoder)}"
+        return f"only mlp and patch-mlp follow coordinates quickly, not {_title(overrides.encoder)}"
     if overrides.schedule is not None and all(stage.against == "batch" for stage in overrides.schedule):
         return "so says the schedule"
     return None

@@ -33,9 +33,9 @@ class Stage:
     lr: float | None = None  # learning rate; None: the recipe's
     refresh: int | None = None  # recompute the target every so many epochs; None: once, at the start
     start: str = "network"  # the map at the start: where the network has put the rows, or their principal components, "pca"
-    free: int = 0  # steps in which the places of all rows are optimized freely, before the network follows them
-    follow: int = 0  # epochs in which the network follows these places
-    against: str = "batch"  # what the loss compares a batch with: itself, or the "bank" of all rows' latest places
+    free: int = 0  # steps in which the coordinates of all rows are optimized freely, before the network follows them
+    follow: int = 0  # epochs in which the network follows these coordinates
+    against: str = "batch"  # what the loss compares a batch with: itself, or the "bank" of all rows' latest coordinates
     optional: bool = False  # undo the stage, and end the fit, if it does not improve the map
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Stage:
     def _check_solution(self) -> None:
         """Raise a ValueError if the parts of the solution do not fit together."""
         if (self.free or self.start != "network") and not self.follow:
-            raise ValueError("places that start at pca or are optimized freely need a network that follows them: follow 10")
+            raise ValueError("coordinates from pca or optimized freely need a network that follows them: follow 10")
         if not (self.free or self.against == "bank"):
             return
         if not self.loss.reads_bank:

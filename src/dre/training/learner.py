@@ -53,8 +53,8 @@ class Learner:
             x = self.front(x)
         return x if self.after is None else apply_augment(self.after, x, self.mean, generator, radius)
 
-    def places(self) -> Tensor:
-        """Where the encoder puts all rows, by the current weights: (n, n_components)."""
+    def embedding(self) -> Tensor:
+        """Embedding of all rows by the current weights: (n, n_components)."""
         return outputs(self.trained, self.rows) if self.front is None else outputs(self.encoder, self.input_rows)
 
     @property

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.affinity.bank import Bank
-from dre.affinity.target import Coordinates, Places, Target
+from dre.affinity.target import BatchCoordinates, Coordinates, Target
 from dre.batches import Batch, Batches
 from dre.data.rows import Rows, is_on_device
 from dre.encoder import Encoder
@@ -36,7 +36,7 @@ from dre.training.learner import make_learner
 from dre.training.optional import judge
 from dre.training.run import Run
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
-from dre.training.targets import find_places, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
+from dre.training.targets import find_coordinates, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
 
 
 class DivergedError(RuntimeError):
@@ -99,8 +99,8 @@ def train(
     labels = None if labels is None else labels.to(device)
     run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(device), labels, neighbors)
     reads_hidden = any(stage.loss.reads_hidden for stage in recipe.schedule)  # which a pass in one piece does not show
-    if not reads_hidden and DensePass.applies(learner.trained, runtime.precision):
-        run.dense = DensePass(learner.trained, runtime.precision)  # type: ignore[arg-type]
+    if runtime.precision == "float32" and not reads_hidden and DensePass.applies(learner.trained):
+        run.dense = DensePass(learner.trained)  # type: ignore[arg-type]
     run.weights_to_train = list(encoder.parameters()) if run.dense is None else [run.dense.weights]
     first = 0
     if resume is not None:
@@ -148,21 +148,21 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             return
         began = time.perf_counter()
         target = first_target(run, stage, resume)
-        places = None if resume is None or resume["places"] is None else resume["places"].to(run.runtime.device)
-        if run.is_following and places is None:
-            places = yield from find_places(run, stage, target)
+        coordinates = None if resume is None or resume["coordinates"] is None else resume["coordinates"].to(run.runtime.device)
+        if run.is_following and coordinates is None:
+            coordinates = yield from find_coordinates(run, stage, target)
             if run.ending:
                 return
         yield StageBegan(run, target, *_batches_and_steps(run, target), time.perf_counter() - began)
         if run.is_following:
-            assert places is not None
+            assert coordinates is not None
             with _threads(run):
-                yield from _run_phase(run, Coordinates(places), range(first, stage.follow), resume)
-            places = None
+                yield from _run_phase(run, Coordinates(coordinates), range(first, stage.follow), resume)
+            coordinates = None
         first = max(first, stage.follow)
         if first < stage.all_epochs and not run.ending:
             run.epoch = first
-            target = target_of_loss(run, stage, target, places)
+            target = target_of_loss(run, stage, target, coordinates)
             with _threads(run):
                 yield from _run_phase(run, target, range(first, stage.all_epochs), resume)
     run.resume_at = (run.stage + 1, 0)
@@ -212,8 +212,8 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range) -> It
             yield TargetBegan(run)
             if run.ending:
                 break
-            places = run.target.columns.T if isinstance(run.target, Bank) else None
-            run.target = target = target_of_loss(run, stage, make_target(run, stage), places)
+            coordinates = run.target.columns.T if isinstance(run.target, Bank) else None
+            run.target = target = target_of_loss(run, stage, make_target(run, stage), coordinates)
             # What was captured reads the old target.
             sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
         run.generator.manual_seed(streams.seed_of("augment", run.epoch))
@@ -282,9 +282,9 @@ def compute_gradients(run: Run, batch: Batch, x: Tensor) -> Tensor:
         with run.runtime.autocast(), hidden_outputs(run.learner.trained, loss.reads_hidden) as hidden:
             y = run.learner.trained(x)
     labels = run.labels[batch.ids] if loss.reads_labels and run.labels is not None else None
-    places = batch.block.at if isinstance(batch.block, Places) else None
+    coordinates = batch.block.at if isinstance(batch.block, BatchCoordinates) else None
     y = y.float()
-    value = loss(Step(y, batch.block, batch.ids, x, labels, hidden, places))
+    value = loss(Step(y, batch.block, batch.ids, x, labels, hidden, coordinates))
     for weight in run.weights_to_train:  # nn.Module.zero_grad would look for them again
         weight.grad = None
     value.backward()

@@ -16,9 +16,9 @@ def judge(run: Run) -> StageEnded | StageUndone:
     """Keep the stage that has just ended, or put back the weights from before it and end the fit."""
     weights = run.weights()
     features = run.learner.features(run.learner.first_source)  # what the network reads, whatever its weights are
-    after = sample_trust(features, run.learner.places())
+    after = sample_trust(features, run.learner.embedding())
     run.encoder.load_state_dict(run.start_weights)
-    before = sample_trust(features, run.learner.places())
+    before = sample_trust(features, run.learner.embedding())
     if after < before - TRUST_LOSS or not _is_easier(run):
         run.resume_at = (len(run.recipe.schedule), 0)
         run.end_fit()

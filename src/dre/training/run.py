@@ -108,13 +108,13 @@ class Run:
             "target_weights": self.target_weights if epoch else {},
             "start_weights": self.start_weights if epoch else {},
             "losses": dict(self.losses),
-            "places": self._places() if begun else None,
+            "coordinates": self._coordinates() if begun else None,
             "radius": None if self.radius is None else self.radius.cpu(),
             "optimizer": self.optimizer.state_dict() if begun and self.optimizer is not None else None,
         }
 
-    def _places(self) -> Tensor | None:
-        """Return what the target knows about the places of all rows, on the host."""
+    def _coordinates(self) -> Tensor | None:
+        """Return what the target knows about the coordinates of all rows, on the host."""
         if isinstance(self.target, Coordinates):
-            return self.target.places.cpu()
+            return self.target.values.cpu()
         return self.target.columns.T.cpu().contiguous() if isinstance(self.target, Bank) else None

@@ -91,30 +91,30 @@ def _radius(run: Run, stage: Stage, target: Target) -> Tensor:
     return torch.cat([(x - features[ids]).norm(dim=1) for x, ids in zip(features.split(step), tenth.split(step), strict=True)])
 
 
-def find_places(run: Run, stage: Stage, target: Target) -> Generator[CoordinatesMoved, None, Tensor]:
-    """Return the places that the encoder will follow, and set the scale of its output if a map starts with them."""
+def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[CoordinatesMoved, None, Tensor]:
+    """Return the coordinates that the encoder will follow, and set the scale of its output if a map starts with them."""
     if stage.start == "pca":
         std = START_STD if stage.free else PCA_STD
-        places = principal_components(run.learner.features(stage.source), run.learner.n_components, std)
+        coordinates = principal_components(run.learner.features(stage.source), run.learner.n_components, std)
     else:
-        places = run.learner.places()
+        coordinates = run.learner.embedding()
     if stage.free:
         assert isinstance(target, Graph)
-        bank = Bank(target, places)
+        bank = Bank(target, coordinates)
         with one_thread():  # apart from the sums over pairs, which share all threads, a step moves but a few numbers
             for step in optimize(bank, stage.loss, stage.free, exaggerate=stage.start == "pca"):
                 yield CoordinatesMoved(run, step)
                 if run.ending:
                     break
-        places = bank.columns.T.contiguous()
+        coordinates = bank.columns.T.contiguous()
     if stage.start == "pca" and isinstance(run.encoder, Network):
-        run.encoder.scale.fill_(places.std(0, correction=0).mean().clamp_min(1e-3))
-    return places
+        run.encoder.scale.fill_(coordinates.std(0, correction=0).mean().clamp_min(1e-3))
+    return coordinates
 
 
-def target_of_loss(run: Run, stage: Stage, target: Target, places: Tensor | None) -> Target:
-    """Return what the loss goes against: the target itself, or the bank of all rows, at these places or the network's."""
+def target_of_loss(run: Run, stage: Stage, target: Target, coordinates: Tensor | None) -> Target:
+    """Return what the loss goes against: the target itself, or the bank of all rows, at these coordinates or the network's."""
     if stage.against != "bank":
         return target
     assert isinstance(target, Graph)  # the stage has checked it
-    return Bank(target, run.learner.places() if places is None else places)
+    return Bank(target, run.learner.embedding() if coordinates is None else coordinates)

@@ -12,8 +12,8 @@ REFERENCES = 20_000  # rows among which neighbors are looked for
 SAMPLE = 1_000  # of them whose neighbors are looked at
 
 
-def sample_trust(features: Tensor, places: Tensor, *, k: int = NEIGHBORS) -> float:
-    """Trustworthiness of places (n, c) by the distances between features (n, d), on evenly spaced rows.
+def sample_trust(features: Tensor, embedding: Tensor, *, k: int = NEIGHBORS) -> float:
+    """Trustworthiness of an embedding (n, c) by the distances between features (n, d), on evenly spaced rows.
 
     It is 1 if the k nearest rows in the map are the k nearest by their features, and falls with the ranks of other ones.
 
@@ -22,14 +22,15 @@ def sample_trust(features: Tensor, places: Tensor, *, k: int = NEIGHBORS) -> flo
     1.0
     """
     rows = _evenly(len(features), REFERENCES).to(features.device)
-    features, places = features[rows].float(), places[rows].float()
+    features, embedding = features[rows].float(), embedding[rows].float()
     n = len(rows)
     k = min(k, max(1, (n - 1) // 2))
     intruders = torch.zeros((), dtype=torch.double, device=features.device)
     sample = _evenly(n, SAMPLE).to(features.device)
     for ids in sample.split(max(1, chunk_length((n,)) // 4)):
         own = torch.arange(len(ids), device=ids.device)
-        apart = torch.cdist(places[ids], places, compute_mode="donot_use_mm_for_euclid_dist")  # products would round too much
+        # Distances by products would round too much.
+        apart = torch.cdist(embedding[ids], embedding, compute_mode="donot_use_mm_for_euclid_dist")
         apart[own, ids] = torch.inf
         near = apart.topk(k, largest=False).indices
         distances = torch.cdist(features[ids], features)

@@ -26,14 +26,14 @@ def all_rows(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
         return None
     b, c = y.shape
     sums, pulls = torch.empty(b), torch.empty(b, c)
-    places, own = pairs.places, pairs.ids.numpy()
+    coordinates, own = pairs.coordinates, pairs.ids.numpy()
     if pairs.every > 1:
         first = int(pairs.first)
-        places = places[:, first :: pairs.every].contiguous()
+        coordinates = coordinates[:, first :: pairs.every].contiguous()
         own = np.where((own - first) % pairs.every == 0, (own - first) // pairs.every, -1)
-    arguments = (own, y.detach().numpy(), places.numpy(), np.float32(curve.exponent))
+    arguments = (own, y.detach().numpy(), coordinates.numpy(), np.float32(curve.exponent))
     kernel = _all_rows_of_plane if c == 2 else _all_rows
-    in_threads(kernel, b, b * places.shape[1], (*arguments, sums.numpy(), pulls.numpy()))
+    in_threads(kernel, b, b * coordinates.shape[1], (*arguments, sums.numpy(), pulls.numpy()))
     return (sums.sum(), pulls) if pairs.every == 1 else (sums.sum() * pairs.every, pulls.mul_(pairs.every))
 
 
@@ -45,17 +45,17 @@ def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
     sums, pulls = torch.zeros(b), torch.empty(b, c)
     links = (pairs.start.numpy(), pairs.others.numpy(), pairs.weight.numpy())
     # Logarithms take longer than all the rest: those of a part of the rows are enough to know the loss.
-    counted = 0 if not pairs.values else b if b == pairs.places.shape[1] else -(-b // COUNTED)
-    arguments = (pairs.ids.numpy(), y.detach().numpy(), pairs.places.numpy(), *links, np.float32(curve.exponent), counted)
+    counted = 0 if not pairs.values else b if b == pairs.coordinates.shape[1] else -(-b // COUNTED)
+    arguments = (pairs.ids.numpy(), y.detach().numpy(), pairs.coordinates.numpy(), *links, np.float32(curve.exponent), counted)
     kernel = _neighbors_of_plane if c == 2 else _neighbors
     in_threads(kernel, b, 4 * b * len(pairs.weight) // len(pairs.start), (*arguments, sums.numpy(), pulls.numpy()))
     return sums.sum() * (b / max(1, counted)), pulls
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-def _all_rows_of_plane(first, last, own, y, places, exponent, sums, pulls):  # type: ignore[no-untyped-def]
+def _all_rows_of_plane(first, last, own, y, coordinates, exponent, sums, pulls):  # type: ignore[no-untyped-def]
     """``own``: where a row of the batch is among the others; -1 if it is not."""
-    px, py = places[0], places[1]
+    px, py = coordinates[0], coordinates[1]
     n, one = len(px), np.float32(1)
     for i in range(first, last):
         xi, yi = y[i, 0], y[i, 1]
@@ -100,8 +100,8 @@ def _all_rows_of_plane(first, last, own, y, places, exponent, sums, pulls):  # t
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-def _all_rows(first, last, own, y, places, exponent, sums, pulls):  # type: ignore[no-untyped-def]
-    (components, n), one = places.shape, np.float32(1)
+def _all_rows(first, last, own, y, coordinates, exponent, sums, pulls):  # type: ignore[no-untyped-def]
+    (components, n), one = coordinates.shape, np.float32(1)
     base, pull = np.empty(TILE, np.float32), np.empty(components, np.float32)
     for i in range(first, last):
         total = np.float32(0)
@@ -110,7 +110,7 @@ def _all_rows(first, last, own, y, places, exponent, sums, pulls):  # type: igno
             size = min(TILE, n - start)
             base[:] = one
             for c in range(components):
-                yi, p = y[i, c], places[c]
+                yi, p = y[i, c], coordinates[c]
                 for j in range(size):
                     apart = yi - p[start + j]
                     base[j] += apart * apart
@@ -121,7 +121,7 @@ def _all_rows(first, last, own, y, places, exponent, sums, pulls):  # type: igno
                 total += q
                 base[j] = q / base[j]
             for c in range(components):
-                yi, p = y[i, c], places[c]
+                yi, p = y[i, c], coordinates[c]
                 along = np.float32(0)
                 for j in range(size):
                     along += base[j] * (yi - p[start + j])
@@ -132,8 +132,8 @@ def _all_rows(first, last, own, y, places, exponent, sums, pulls):  # type: igno
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-def _neighbors(first, last, ids, y, places, start, others, weight, exponent, counted, sums, pulls):  # type: ignore[no-untyped-def]
-    components, one = places.shape[0], np.float32(1)
+def _neighbors(first, last, ids, y, coordinates, start, others, weight, exponent, counted, sums, pulls):  # type: ignore[no-untyped-def]
+    components, one = coordinates.shape[0], np.float32(1)
     for i in range(first, last):
         total = np.float32(0)
         for c in range(components):
@@ -142,19 +142,19 @@ def _neighbors(first, last, ids, y, places, start, others, weight, exponent, cou
             j = others[e]
             base = one
             for c in range(components):
-                apart = y[i, c] - places[c, j]
+                apart = y[i, c] - coordinates[c, j]
                 base += apart * apart
             q = exponent * weight[e] / base
             for c in range(components):
-                pulls[i, c] += q * (y[i, c] - places[c, j])
+                pulls[i, c] += q * (y[i, c] - coordinates[c, j])
             if i < counted:
                 total += exponent * weight[e] * np.log(base)
         sums[i] = total
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-def _neighbors_of_plane(first, last, ids, y, places, start, others, weight, exponent, counted, sums, pulls):  # type: ignore[no-untyped-def]
-    px, py = places[0], places[1]
+def _neighbors_of_plane(first, last, ids, y, coordinates, start, others, weight, exponent, counted, sums, pulls):  # type: ignore[no-untyped-def]
+    px, py = coordinates[0], coordinates[1]
     one = np.float32(1)
     for i in range(first, last):
         xi, yi = y[i, 0], y[i, 1]

@@ -20,19 +20,19 @@ def all_rows(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
     known = code(curve)
     if known is None:
         return None
-    (b, c), n = y.shape, pairs.places.shape[1]
+    (b, c), n = y.shape, pairs.coordinates.shape[1]
     blocks, every = triton.cdiv(b, ROWS), pairs.every
     parts = max(1, min(triton.cdiv(n, OTHERS * every), PROGRAMS // blocks))
     sums, pulls = y.new_empty(parts, b), y.new_empty(parts, b, c)
     with on_device_of(y):
         if c == 2:
             _all_rows_of_plane[(blocks, parts)](
-                y, pairs.ids, pairs.places, pairs.first, sums, pulls, b, n, *known[1:],
+                y, pairs.ids, pairs.coordinates, pairs.first, sums, pulls, b, n, *known[1:],
                 KIND=known[0], EVERY=every, ROWS=ROWS, OTHERS=OTHERS,
             )  # fmt: skip
         else:
             _all_rows[(blocks, parts)](
-                y, pairs.ids, pairs.places, pairs.first, sums, pulls, b, n, *known[1:],
+                y, pairs.ids, pairs.coordinates, pairs.first, sums, pulls, b, n, *known[1:],
                 KIND=known[0], EVERY=every, C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, OTHERS=OTHERS,
             )  # fmt: skip
     return (sums.sum(), pulls.sum(0)) if every == 1 else (sums.sum() * every, pulls.sum(0) * every)
@@ -43,11 +43,11 @@ def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
     known = code(curve)
     if known is None:
         return None
-    (b, c), n = y.shape, pairs.places.shape[1]
+    (b, c), n = y.shape, pairs.coordinates.shape[1]
     sums, pulls = y.new_empty(b), y.new_empty(b, c)
     with on_device_of(y):
         _neighbors[(b,)](
-            y, pairs.ids, pairs.places, pairs.start, pairs.others, pairs.weight, sums, pulls, n, *known[1:],
+            y, pairs.ids, pairs.coordinates, pairs.start, pairs.others, pairs.weight, sums, pulls, n, *known[1:],
             KIND=known[0], C=c, WIDE=triton.next_power_of_2(c), SLOTS=SLOTS,
         )  # fmt: skip
     return sums.sum(), pulls
@@ -55,7 +55,7 @@ def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
 
 @triton.jit
 def _all_rows_of_plane(  # type: ignore[no-untyped-def]
-    y, ids, places, first, sums, pulls, b, n, p, q,
+    y, ids, coordinates, first, sums, pulls, b, n, p, q,
     KIND: tl.constexpr, EVERY: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
     """As ``_all_rows``, in two dimensions, whose coordinates stay apart."""
@@ -72,8 +72,8 @@ def _all_rows_of_plane(  # type: ignore[no-untyped-def]
     for start in range(part * OTHERS, tl.cdiv(n, EVERY), tl.num_programs(1) * OTHERS):
         others = offset + (start + tl.arange(0, OTHERS)) * EVERY
         real = others < n
-        x1 = tl.load(places + others, mask=real, other=0.0)
-        y1 = tl.load(places + n + others, mask=real, other=0.0)
+        x1 = tl.load(coordinates + others, mask=real, other=0.0)
+        y1 = tl.load(coordinates + n + others, mask=real, other=0.0)
         dx, dy = x0[:, None] - x1[None, :], y0[:, None] - y1[None, :]
         value, slope = _curve(dx * dx + dy * dy, p, q, KIND)
         met = real[None, :] & (own[:, None] != others[None, :])
@@ -88,7 +88,7 @@ def _all_rows_of_plane(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _all_rows(  # type: ignore[no-untyped-def]
-    y, ids, places, first, sums, pulls, b, n, p, q,
+    y, ids, coordinates, first, sums, pulls, b, n, p, q,
     KIND: tl.constexpr, EVERY: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
     """Some rows of the batch with a part of all rows; each program writes its own sums, which so add up in the same order."""
@@ -103,7 +103,7 @@ def _all_rows(  # type: ignore[no-untyped-def]
     for start in range(part * OTHERS, tl.cdiv(n, EVERY), tl.num_programs(1) * OTHERS):
         others = offset + (start + tl.arange(0, OTHERS)) * EVERY
         at = c[None, :] * n + others[:, None]
-        theirs = tl.load(places + at, mask=(others[:, None] < n) & (c[None, :] < C), other=0.0)
+        theirs = tl.load(coordinates + at, mask=(others[:, None] < n) & (c[None, :] < C), other=0.0)
         apart = mine[:, None, :] - theirs[None, :, :]
         value, slope = _curve(tl.sum(apart * apart, 2), p, q, KIND)
         real = (rows[:, None] < b) & (others[None, :] < n) & (own[:, None] != others[None, :])
@@ -116,7 +116,7 @@ def _all_rows(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _neighbors(  # type: ignore[no-untyped-def]
-    y, ids, places, starts, others, weight, sums, pulls, n, p, q,
+    y, ids, coordinates, starts, others, weight, sums, pulls, n, p, q,
     KIND: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, SLOTS: tl.constexpr,
 ):  # fmt: skip
     """One row of the batch with its neighbors, of which each row has another number."""
@@ -132,7 +132,7 @@ def _neighbors(  # type: ignore[no-untyped-def]
         real = slots < last
         w = tl.load(weight + slots, mask=real, other=0.0)
         other = tl.load(others + slots, mask=real, other=0)
-        theirs = tl.load(places + c[None, :] * n + other[:, None], mask=real[:, None] & (c[None, :] < C), other=0.0)
+        theirs = tl.load(coordinates + c[None, :] * n + other[:, None], mask=real[:, None] & (c[None, :] < C), other=0.0)
         apart = mine[None, :] - theirs
         value, slope = _curve(tl.sum(apart * apart, 1), p, q, KIND)
         total += tl.where(real, w * value, 0.0)

@@ -25,14 +25,14 @@ from dre.optimizer import Optimizer
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule, Stage, recursive
 
-# There are two ways to solve a stage. By default the places of all rows are optimized first, the network follows them, and then
-# the loss goes through it against the bank of all rows. Where that is not possible the loss goes through the network from the
-# start, on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
+# There are two ways to solve a stage. By default the coordinates of all rows are optimized first, the network follows them, and
+# then the loss goes through it against the bank of all rows. Where that is not possible the loss goes through the network from
+# the start, on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
 
-FEW = 500  # rows below which free places are no better than the principal components, and keep less of the global structure
+FEW = 500  # rows below which free coordinates are no better than principal components, and keep less of the global structure
 LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
-MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose places are optimized; beyond, batches need less memory
+MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose coordinates are optimized; beyond, batches need less memory
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
 WIDE = 100  # columns beyond which the network reads so many principal components of them
@@ -53,15 +53,15 @@ class Preset:
 
 
 def _preset(data: DataSpec) -> Preset:
-    return _by_batches(data) if data.direct or why_direct(data) else _by_places(data)
+    return _by_batches(data) if data.direct or why_direct(data) else _by_coordinates(data)
 
 
 def why_direct(data: DataSpec) -> str | None:
-    """Return why the places of these rows can't be optimized on their own; None if they can."""
+    """Return why the coordinates of these rows can't be optimized on their own; None if they can."""
     if data.n > MOST.get(data.device, MOST["cpu"]):
-        return f"{data.n:,} rows are more than the {MOST.get(data.device, MOST['cpu']):,} whose places fit into memory"
+        return f"{data.n:,} rows are more than the {MOST.get(data.device, MOST['cpu']):,} whose coordinates fit into memory"
     if needs_grid(data.n, torch.device(data.device)) and data.n_components != GRID_COMPONENTS:
-        return f"so many places are optimized on a grid, which has 2 dimensions, not {data.n_components}"
+        return f"the coordinates of so many rows are optimized on a grid, which has 2 dimensions, not {data.n_components}"
     return None
 
 
@@ -73,7 +73,7 @@ class Size:
     width: int
     depth: int
     batch: int
-    free: int  # steps of the places of all rows in the first stage
+    free: int  # steps of the coordinates of all rows in the first stage
     follow: int  # steps of the network in the first stage; a recursion makes half of them
     match: int
     recursions: int
@@ -101,11 +101,11 @@ SIZES = {
         Size(math.inf, 256, 4, 5000, 500, 400, 400, 0),
     ),
 }
-FREE_AGAIN = 100  # steps of the places of all rows in each recursion
+FREE_AGAIN = 100  # steps of the coordinates of all rows in each recursion
 
 
-def _by_places(data: DataSpec) -> Preset:
-    """Places first, then a network that follows them, then the bank: the best map of any number of rows that fits."""
+def _by_coordinates(data: DataSpec) -> Preset:
+    """Coordinates first, then a network that follows them, then the bank: the best map of any number of rows that fits."""
     n, images = data.n, data.images
     size = next(size for size in SIZES.get(data.device, SIZES["cuda"]) if n < size.rows)
     n_pcs = WIDE if math.prod(data.shape) > WIDE else None

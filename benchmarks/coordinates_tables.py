@@ -1,4 +1,4 @@
-"""Tables of NOTES.md on stages that are solved by places, from results/places.json."""
+"""Tables of NOTES.md on stages that begin with coordinates, from results/coordinates.json."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from result_text import load, table
 SOURCES = ("h1", "x+h1", "h2")
 NOISES = ("0.25", "1.0")
 STARTS = {
-    "free350": "free places, 350 steps",
+    "free350": "free coordinates, 350 steps",
     "pca": "principal components",
     "pca n1": "principal components, noise 1",
     "pca 200": "principal components, noise 1, half of the steps",
-    "free100": "free places, 100 steps, noise 1",
+    "free100": "free coordinates, 100 steps, noise 1",
 }
 LARGE = {
     "auto (batches)": "inside each batch, the default before",
-    "places 1024 x2": "places, 1,024 wide, a recursion",
-    "places 2048 x2": "places, 2,048 wide, a recursion",
-    "auto again": "places, 1,024 wide, two recursions: the default",
-    "places": "places, 256 wide, on a grid",
+    "coordinates 1024 x2": "free coordinates, 1,024 wide, a recursion",
+    "coordinates 2048 x2": "free coordinates, 2,048 wide, a recursion",
+    "auto again": "free coordinates, 1,024 wide, two recursions: the default",
+    "coordinates": "free coordinates, 256 wide, on a grid",
 }
 
 
 def _settings() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = load("places")["results"]["settings"]
+    found: list[dict[str, Any]] = load("coordinates")["results"]["settings"]
     return found
 
 
@@ -76,7 +76,7 @@ def recursions() -> str:
     rows = [
         [run["data"], f"`{run['source']}`", f"{run['losses'][1] / run['losses'][0] - 1:+.0%}",
          f"{run['hit'][1] - run['hit'][0]:+.3f}", f"{run['trustworthiness'][1] - run['trustworthiness'][0]:+.3f}"]
-        for run in load("places")["results"]["recursions"]
+        for run in load("coordinates")["results"]["recursions"]
     ]  # fmt: skip
     return table(["data", "source", "loss", "neighborhood hit", "trustworthiness"], rows)
 
@@ -94,9 +94,9 @@ def large() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "places-sources": sources,
-    "places-noises": noises,
-    "places-starts": starts,
-    "places-recursions": recursions,
-    "places-large": large,
+    "coordinates-sources": sources,
+    "coordinates-noises": noises,
+    "coordinates-starts": starts,
+    "coordinates-recursions": recursions,
+    "coordinates-large": large,
 }
