@@ -24,6 +24,7 @@ from paper.load_spec import load_spec
 from paper.report.formatting import number
 from paper.report.reading import CellReader, TableCell, published
 from paper.store import Store
+from readings_tables import TABLES as READINGS
 from record import RESULTS
 from result_text import load, machine, table
 from speed_tables import TABLES as SPEED
@@ -211,6 +212,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-paper": metrics_paper,
     **SPEED,
     **PANEL,
+    **READINGS,
     **COORDINATES,
 }
 
