@@ -16,6 +16,9 @@ from dre.affinity.target import Graph, Pairs
 from dre.coordinates.free import START_STD, optimize
 from dre.coordinates.start import principal_components
 from dre.data.scaling import Scaling
+from dre.encoder.dense_pass import DensePass
+from dre.encoder.mlp import MLP
+from dre.encoder.model_a import ModelA
 from dre.encoder.model_b import ConvBlock
 from dre.loss import Step
 from dre.loss.bank_sums import sum_over_bank, sum_over_neighbors
@@ -467,3 +470,65 @@ def test_the_map_of_the_gpu_is_nearly_that_of_the_cpu():
     centered = [torch.from_numpy(each - each.mean(0)) for each in maps]
     similarity = torch.linalg.svdvals(centered[0].T @ centered[1]).sum() / (centered[0].norm() * centered[1].norm())
     assert similarity > 0.9
+
+
+# Dense blocks in one piece.
+
+
+def dense_network(width, depth, columns, components):
+    torch.manual_seed(0)
+    network = MLP(width, depth=depth).build((columns,), components).cuda()
+    for parameter in network.parameters():
+        parameter.data.add_(0.05 * torch.randn_like(parameter))  # gains and shifts of the norms too
+    network.scale.fill_(3.5)
+    return network
+
+
+def output_and_gradient(network, x, precision="float32"):
+    network.zero_grad()
+    with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
+        y = network(x)
+    (y * torch.linspace(-1, 1, y.numel(), device="cuda").view_as(y)).sum().backward()
+    return y.detach(), torch.cat([parameter.grad.ravel() for parameter in network.parameters()])
+
+
+def of_dense_pass(network, x, precision):
+    dense = DensePass(network, precision)
+    y = dense(x)
+    (y * torch.linspace(-1, 1, y.numel(), device="cuda").view_as(y)).sum().backward()
+    return y.detach(), dense.weights.grad
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "columns", "components", "rows"),
+    [(512, 4, 16, 2, 1000), (100, 1, 13, 3, 77), (64, 3, 5, 12, 50), (1024, 4, 300, 2, 1001), (33, 2, 1, 1, 1)],
+)
+def test_dense_blocks_in_one_piece_give_the_output_and_gradients_of_autograd(width, depth, columns, components, rows):
+    network = dense_network(width, depth, columns, components)
+    x = torch.randn(rows, columns, device="cuda")
+    exact = output_and_gradient(network, x)
+    assert DensePass.applies(network, "float32")
+    for found, wanted in zip(of_dense_pass(network, x, "float32"), exact, strict=True):
+        assert (found - wanted).norm() <= 1e-5 * wanted.norm()
+    rounded = output_and_gradient(dense_network(width, depth, columns, components), x, "bfloat16")
+    for found, wanted, other in zip(of_dense_pass(network, x, "bfloat16"), exact, rounded, strict=True):
+        assert (found - wanted).norm() <= 1.2 * (other - wanted).norm() + 1e-5 * wanted.norm()  # no worse than autocast
+
+
+def test_dense_blocks_in_one_piece_come_out_the_same_every_time():
+    x = torch.randn(1000, 16, device="cuda")
+    results = [of_dense_pass(dense_network(512, 4, 16, 2), x, "bfloat16") for _ in range(3)]
+    assert all(torch.equal(a, b) for again in results[1:] for a, b in zip(results[0], again, strict=True))
+
+
+def test_values_that_are_not_finite_pass_through_dense_blocks():
+    x = torch.randn(50, 16, device="cuda")
+    x[7, 3] = torch.nan
+    y, _ = of_dense_pass(dense_network(64, 3, 16, 2), x, "bfloat16")
+    assert y[7].isnan().all()
+    assert y[:7].isfinite().all()
+
+
+def test_wide_blocks_and_other_norms_are_left_to_autograd():
+    assert not DensePass.applies(dense_network(8193, 1, 4, 2), "bfloat16")
+    assert not DensePass.applies(ModelA(norm=True).build((16,), 2).cuda(), "bfloat16")

@@ -18,7 +18,7 @@ SMALLEST_RATE = 50.0
 START_STD = 1e-4  # of the first principal component, as in other t-SNE programs
 EXACT_ROWS = {"cpu": 20_000, "cuda": 150_000}  # up to which all pairs are visited; beyond, the sums are taken on a grid
 REPELLING = 4_000  # rows that tell well enough how the others repel: each has its turn in every few steps
-REPELLED_BY_ALL = 1 / 7  # of the steps, the last ones: small forces decide where a row comes to rest
+SETTLING = 1 / 7  # of the steps, the last ones, in which as many rows repel as repel a batch: small forces count then
 WARM_UP = 3  # eager steps before a capture: libraries choose their kernels in the first ones
 
 
@@ -41,23 +41,20 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
         Multiply the attraction in the first part of the steps: for coordinates that start close together.
     """
     n, device = bank.columns.shape[1], bank.columns.device
-    everything = bank.block(torch.arange(n, device=device))
-    everything = everything._replace(
-        values=False,
-        on_grid=needs_grid(n, device),
-        every=one_in(n, REPELLING),
-        offset=torch.zeros((), dtype=torch.long, device=device),
-    )
+    offset = torch.zeros((), dtype=torch.long, device=device)
+    block = bank.block(torch.arange(n, device=device))
+    everything = block._replace(values=False, on_grid=needs_grid(n, device), every=one_in(n, REPELLING), offset=offset)
     coordinates = bank.columns.T.contiguous()
     exaggerated = round(EXAGGERATED * steps) if exaggerate else 0
     # A grid has a size that depends on the coordinates, and so can't be captured.
     captured = device.type == "cuda" and loss.capturable and not everything.on_grid
-    by_all = round(REPELLED_BY_ALL * steps) if everything.every > 1 else 0
-    first, state = everything._replace(exaggeration=EXAGGERATION), Momentum(coordinates)
+    settling = round(SETTLING * steps) if everything.every > block.every else 0
+    first, last = everything._replace(exaggeration=EXAGGERATION), everything._replace(every=block.every, offset=offset.clone())
+    state = Momentum(coordinates)
     phases = (
         (exaggerated, _move(bank, coordinates, loss, first, Momentum(coordinates), momentum=0.5)),
-        (steps - exaggerated - by_all, _move(bank, coordinates, loss, everything, state, momentum=0.8)),
-        (by_all, _move(bank, coordinates, loss, everything._replace(every=1, offset=None), state, momentum=0.8)),
+        (steps - exaggerated - settling, _move(bank, coordinates, loss, everything, state, momentum=0.8)),
+        (settling, _move(bank, coordinates, loss, last, state, momentum=0.8)),
     )
     done = 0
     for count, move in phases:

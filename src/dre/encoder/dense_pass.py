@@ -1,30 +1,41 @@
-"""Dense blocks forward and backward in one piece, on a CPU, where torch's autograd costs more than the arithmetic."""
+"""Dense blocks forward and backward in one piece, where torch's autograd costs more than the arithmetic."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dre.encoder.flat_weights import PER_BLOCK, FlatWeights
 from dre.encoder.network import LayerNorm, Network
 from dre.optimizer.whitening import LinearStep
-from dre.runtime import has_numba
+from dre.runtime import has_numba, triton_applies
 
-MAX_BUFFERS = 4  # batch sizes for which memory is kept; two in a run, since batches differ by a row
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class _DenseBlocks(Protocol):
+    """The arithmetic on one kind of device. The gradients of the weights go to the buffer of the flat weights."""
+
+    def forward(self, x: Tensor) -> Tensor: ...
+
+    def backward(self, gradient: Tensor) -> None: ...
+
+    def inputs(self) -> list[Tensor]: ...
 
 
 class DensePass:
     """A network of dense blocks with layer norm and ReLU, whose weights lie in one buffer, as do their gradients.
 
-    The network keeps working: its parameters become views of the buffer, until ``release``. On 250 rows and six blocks of 128
-    units a step takes about half the time.
+    The network keeps working: its parameters become views of the buffer, until ``release``.
 
     Parameters
     ----------
     network : Network
         One that ``applies`` accepts.
+    precision : {"float32", "bfloat16"}
+        Of matrix products.
 
     Attributes
     ----------
@@ -32,123 +43,75 @@ class DensePass:
         What an optimizer moves.
     """
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
-        self._parameters = list(network.parameters())
-        self.weights = nn.Parameter(torch.cat([p.detach().ravel() for p in self._parameters]))
-        self._gradient = torch.zeros_like(self.weights)
-        with torch.no_grad():
-            views = self._split(self.weights.detach())
-            for parameter, view in zip(self._parameters, views, strict=True):
-                parameter.data = view
-        of_views = self._split(self._gradient)
-        blocks = [network.get_submodule(name) for name in network.hidden]
-        self._blocks = [
-            _Block(views[4 * i : 4 * i + 4], of_views[4 * i : 4 * i + 4], block[1].eps)  # type: ignore[index]
-            for i, block in enumerate(blocks)
-        ]
-        self._out, self._of_out = views[-2:], of_views[-2:]
-        self._buffers: dict[int, list[_Buffers]] = {}
+    def __init__(self, network: Network, precision: str = "float32") -> None:
+        self._flat = FlatWeights(network)
+        self.weights = self._flat.weights
+        self._blocks = _blocks_for(self._flat, DTYPES[precision])
 
     @staticmethod
-    def applies(network: nn.Module) -> bool:
-        """Whether a network has this structure, lies on a CPU and is trained as a whole."""
-        if type(network) is not Network or not isinstance(network.features, (nn.Identity, nn.Flatten)) or not has_numba():
+    def applies(network: nn.Module, precision: str = "float32") -> bool:
+        """Whether a network has this structure, is trained as a whole, and lies on a device with kernels for it."""
+        if type(network) is not Network or not isinstance(network.features, (nn.Identity, nn.Flatten)):
             return False
         blocks, parameters = [network.get_submodule(name) for name in network.hidden], list(network.parameters())
         dense = bool(blocks) and all(_is_dense(block) for block in blocks) and type(network.out) is nn.Linear
-        each_once = len(parameters) == 4 * len(blocks) + 2  # an output layer without bias, or blocks that share, have fewer
-        return dense and each_once and all(p.requires_grad and p.dtype == torch.float32 and p.is_cpu for p in parameters)
+        each_once = len(parameters) == PER_BLOCK * len(blocks) + 2  # an output layer without bias, or shared blocks, have fewer
+        if not dense or not each_once or not all(p.requires_grad and p.dtype == torch.float32 for p in parameters):
+            return False
+        if all(p.is_cpu for p in parameters):
+            return has_numba() and precision == "float32"
+        return triton_applies(parameters[0]) and _fits(network)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the network's output; its gradient goes to ``weights``."""
-        y: Tensor = _Pass.apply(self.weights, x.flatten(1), self)  # type: ignore[no-untyped-call]
+        y: Tensor = _Pass.apply(self.weights, x.flatten(1).contiguous(), self)  # type: ignore[no-untyped-call]
         return y
 
     def release(self) -> None:
         """Give the network parameters of their own again."""
-        with torch.no_grad():
-            for parameter in self._parameters:
-                parameter.data = parameter.data.clone()
+        self._flat.release()
 
     def forward(self, x: Tensor) -> Tensor:
-        from dre.encoder.numba import norm_relu
+        return self._blocks.forward(x)
 
-        before = x
-        for block, buffers in zip(self._blocks, self._buffers_for(len(x)), strict=True):
-            torch.addmm(block.bias, before, block.weight.T, out=buffers.normal)
-            normal, out, _, rstd = buffers.arrays
-            norm_relu.forward(normal, *block.affine, block.eps, rstd, out)
-            before = buffers.out
-        return torch.addmm(self._out[1], before, self._out[0].T).mul_(self._network.scale)
-
-    def backward(self, x: Tensor, gradient: Tensor) -> None:
-        from dre.encoder.numba import norm_relu
-
-        buffers = self._buffers_for(len(x))
-        gradient = gradient * self._network.scale
-        torch.mm(gradient.T, buffers[-1].out, out=self._of_out[0])
-        torch.sum(gradient, 0, out=self._of_out[1])
-        torch.mm(gradient, self._out[0], out=buffers[-1].gradient)
-        for i in reversed(range(len(self._blocks))):
-            block, own = self._blocks[i], buffers[i]
-            normal, out, of_out, rstd = own.arrays
-            norm_relu.backward(of_out, out, normal, rstd, block.affine[0], *block.of_arrays)
-            torch.mm(own.gradient.T, buffers[i - 1].out if i else x, out=block.of_weight)
-            if i:
-                torch.mm(own.gradient, block.weight, out=buffers[i - 1].gradient)
-        self.weights.grad = self._gradient
-        self._last = buffers, x
+    def backward(self, gradient: Tensor) -> None:
+        self._blocks.backward(gradient)
+        self.weights.grad = self._flat.gradient  # where the optimizer looks, without a copy
 
     def layers(self) -> list[LinearStep]:
         """Return the linear layers of the last step, with their gradients."""
-        buffers, x = self._last
-        inputs = [x, *(each.out for each in buffers)]
-        gradients = [*(block.of_weight for block in self._blocks), self._of_out[0]]
-        return [LinearStep(gradient, read) for gradient, read in zip(gradients, inputs, strict=True)]
+        flat = self._flat
+        gradients = [*(flat.view(flat.gradient, block.weight) for block in flat.blocks), flat.out(flat.gradient)[0]]
+        return [LinearStep(gradient, read) for gradient, read in zip(gradients, self._blocks.inputs(), strict=True)]
 
-    def _split(self, flat: Tensor) -> list[Tensor]:
-        parts = flat.split([p.numel() for p in self._parameters])
-        return [part.view(p.shape) for part, p in zip(parts, self._parameters, strict=True)]
 
-    def _buffers_for(self, b: int) -> list[_Buffers]:
-        if b not in self._buffers:
-            if len(self._buffers) == MAX_BUFFERS:
-                self._buffers.clear()
-            widths = [len(block.bias) for block in self._blocks]
-            self._buffers[b] = [_Buffers(b, width) for width in widths]
-        return self._buffers[b]
+def _blocks_for(flat: FlatWeights, dtype: torch.dtype) -> _DenseBlocks:
+    if flat.weights.is_cpu:
+        from dre.encoder.numba import dense_blocks as of_cpu
+
+        return of_cpu.DenseBlocks(flat)
+    from dre.encoder.triton import dense_blocks as of_gpu
+
+    return of_gpu.DenseBlocks(flat, dtype)
 
 
 class _Pass(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weights: Tensor, x: Tensor, dense: DensePass) -> Tensor:
-        ctx.x, ctx.dense = x.contiguous(), dense
-        return dense.forward(ctx.x)
+        ctx.dense = dense
+        return dense.forward(x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None]:
-        ctx.dense.backward(ctx.x, grads[0])  # it has put the gradient where the optimizer looks, without a copy
+        ctx.dense.backward(grads[0])
         return None, None, None
 
 
-class _Block:
-    """The weights of a block, its gradients, and those that kernels read as arrays."""
+def _fits(network: Network) -> bool:
+    """Whether the kernels can hold a row of each block."""
+    from dre.encoder.triton.dense_blocks import MAX_WIDTH
 
-    def __init__(self, weights: list[Tensor], gradients: list[Tensor], eps: float) -> None:
-        self.weight, self.bias = weights[:2]
-        self.of_weight = gradients[0]
-        self.affine = [part.numpy() for part in weights[2:]]  # gain and shift of the norm
-        self.of_arrays = [gradients[i].numpy() for i in (2, 3, 1)]  # of gain, shift and bias
-        self.eps = np.float32(eps)
-
-
-class _Buffers:
-    """What a block computes for b rows."""
-
-    def __init__(self, b: int, width: int) -> None:
-        self.normal, self.out, self.gradient = (torch.empty(b, width) for _ in range(3))  # normal: before gain and shift
-        self.arrays = [part.numpy() for part in (self.normal, self.out, self.gradient, torch.empty(b))]  # the last: 1/std
+    return all(network.get_submodule(f"{name}.0").out_features <= MAX_WIDTH for name in network.hidden)  # type: ignore[operator]
 
 
 def _is_dense(block: nn.Module) -> bool:

@@ -99,8 +99,8 @@ def train(
     labels = None if labels is None else labels.to(device)
     run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(device), labels, neighbors)
     reads_hidden = any(stage.loss.reads_hidden for stage in recipe.schedule)  # which a pass in one piece does not show
-    if runtime.precision == "float32" and not reads_hidden and DensePass.applies(learner.trained):
-        run.dense = DensePass(learner.trained)  # type: ignore[arg-type]
+    if not reads_hidden and DensePass.applies(learner.trained, runtime.precision):
+        run.dense = DensePass(learner.trained, runtime.precision)  # type: ignore[arg-type]
     run.weights_to_train = list(encoder.parameters()) if run.dense is None else [run.dense.weights]
     first = 0
     if resume is not None:
