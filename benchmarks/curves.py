@@ -1,4 +1,4 @@
-"""Draw the curves of SPEED.md from the JSON files in results.
+"""Draw the curves of SPEED.md and PANEL.md from the JSON files in results.
 
 python benchmarks/curves.py
 """
@@ -6,10 +6,12 @@ python benchmarks/curves.py
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
-from dre.plot.style import ACCENT, TEXT, UNLABELED, panels, plot_axes
+from dre.plot.style import ACCENT, FRAME, TEXT, UNLABELED, panels, plot_axes, pyplot
+from panel_tables import TITLES
 from paper.load_spec import load_spec
 from record import RESULTS
 from result_text import machine
@@ -17,6 +19,10 @@ from result_text import machine
 PICTURES = Path(__file__).parent.parent / "docs"
 HIGHLIGHTED = ("dre", "paper")
 MICRO = 1e6
+LINES = {
+    "dre": (ACCENT, "-"), "dre-fast": (ACCENT, "--"),
+    "umap": ("#d1742b", "-"), "open-tsne": ("#4f9d5b", "-"), "pacmap": ("#8a5fb0", "-"),
+}  # fmt: skip
 MIN_SCORE = 0.8  # maps below it would squeeze the others together
 
 
@@ -67,13 +73,53 @@ def per_second() -> Any:
     return figure
 
 
+def panel_curve(path: Path = RESULTS / "panel.json") -> Any:
+    """Seconds of a fit against rows, on log axes; None if they were not measured."""
+    result = json.loads(path.read_text())
+    found = result.get("curve", {})
+    if not found:
+        return None
+    figure, (axis,) = panels(1, 7.0, 4.6)
+    ends: dict[str, tuple[float, float, str]] = {}
+    for method, title in TITLES.items():
+        seconds = {int(n): took for n, took in found.get(method, {}).items() if not isinstance(took, dict)}
+        if not seconds:
+            continue
+        n = sorted(seconds)
+        color, line = LINES[method]
+        axis.plot(n, [seconds[each] for each in n], line, color=color, marker="o", markersize=4, linewidth=1.8)
+        ends[title] = (n[-1], seconds[n[-1]], color)
+    axis.set(xscale="log", yscale="log")
+    counts = sorted({int(n) for seconds in found.values() for n in seconds})
+    axis.set_xticks(counts, [f"{each:,}" for each in counts])
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_locator(pyplot().NullLocator())
+    axis.grid(axis="y", color=FRAME, linewidth=0.6)
+    plot_axes(axis, f"50 principal components of MNIST, {machine(result)}", "rows fitted", "seconds of a warm fit")
+    axis.set_xlim(right=counts[-1] * (counts[-1] / counts[0]) ** 0.22)
+    _name_ends(axis, ends)
+    return figure
+
+
+def _name_ends(axis: Any, ends: dict[str, tuple[float, float, str]]) -> None:
+    """Write the names of lines at their ends, apart from each other."""
+    low, high = (math.log(value) for value in axis.get_ylim())
+    gap, below = 0.055 * (high - low), -math.inf
+    for title, (x, y, color) in sorted(ends.items(), key=lambda item: item[1][1]):
+        height = max(math.log(y), below + gap)
+        below = height
+        at, to = (x, y), (x * 1.1, math.exp(height))
+        axis.annotate(title, at, to, va="center", color=color, fontsize=9, annotation_clip=False)
+
+
 def _short(n: int) -> str:
     return f"{n // 1000}k" if n < 1_000_000 else f"{n / 1e6:g}M"
 
 
 def main() -> None:
-    for name, drawn in (("speed-sizes", sizes()), ("speed-maps", per_second())):
-        drawn.savefig(PICTURES / f"{name}.png", dpi=130)
+    for name, drawn in (("speed-sizes", sizes()), ("speed-maps", per_second()), ("panel-curve", panel_curve())):
+        if drawn is not None:
+            drawn.savefig(PICTURES / f"{name}.png", dpi=130)
 
 
 if __name__ == "__main__":

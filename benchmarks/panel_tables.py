@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 from paper.report.formatting import number
@@ -12,12 +12,15 @@ from result_text import load, machine, table
 TITLES = {"dre": "DRE()", "dre-fast": 'DRE("fast")', "umap": "UMAP", "open-tsne": "openTSNE", "pacmap": "PaCMAP"}
 PEERS = ("umap", "open-tsne")
 CLOSE = 0.01
+CURVE_PICTURE = "../docs/panel-curve.png"  # drawn by curves.py
+NOT_MEASURED = "Not measured yet.\n"
 Cells = dict[str, dict[str, Any]]
 
 
 def _results() -> dict[str, Cells]:
     found: dict[str, Cells] = load("panel")["results"]
-    return {name: {method: cell for method, cell in cells.items() if "runs" in cell} for name, cells in found.items()}
+    measured = {name: {method: cell for method, cell in cells.items() if "runs" in cell} for name, cells in found.items()}
+    return {name: cells for name, cells in measured.items() if cells}
 
 
 def _methods() -> list[str]:
@@ -63,7 +66,18 @@ def seconds() -> str:
         whole = [_seconds(cells, method, "whole") for method in _methods()]
         rows.append([f"{name}, {_size(cells)}", *(f"{a} / {b}" for a, b in zip(warm, whole, strict=True))])
     head = ["seconds, warm / whole", *(TITLES[method] for method in _methods())]
-    return table(head, rows) + f"\n{_about()}.\n"
+    return table(head, rows) + f"\n{_about()}.{_failures()}\n"
+
+
+def _failures() -> str:
+    """Name the methods that cannot fit or embed some data, and their reasons."""
+    found = [
+        f"{TITLES[method]} on {name}: {cell['failed']}."
+        for name, cells in load("panel")["results"].items()
+        for method, cell in cells.items()
+        if "failed" in cell
+    ]
+    return f" {' '.join(found)}" if found else ""
 
 
 def _seconds(cells: Cells, method: str, when: str) -> str:
@@ -90,6 +104,8 @@ def summary() -> str:
     rows = []
     for score, title in SCORES.items():
         gaps = _gaps(score)
+        if not gaps:
+            continue
         worst = min(gaps, key=lambda name: gaps[name])
         counts = [f"{sum(gap >= -short for gap in gaps.values())} of {len(gaps)}" for short in (0, CLOSE)]
         rows.append([title, *counts, f"{worst}, {gaps[worst]:+.3f}"])
@@ -103,6 +119,53 @@ def _gaps(score: str) -> dict[str, float]:
         if all(method in cells and score in cells[method]["runs"][0] for method in ("dre", *PEERS)):
             gaps[name] = round(_score(cells["dre"], score) - max(_score(cells[peer], score) for peer in PEERS), 3)
     return gaps
+
+
+def curve() -> str:
+    """Seconds of warm fits of more and more rows, and their figure."""
+    result = load("panel")
+    found: dict[str, dict[str, Any]] = result.get("curve", {})
+    if not found:
+        return NOT_MEASURED
+    methods = [method for method in TITLES if method in found]
+    counts = sorted({int(count) for seconds in found.values() for count in seconds})
+    rows = [[f"{count:,}", *(_curve_cell(found[method].get(str(count))) for method in methods)] for count in counts]
+    text = table(["rows", *(f"{TITLES[method]}, s" for method in methods)], rows)
+    failed = [
+        f"{TITLES[method]}, {int(count):,} rows: {value['failed']}."
+        for method in methods
+        for count, value in found[method].items()
+        if isinstance(value, dict)
+    ]
+    about = " ".join([f"`python panel.py --data FOLDER --curve`, {machine(result)}.", *failed])
+    return f"![Seconds of a fit against rows, on log axes]({CURVE_PICTURE})\n\n{text}\n{about}\n"
+
+
+def _curve_cell(seconds: Any) -> str:
+    return f"{seconds:.2f}" if isinstance(seconds, float | int) else "–"
+
+
+def busy() -> str:
+    """Seconds alone and beside busy processes, and how much more one method is slowed down than the other."""
+    result = load("panel")
+    found: dict[str, Cells] = result.get("busy", {})
+    if not found:
+        return NOT_MEASURED
+    have = [method for method in TITLES if any(method in cells for cells in found.values())]
+    rows = []
+    for name, cells in found.items():
+        ratio: Any = cells.get("slowdown_ratio")
+        ours = [_busy_cell(cells.get(method, {})) for method in have]
+        rows.append([name, *ours, "–" if ratio is None else f"{ratio:.2f}"])
+    head = ["seconds, quiet / busy", *(TITLES[method] for method in have), "slowdown of DRE() / of UMAP"]
+    return table(head, rows) + f"\n`python panel.py --data FOLDER --busy`, {machine(result)}.\n"
+
+
+def _busy_cell(cell: dict[str, Any]) -> str:
+    if "slowdown" not in cell:
+        return "–"
+    quiet, beside = median(cell["quiet_seconds"]), median(cell["busy_seconds"])
+    return f"{quiet:.1f} / {beside:.1f}, {cell['slowdown']:.2f} ×"
 
 
 SCORES = {
@@ -123,5 +186,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "panel-summary": summary,
     "panel-seconds": seconds,
     "panel-memory": memory,
+    "panel-curve": curve,
+    "panel-busy": busy,
     **{f"panel-{score.replace('_', '-')}": _table_of(score) for score in SCORES},
 }
