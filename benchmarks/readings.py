@@ -11,7 +11,6 @@ scored as in the paper's Table 1: k = 7, the neighborhood hit counts the point i
 from __future__ import annotations
 
 import argparse
-import os
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -380,10 +379,9 @@ def measure_one(
 
 
 def save(path: Path, runs: list[Results], readings: list[Reading]) -> None:
-    os.environ["DRE_RESULTS"] = str(path.parent)
     finished = [run for run in runs if "failed" not in run]
     record(
-        path.stem,
+        path.resolve(),
         {"distances": distances(finished), "runs": runs},
         readings={reading.name: reading.leaves_open for reading in readings},
         protocols=PROTOCOLS,
