@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import dre.affinity.target
 from dre import Fuzzy, Gaussian
 from dre.affinity import Affinity
 from dre.affinity.target import Graph, InBatch
@@ -46,6 +47,15 @@ def test_a_graph_over_all_rows_is_the_full_symmetric_matrix(affinity: Affinity) 
     assert torch.allclose(ours.double(), full_matrix(affinity, found), rtol=1e-6, atol=0)
     assert torch.equal(ours, ours.T)
     assert (ours.diagonal() == 0).all()
+
+
+@AFFINITIES
+def test_pairs_are_symmetrized_a_few_at_a_time_without_a_difference(
+    affinity: Affinity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = graph(affinity).weight
+    monkeypatch.setattr(dre.affinity.target, "SYMMETRIZED", 7 * affinity.count_neighbors(N))
+    assert torch.equal(graph(affinity).weight, at_once)
 
 
 @AFFINITIES

@@ -13,6 +13,8 @@ from dre.affinity import Affinity
 from dre.neighbors.distances import pairwise_distances
 from dre.neighbors.search import Neighbors
 
+SYMMETRIZED = 2**22  # pairs that are symmetrized at a time
+
 
 class BatchCoordinates(NamedTuple):
     """The coordinates that the rows of a batch should have in the map."""
@@ -164,11 +166,11 @@ class Graph:
             once = csr_array((weight.numpy(), (heads.int().numpy(), tails.int().numpy())), (n, n))
             matrix = once + once.T
             return Links(*map(torch.from_numpy, (matrix.indptr.astype("int64"), matrix.indices.astype("int32"), matrix.data)))
-        ends, others = torch.cat([heads, tails]), torch.cat([tails, heads])
-        order = (ends * n + others).argsort()
-        start = torch.zeros(n + 1, dtype=torch.long, device=ends.device)
-        start[1:] = torch.bincount(ends, minlength=n).cumsum(0)
-        return Links(start, others[order].int(), weight.repeat(2)[order])
+        key = torch.cat([heads * n + tails, tails * n + heads])
+        del heads, slots, tails  # of a hundred million pairs each takes a gigabyte
+        key, order = key.sort()
+        start = torch.searchsorted(key, torch.arange(n + 1, device=key.device) * n)
+        return Links(start, (key % n).int(), weight.repeat(2)[order])
 
     def block(self, ids: Tensor) -> Pairs:
         own = torch.arange(len(ids), device=ids.device)
@@ -203,11 +205,18 @@ class InBatch:
 def _store_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Tensor:
     """Symmetrize the weights (n, k) of a directed graph; the second slot of a pair with two slots becomes zero."""
     n, k = indices.shape
-    row = torch.arange(n, device=indices.device)[:, None].expand(n, k)
-    there, wanted = (row * n + indices).ravel().sort(), (indices * n + row).ravel().sort()
-    found = torch.searchsorted(there.values, wanted.values).clamp_max(n * k - 1)  # sorted queries stay in the cache
-    slot = torch.empty_like(found)
-    slot[wanted.indices] = torch.where(there.values[found] == wanted.values, there.indices[found], -1)
-    mutual = (slot >= 0).view(n, k)
-    back = directed.ravel()[slot.clamp_min(0)].view(n, k) * mutual
-    return affinity.combine(directed, back).masked_fill(mutual & (row > indices), 0.0).float()
+    row = torch.arange(n, device=indices.device)[:, None]
+    there, slots = (row * n + indices).ravel().sort()
+    out = torch.empty(n, k, device=indices.device)
+    for part in torch.arange(n, device=indices.device).split(
+        max(1, SYMMETRIZED // k)
+    ):  # all at once would need 50 bytes a pair
+        own, theirs, forth = row[part], indices[part], directed[part]
+        wanted = (theirs * n + own).ravel().sort()
+        found = torch.searchsorted(there, wanted.values).clamp_max(n * k - 1)  # sorted queries stay in the cache
+        slot = torch.empty_like(found)
+        slot[wanted.indices] = torch.where(there[found] == wanted.values, slots[found], -1)
+        mutual = (slot >= 0).view(theirs.shape)
+        back = directed.ravel()[slot.clamp_min(0)].view(theirs.shape) * mutual
+        out[part] = affinity.combine(forth, back).masked_fill(mutual & (own > theirs), 0.0).float()
+    return out
