@@ -50,7 +50,7 @@ def test_a_graph_over_all_rows_is_the_full_symmetric_matrix(affinity: Affinity) 
 
 
 @AFFINITIES
-def test_pairs_are_symmetrized_a_few_at_a_time_without_a_difference(
+def test_pairs_symmetrized_a_few_at_a_time_make_no_difference(
     affinity: Affinity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = graph(affinity).weight
