@@ -90,6 +90,7 @@ def panel_curve(path: Path = RESULTS / "panel.json") -> Any:
         axis.plot(n, [seconds[each] for each in n], line, color=color, marker="o", markersize=4, linewidth=1.8)
         ends[title] = (n[-1], seconds[n[-1]], color)
     axis.set(xscale="log", yscale="log")
+    axis.margins(y=0.1)
     counts = sorted({int(n) for seconds in found.values() for n in seconds})
     axis.set_xticks(counts, [f"{each:,}" for each in counts])
     axis.yaxis.set_major_formatter("{x:g}")
@@ -104,11 +105,12 @@ def panel_curve(path: Path = RESULTS / "panel.json") -> Any:
 def _name_ends(axis: Any, ends: dict[str, tuple[float, float, str]]) -> None:
     """Write the names of lines at their ends, apart from each other."""
     low, high = (math.log(value) for value in axis.get_ylim())
+    left, right = axis.get_xlim()
     gap, below = 0.055 * (high - low), -math.inf
     for title, (x, y, color) in sorted(ends.items(), key=lambda item: item[1][1]):
         height = max(math.log(y), below + gap)
         below = height
-        at, to = (x, y), (x * 1.1, math.exp(height))
+        at, to = (x, y), (x * (right / left) ** 0.012, math.exp(height))
         axis.annotate(title, at, to, va="center", color=color, fontsize=9, annotation_clip=False)
 
 

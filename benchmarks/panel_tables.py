@@ -137,7 +137,7 @@ def curve() -> str:
         for count, value in found[method].items()
         if isinstance(value, dict)
     ]
-    about = " ".join([f"`python panel.py --data FOLDER --curve`, {machine(result)}.", *failed])
+    about = " ".join([f"`python benchmarks/panel.py --data FOLDER --curve`, {machine(result)}.", *failed])
     return f"![Seconds of a fit against rows, on log axes]({CURVE_PICTURE})\n\n{text}\n{about}\n"
 
 
@@ -158,7 +158,7 @@ def busy() -> str:
         ours = [_busy_cell(cells.get(method, {})) for method in have]
         rows.append([name, *ours, "–" if ratio is None else f"{ratio:.2f}"])
     head = ["seconds, quiet / busy", *(TITLES[method] for method in have), "slowdown of DRE() / of UMAP"]
-    return table(head, rows) + f"\n`python panel.py --data FOLDER --busy`, {machine(result)}.\n"
+    return table(head, rows) + f"\n`python benchmarks/panel.py --data FOLDER --busy`, {machine(result)}.\n"
 
 
 def _busy_cell(cell: dict[str, Any]) -> str:
