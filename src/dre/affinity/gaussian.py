@@ -15,6 +15,7 @@ from dre.runtime import has_numba
 NEIGHBORS_PER_PERPLEXITY = 3  # farther weights are negligible; every fast t-SNE truncates here
 PERPLEXITY_TOLERANCE = 1e-3
 CACHED = 2**16  # distances that stay in a CPU's cache during the search
+HELD = 2**24  # distances that are searched at a time on a GPU, which needs some 50 bytes for each
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,10 @@ class Gaussian(Affinity, name="gaussian"):
         return max(1, min(n - 1, k))
 
     def conditional(self, distances: Tensor) -> Tensor:
-        if distances.device.type == "cpu" and not has_numba():
-            return torch.cat([self._weights(part) for part in distances.split(max(1, CACHED // distances.shape[1]))])
-        return self._weights(distances)
+        if distances.device.type == "cpu" and has_numba():
+            return self._weights(distances)
+        held = HELD if distances.is_cuda else CACHED
+        return torch.cat([self._weights(part) for part in distances.split(max(1, held // distances.shape[1]))])
 
     def _weights(self, distances: Tensor) -> Tensor:
         squared = distances.square().float().double()  # rounded as in scikit-learn
