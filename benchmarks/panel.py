@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import sys
 import tempfile
 from pathlib import Path
 from statistics import mean
@@ -154,6 +156,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*", type=int, default=CURVE_ROWS, help="numbers of rows of --curve")
     given = parser.parse_args()
     given.out = given.out or result_file("panel" if given.device == "cpu" else "panel-gpu")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all processes are closed
     measure = measure_curve if given.curve else measure_busy if given.busy else measure_cells
     with tempfile.TemporaryDirectory() as folder:
         for method in given.methods or (BUSY_METHODS if given.busy else METHODS):
