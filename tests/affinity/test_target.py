@@ -50,11 +50,9 @@ def test_a_graph_over_all_rows_is_the_full_symmetric_matrix(affinity: Affinity) 
 
 
 @AFFINITIES
-def test_pairs_symmetrized_a_few_at_a_time_make_no_difference(
-    affinity: Affinity, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_symmetrized_a_few_at_a_time_make_no_difference(affinity: Affinity, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = graph(affinity).weight
-    monkeypatch.setattr(dre.affinity.target, "SYMMETRIZED", 7 * affinity.count_neighbors(N))
+    monkeypatch.setitem(dre.affinity.target.SYMMETRIZED, "cpu", 7 * affinity.count_neighbors(N))
     assert torch.equal(graph(affinity).weight, at_once)
 
 

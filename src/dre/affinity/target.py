@@ -13,7 +13,7 @@ from dre.affinity import Affinity
 from dre.neighbors.distances import pairwise_distances
 from dre.neighbors.search import Neighbors
 
-SYMMETRIZED = 2**22  # pairs that are symmetrized at a time
+SYMMETRIZED = {"cpu": 2**18, "cuda": 2**24}  # pairs that are symmetrized at a time: each needs some 50 bytes
 
 
 class BatchCoordinates(NamedTuple):
@@ -206,11 +206,11 @@ def _store_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Tensor
     """Symmetrize the weights (n, k) of a directed graph; the second slot of a pair with two slots becomes zero."""
     n, k = indices.shape
     row = torch.arange(n, device=indices.device)[:, None]
-    there, slots = (row * n + indices).ravel().sort()
+    there, slots = indices.sort(1)
+    there, slots = (row * n + there).ravel(), (row * k + slots).ravel()
     out = torch.empty(n, k, device=indices.device)
-    for part in torch.arange(n, device=indices.device).split(
-        max(1, SYMMETRIZED // k)
-    ):  # all at once would need 50 bytes a pair
+    held = SYMMETRIZED.get(indices.device.type, SYMMETRIZED["cuda"])
+    for part in torch.arange(n, device=indices.device).split(max(1, held // k)):
         own, theirs, forth = row[part], indices[part], directed[part]
         wanted = (theirs * n + own).ravel().sort()
         found = torch.searchsorted(there, wanted.values).clamp_max(n * k - 1)  # sorted queries stay in the cache
