@@ -11,7 +11,7 @@ from torch import nn
 
 from dre import DRE
 from dre.observe.progress import Progress
-from dre.training.events import StageEnded, StageUndone, StepEnded
+from dre.training.events import StageEnded, StageSkipped, StageUndone, StepEnded
 
 SCHEDULE = "x: gaussian(5) -> kl * 6; h1: gaussian(5) -> kl * 6"
 
@@ -111,7 +111,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, before: float, after: float) -> None:
     """Let the optional stage have these values of trust; the map after it is measured first."""
     values = iter((after, before))
     monkeypatch.setattr("dre.training.optional.sample_trust", lambda features, embedding: next(values))
-    monkeypatch.setattr("dre.training.optional.LOSS_GAIN", -1e9)
+    monkeypatch.setattr("dre.training.loop.skip", lambda run, target: None)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,15 @@ def test_the_bar_of_a_stage_that_is_undone_is_closed(X, monkeypatch, capfd):
 def test_a_stage_that_ends_without_a_step_needs_no_bar():
     """As after a run was resumed behind its last epoch."""
     Progress()(StageEnded(None, {}))  # type: ignore[arg-type]
-    Progress()(StageUndone(None, (1.0, 0.0), (1.0, 1.0)))  # type: ignore[arg-type]
+    Progress()(StageUndone(None, (1.0, 0.0)))  # type: ignore[arg-type]
+    Progress()(StageSkipped(None, (1.0, 2.0)))  # type: ignore[arg-type]
+
+
+def test_verbose_says_that_an_optional_stage_is_skipped(X, monkeypatch, capfd):
+    monkeypatch.setattr("dre.training.loop.skip", lambda run, target: StageSkipped(run, (1.25, 2.5)))
+    cheap(verbose=True, schedule=OPTIONAL).fit(X)
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert last == "stage 1 skipped, and the fit ended: the map's loss is 1.25 on the neighborhoods before, 2.5 on its own"
 
 
 def test_verbose_says_why_the_loss_goes_through_the_network_from_the_start(X, capfd):

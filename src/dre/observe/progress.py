@@ -10,7 +10,7 @@ from typing import Any
 
 from dre.affinity.target import Graph
 from dre.batches import Auto
-from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StageUndone, StepEnded, TargetBegan
+from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StageSkipped, StageUndone, StepEnded, TargetBegan
 from dre.training.run import Run
 
 # In a log file, where a bar is not overwritten in place, it is drawn rarely.
@@ -64,7 +64,7 @@ class Progress:
             self._open(event)
         elif isinstance(event, EpochEnded):
             self._loss = f"loss {event.loss:.4g}"
-        elif isinstance(event, (StageEnded, StageUndone)):
+        elif isinstance(event, (StageEnded, StageUndone, StageSkipped)):
             self._close()
 
     def _announce(self, event: TargetBegan) -> None:
@@ -132,8 +132,10 @@ class Verbose:
             epochs = f"{event.run.epoch + 1} epochs"
             self._print(f"stage {event.run.stage} done: {epochs}, loss {self._loss:.4g}, {self._seconds:.1f} s{kept}")
         elif isinstance(event, StageUndone):
-            loss = f"loss {event.loss[0]:.4g} of the first stage, {event.loss[1]:.4g} of this one"
-            self._print(f"stage {event.run.stage} undone, and the fit ended: {_trust(event.trust)}; {loss}")
+            self._print(f"stage {event.run.stage} undone, and the fit ended: {_trust(event.trust)}")
+        elif isinstance(event, StageSkipped):
+            loss = f"the map's loss is {event.loss[0]:.4g} on the neighborhoods before, {event.loss[1]:.4g} on its own"
+            self._print(f"stage {event.run.stage} skipped, and the fit ended: {loss}")
 
     @staticmethod
     def _print(text: str) -> None:

@@ -67,11 +67,18 @@ class StageEnded:
 
 @dataclass(frozen=True)
 class StageUndone:
-    """An optional stage has not improved the map. The weights before it are back, and the fit ends."""
+    """An optional stage has cost trustworthiness. The weights before it are back, and the fit ends."""
 
     run: Run
     trust: tuple[float, float]  # trustworthiness before and after it
-    loss: tuple[float, float]  # of the first stage and of this one, in their last epochs
 
 
-Event = TargetBegan | CoordinatesMoved | StageBegan | StepEnded | EpochEnded | StageEnded | StageUndone
+@dataclass(frozen=True)
+class StageSkipped:
+    """An optional stage is not begun, and the fit ends: the map draws its neighborhoods no better than those before."""
+
+    run: Run
+    loss: tuple[float, float]  # of the map on the neighborhoods of the stage before, and of this one
+
+
+Event = TargetBegan | CoordinatesMoved | StageBegan | StepEnded | EpochEnded | StageEnded | StageUndone | StageSkipped

@@ -33,7 +33,7 @@ from dre.runtime.threads import one_thread
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
 from dre.training.learner import make_learner
-from dre.training.optional import judge
+from dre.training.optional import judge, loss_for_next_stage, skip
 from dre.training.run import Run
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
 from dre.training.targets import find_coordinates, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
@@ -83,7 +83,7 @@ def train(
 
     Yields
     ------
-    TargetBegan, CoordinatesMoved, StageBegan, StepEnded, EpochEnded, StageEnded or StageUndone
+    TargetBegan, CoordinatesMoved, StageBegan, StepEnded, EpochEnded, StageEnded, StageUndone or StageSkipped
     """
     recipe = recipe.clamp_to(rows.shape[0])
     _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
@@ -106,7 +106,7 @@ def train(
     if resume is not None:
         first, run.steps = resume["stage"], resume["steps"]
         run.radius = None if resume["radius"] is None else resume["radius"].to(device)
-        run.losses = dict(resume["losses"])
+        run.map_loss = resume["map_loss"]
     try:
         for run.stage in range(first, len(recipe.schedule)):
             yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
@@ -148,6 +148,9 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             return
         began = time.perf_counter()
         target = first_target(run, stage, resume)
+        if stage.optional and resume is None and (skipped := skip(run, target)) is not None:
+            yield skipped
+            return
         coordinates = None if resume is None or resume["coordinates"] is None else resume["coordinates"].to(run.runtime.device)
         if run.is_following and coordinates is None:
             coordinates = yield from find_coordinates(run, stage, target)
@@ -166,7 +169,9 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             with _threads(run):
                 yield from _run_phase(run, target, range(first, stage.all_epochs), resume)
     run.resume_at = (run.stage + 1, 0)
-    yield judge(run) if stage.optional and not run.ending else StageEnded(run, run.weights())
+    ended = judge(run) if stage.optional and not run.ending else StageEnded(run, run.weights())
+    run.map_loss = loss_for_next_stage(run)
+    yield ended
 
 
 def _batches_and_steps(run: Run, target: Target) -> tuple[Batches, int]:
@@ -246,7 +251,6 @@ def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator
             f"the loss became {mean} in stage {run.stage} ({stage}), epoch {run.epoch + 1} of {stage.all_epochs}. "
             "Lower learning_rate, or clip the gradients: optimizer=Optimizer(1e-3, clip=1.0)."
         )
-    run.losses[run.stage] = mean
     run.resume_at = (run.stage, run.epoch + 1)
     yield EpochEnded(run, mean, rows, time.perf_counter() - began)
 

@@ -1,15 +1,49 @@
-"""Optional stages: judged at their end, without labels, and undone if they have not improved the map."""
+"""Optional stages: skipped where they promise nothing, and undone if they cost trust. No labels are read."""
 
 from __future__ import annotations
 
-import math
+import torch
 
-from dre.training.events import StageEnded, StageUndone
+from dre.affinity.bank import Bank
+from dre.affinity.target import Graph, Target
+from dre.loss import Loss, Step
+from dre.training.events import StageEnded, StageSkipped, StageUndone
 from dre.training.run import Run
 from dre.training.trust import sample_trust
 
 TRUST_LOSS = 0.005  # of the trustworthiness: an optional stage that costs more is undone. Two seeds differ by less
-LOSS_GAIN = 0.05  # of the first stage's loss: an optional stage on neighborhoods that are hardly easier to draw is undone
+
+
+def loss_for_next_stage(run: Run) -> float | None:
+    """Loss of the map on the neighborhoods of the stage that has ended, by the loss of the next one if that is optional."""
+    stages = list(run.recipe.schedule)[run.stage + 1 :]
+    target = run.target.graph if isinstance(run.target, Bank) else run.target
+    if run.ending == "fit" or not stages or not stages[0].optional:
+        return None
+    return _map_loss(run, target, stages[0].loss)
+
+
+def _map_loss(run: Run, target: Target | None, loss: Loss) -> float | None:
+    """Loss of the present map on the neighborhoods of a target; None if it is not known for all rows at once."""
+    if not isinstance(target, Graph) or not loss.reads_bank:
+        return None
+    y = run.learner.embedding()
+    block = Bank(target, y).block(torch.arange(len(y), device=y.device))
+    with torch.no_grad():
+        return float(loss(Step.of(y.float(), block)))
+
+
+def skip(run: Run, target: Target) -> StageSkipped | None:
+    """End the fit if the map draws the neighborhoods of the stage that is about to begin no better than those before.
+
+    A hidden layer has learned something of the map if it agrees with the map more than its own source did. Where it agrees
+    less, a recursion would only forget what the input says.
+    """
+    before, now = run.map_loss, _map_loss(run, target, run.current_stage.loss)
+    if before is None or now is None or now < before:
+        return None
+    _end(run)
+    return StageSkipped(run, (before, now))
 
 
 def judge(run: Run) -> StageEnded | StageUndone:
@@ -19,23 +53,13 @@ def judge(run: Run) -> StageEnded | StageUndone:
     after = sample_trust(features, run.learner.embedding())
     run.encoder.load_state_dict(run.start_weights)
     before = sample_trust(features, run.learner.embedding())
-    if after < before - TRUST_LOSS or not _is_easier(run):
-        run.resume_at = (len(run.recipe.schedule), 0)
-        run.end_fit()
-        return StageUndone(run, (before, after), _losses(run))
+    if after < before - TRUST_LOSS:
+        _end(run)
+        return StageUndone(run, (before, after))
     run.encoder.load_state_dict(weights)
     return StageEnded(run, weights, (before, after))
 
 
-def _is_easier(run: Run) -> bool:
-    """Whether the network draws these neighborhoods better than those of the first stage, where the two can be compared."""
-    first, now = run.recipe.schedule[0], run.current_stage
-    if (first.loss, first.against, first.affinity) != (now.loss, now.against, now.affinity):
-        return True
-    before, after = _losses(run)
-    return not after > (1 - LOSS_GAIN) * before  # NaN: there is nothing to compare
-
-
-def _losses(run: Run) -> tuple[float, float]:
-    """Loss of the first stage and of this one, each in its last epoch; NaN for a stage without any."""
-    return run.losses.get(0, math.nan), run.losses.get(run.stage, math.nan)
+def _end(run: Run) -> None:
+    run.resume_at = (len(run.recipe.schedule), 0)
+    run.end_fit()

@@ -50,7 +50,7 @@ class Run:
     ending: str | None = None  # None, "stage" or "fit"
     target_weights: Weights = field(default_factory=dict)  # from which the current target was computed
     start_weights: Weights = field(default_factory=dict)  # at the start of an optional stage, which may be undone
-    losses: dict[int, float] = field(default_factory=dict)  # of the last epoch of each stage so far
+    map_loss: float | None = None  # of the map after the last stage, by the loss of the next one if that is optional
     resume_at: tuple[int, int] | None = None  # stage and epoch that come next; None within an epoch
 
     @property
@@ -107,7 +107,7 @@ class Run:
             "weights": self.weights(),
             "target_weights": self.target_weights if epoch else {},
             "start_weights": self.start_weights if epoch else {},
-            "losses": dict(self.losses),
+            "map_loss": self.map_loss,
             "coordinates": self._coordinates() if begun else None,
             "radius": None if self.radius is None else self.radius.cpu(),
             "optimizer": self.optimizer.state_dict() if begun and self.optimizer is not None else None,

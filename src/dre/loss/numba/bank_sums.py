@@ -71,11 +71,11 @@ def _all_rows_of_plane(first, last, own, y, coordinates, exponent, sums, pulls):
         elif exponent == np.float32(HALF):
             for j in range(n):
                 dx, dy = xi - px[j], yi - py[j]
-                base = one + dx * dx + dy * dy
-                root = np.sqrt(base)
-                q = one / (root * np.sqrt(root))
+                inverse = one / (one + dx * dx + dy * dy)
+                root = np.sqrt(inverse)
+                q = root * np.sqrt(root)
                 s += q
-                q /= base
+                q *= inverse
                 sx += q * dx
                 sy += q * dy
         else:

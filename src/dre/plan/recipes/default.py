@@ -35,6 +35,7 @@ HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it
 MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose coordinates are optimized; beyond, batches need less memory
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
+HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and once there are many rows to separate
 WIDE = 100  # columns beyond which the network reads so many principal components of them
 GRID_COMPONENTS = 2  # dimensions in which sums can be taken on a grid
 
@@ -97,7 +98,7 @@ SIZES = {
         Size(4_000, 256, 4, 500, 350, 300, 800, 1, "+h1"),
         Size(10_000, 512, 4, 1000, 350, 600, 800, 2),
         Size(LARGE, 512, 4, 1000, 350, 500, 600, 3),
-        Size(HUGE, 1024, 4, 1000, 350, 720, 1680, 2),
+        Size(HUGE, 1024, 4, 1000, 350, 600, 1200, 2),
         Size(math.inf, 256, 4, 5000, 500, 400, 400, 0),
     ),
 }
@@ -122,7 +123,7 @@ def _by_coordinates(data: DataSpec) -> Preset:
     )  # fmt: skip
     again = Stage(
         encoder.first_source + size.source if size.source.startswith("+") else size.source,
-        Gaussian(30), KL(), _epochs(size.match / 2, steps),
+        Gaussian(30), KL(alpha=HEAVY), _epochs(size.match / 2, steps),
         free=FREE_AGAIN, follow=_epochs(size.follow / 2, steps), against="bank", optional=True,
     )  # fmt: skip
     noise = LocalNoise(0.75 if n < 4000 else 0.5)
@@ -134,7 +135,7 @@ def _by_coordinates(data: DataSpec) -> Preset:
 def _by_batches(data: DataSpec) -> Preset:
     """The loss inside each batch: for many rows, and for losses that are not taken against a bank."""
     n, recursions = data.n, 2 if data.n < HUGE else 1
-    alpha, epochs = 0.5, (40, 20)  # heavy tails pay once there are many rows to separate
+    alpha, epochs = HEAVY, (40, 20)
     encoder: Encoder
     batches: Batches
     if n < LARGE:
@@ -152,7 +153,7 @@ def _by_batches(data: DataSpec) -> Preset:
         encoder, batches, lr = ModelA(norm=True), Auto(2500), 2e-3
     share = min(1.0, EPOCH_ROWS / n)
     first = Stage(encoder.first_source, Gaussian(30), KL(alpha=alpha), math.ceil(share * epochs[0]))
-    again = Stage("h1", Gaussian(30), KL(alpha=0.5), math.ceil(share * epochs[1]))
+    again = Stage("h1", Gaussian(30), KL(alpha=HEAVY), math.ceil(share * epochs[1]))
     noise = Noise(round(0.6 * min(1.0, (2000 / n) ** 0.3), 2))  # small data need it, large data hardly
     return Preset(encoder, batches, Optimizer(lr), noise, first, again, recursions)
 
