@@ -512,7 +512,8 @@ def test_dense_blocks_in_one_piece_give_the_output_and_gradients_of_autograd(wid
         assert (found - wanted).norm() <= 1e-5 * wanted.norm()
     rounded = output_and_gradient(dense_network(width, depth, columns, components), x, "bfloat16")
     for found, wanted, other in zip(of_dense_pass(network, x, "bfloat16"), exact, rounded, strict=True):
-        assert (found - wanted).norm() <= 1.2 * (other - wanted).norm() + 1e-5 * wanted.norm()  # no worse than autocast
+        # No worse than autocast, but for one rounding: of a single row, luck decides.
+        assert (found - wanted).norm() <= 1.2 * (other - wanted).norm() + 2**-8 * wanted.norm()
 
 
 def test_dense_blocks_in_one_piece_come_out_the_same_every_time():
