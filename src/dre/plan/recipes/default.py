@@ -117,8 +117,9 @@ def _by_coordinates(data: DataSpec) -> Preset:
         encoder = PatchMLP(size.width, depth=size.depth, **pcs, **filters)
     batches = Shuffled(size.batch)
     steps = batches.steps(n)
+    loss = KL(alpha=HEAVY) if n >= LARGE and not size.recursions else KL()
     first = Stage(
-        encoder.first_source, Gaussian(30), KL(alpha=HEAVY if n >= LARGE and not size.recursions else 1.0), _epochs(size.match, steps),
+        encoder.first_source, Gaussian(30), loss, _epochs(size.match, steps),
         start="pca", free=size.free, follow=_epochs(size.follow, steps), against="bank",
     )  # fmt: skip
     again = Stage(
