@@ -29,14 +29,17 @@ def kernels_digest() -> str:
 
 
 class Counts:
-    """Counts outcomes as pytest reports them."""
+    """Counts outcomes as pytest reports them, and names the tests that failed."""
 
     def __init__(self) -> None:
         self.outcomes = {"passed": 0, "failed": 0, "skipped": 0}
+        self.failures: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
             self.outcomes[report.outcome] += 1
+        if report.outcome == "failed":
+            self.failures.append(report.nodeid.rpartition("::")[2])
 
 
 def commit() -> str:
@@ -55,7 +58,7 @@ def main() -> int:
     code = pytest.main(words, plugins=[counts])
     card = torch.cuda.get_device_name()
     about = {"commit": commit(), "card": card, "torch": torch.__version__, "selection": selection}
-    record = {**about, **counts.outcomes, "kernels": kernels_digest()}
+    record = {**about, **counts.outcomes, "failures": counts.failures, "kernels": kernels_digest()}
     target = Path(os.environ.get("GPU_RECORD", RECORD))
     target.write_text(json.dumps(record, indent=2) + "\n")
     print(json.dumps(record))
