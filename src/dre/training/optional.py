@@ -20,10 +20,10 @@ def loss_for_next_stage(run: Run) -> float | None:
     target = run.target.graph if isinstance(run.target, Bank) else run.target
     if run.ending == "fit" or not stages or not stages[0].optional:
         return None
-    return _map_loss(run, target, stages[0].loss)
+    return loss_of_map(run, target, stages[0].loss)
 
 
-def _map_loss(run: Run, target: Target | None, loss: Loss) -> float | None:
+def loss_of_map(run: Run, target: Target | None, loss: Loss) -> float | None:
     """Loss of the present map on the neighborhoods of a target; None if it is not known for all rows at once."""
     if not isinstance(target, Graph) or not loss.reads_bank:
         return None
@@ -39,7 +39,7 @@ def skip(run: Run, target: Target) -> StageSkipped | None:
     A hidden layer has learned something of the map if it agrees with the map more than its own source did. Where it agrees
     less, a recursion would only forget what the input says.
     """
-    before, now = run.map_loss, _map_loss(run, target, run.current_stage.loss)
+    before, now = run.map_loss, loss_of_map(run, target, run.current_stage.loss)
     if before is None or now is None or now < before:
         return None
     _end(run)
