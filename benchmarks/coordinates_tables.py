@@ -10,6 +10,7 @@ from result_text import load, table
 
 SOURCES = ("h1", "x+h1", "h2")
 NOISES = ("0.25", "1.0")
+RECURSION_SCORES = ("neighborhood_hit", "trustworthiness", "shepard_goodness")
 STARTS = {
     "free350": "free coordinates, 350 steps",
     "pca": "principal components",
@@ -21,7 +22,7 @@ LARGE = {
     "auto (batches)": "inside each batch, the default before",
     "coordinates 1024 x2": "free coordinates, 1,024 wide, a recursion",
     "coordinates 2048 x2": "free coordinates, 2,048 wide, a recursion",
-    "auto again": "free coordinates, 1,024 wide, two recursions: the default",
+    "auto again": "free coordinates, 1,024 wide, two recursions",
     "coordinates": "free coordinates, 256 wide, on a grid",
 }
 
@@ -72,13 +73,13 @@ def starts() -> str:
 
 
 def recursions() -> str:
-    """What one recursion changes on a CPU, and the losses that optional stages are judged by."""
-    rows = [
-        [run["data"], f"`{run['source']}`", f"{run['losses'][1] / run['losses'][0] - 1:+.0%}",
-         f"{run['hit'][1] - run['hit'][0]:+.3f}", f"{run['trustworthiness'][1] - run['trustworthiness'][0]:+.3f}"]
-        for run in load("coordinates")["results"]["recursions"]
-    ]  # fmt: skip
-    return table(["data", "source", "loss", "neighborhood hit", "trustworthiness"], rows)
+    """What each recursion changes on a CPU by the tails of its loss, and the losses that optional stages are judged by."""
+    rows = []
+    for run in load("recursions")["results"]:
+        for i, (before, now) in enumerate(run["losses"], 1):
+            changes = [f"{run[score][i] - run[score][i - 1]:+.3f}" for score in RECURSION_SCORES]
+            rows.append([f"{run['data']}, {run['rows']:,} rows", f"{i}", f"{run['alpha']:g}", f"{now / before - 1:+.0%}", *changes])
+    return table(["data", "recursion", "α", "loss of the map", "neighborhood hit", "trustworthiness", "Shepard"], rows)
 
 
 def large() -> str:

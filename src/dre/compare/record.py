@@ -17,7 +17,7 @@ import torch
 import dre
 from dre.atomic import atomic_write
 
-LIBRARIES = ("torch", "numpy", "scikit-learn", "faiss-cpu", "umap-learn", "openTSNE", "pynndescent", "zadu")
+LIBRARIES = ("torch", "numpy", "scikit-learn", "faiss-cpu", "umap-learn", "openTSNE", "pacmap", "pynndescent", "zadu")
 
 
 def provenance() -> dict[str, Any]:
