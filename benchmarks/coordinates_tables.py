@@ -78,7 +78,9 @@ def recursions() -> str:
     for run in load("recursions")["results"]:
         for i, (before, now) in enumerate(run["losses"], 1):
             changes = [f"{run[score][i] - run[score][i - 1]:+.3f}" for score in RECURSION_SCORES]
-            rows.append([f"{run['data']}, {run['rows']:,} rows", f"{i}", f"{run['alpha']:g}", f"{now / before - 1:+.0%}", *changes])
+            rows.append(
+                [f"{run['data']}, {run['rows']:,} rows", f"{i}", f"{run['alpha']:g}", f"{now / before - 1:+.0%}", *changes]
+            )
     return table(["data", "recursion", "α", "loss of the map", "neighborhood hit", "trustworthiness", "Shepard"], rows)
 
 

@@ -134,7 +134,7 @@ def similarity(a: Tensor, b: Tensor) -> float:
 def test_parts_of_the_rows_lead_to_nearly_as_low_a_loss(numba: bool, components: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dre.loss.bank_sums.has_numba", lambda: numba)
     exact = optimized(components, 100)
-    monkeypatch.setattr(dre.coordinates.free, "REPELLING", N // 3)
+    monkeypatch.setattr(dre.coordinates.free, "FREE_REPELLING", N // 3)
     visits: list[tuple[int, int]] = []
     original = KL.__call__
 

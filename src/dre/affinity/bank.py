@@ -29,7 +29,7 @@ class BankPairs(NamedTuple):
     values: bool = True  # whether sums are wanted, and not their gradients alone
     on_grid: bool = False  # sum over all rows on a grid: the batch is all rows, in their order
     every: int = 1  # sum over one row in so many instead of all
-    offset: Tensor | None = None  # the first of these rows; None: another one for each batch
+    offset: Tensor | None = None  # the first of these rows; None: it depends on the first row of the batch
 
     @property
     def varying(self) -> tuple[Tensor, ...]:
@@ -53,7 +53,7 @@ class Bank:
     """A target that holds the latest coordinates of all rows. All neighbors of a row attract it, and all rows repel.
 
     The coordinates of the rows of a batch are renewed when it has passed through the encoder. Of very many rows, a part repels
-    each batch: every row in its turn.
+    each batch: one in every few, from a row on that depends on the batch.
 
     Parameters
     ----------

@@ -210,7 +210,8 @@ def _store_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Tensor
     there, slots = (row * n + there).ravel(), (row * k + slots).ravel()
     out = torch.empty(n, k, device=indices.device)
     held = SYMMETRIZED.get(indices.device.type, SYMMETRIZED["cuda"])
-    for part in torch.arange(n, device=indices.device).split(max(1, held // k)):
+    step = max(1, held // k)
+    for part in (slice(start, start + step) for start in range(0, n, step)):
         own, theirs, forth = row[part], indices[part], directed[part]
         wanted = (theirs * n + own).ravel().sort()
         found = torch.searchsorted(there, wanted.values).clamp_max(n * k - 1)  # sorted queries stay in the cache

@@ -1,4 +1,4 @@
-"""Minimizes a loss over the coordinates of all rows, by its full gradient."""
+"""Minimizes a loss over the coordinates of all rows, by its gradient over all pairs or an estimate of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ EXAGGERATION = 12.0
 EXAGGERATED = 2 / 7  # of the steps
 SMALLEST_RATE = 50.0
 START_STD = 1e-4  # of the first principal component, as in other t-SNE programs
-EXACT_ROWS = {"cpu": 20_000, "cuda": 150_000}  # up to which all pairs are visited; beyond, the sums are taken on a grid
-REPELLING = 4_000  # rows that tell well enough how the others repel: each has its turn in every few steps
+EXACT_ROWS = {"cpu": 20_000, "cuda": 150_000}  # up to which pairs are visited; beyond, the sums are taken on a grid
+FREE_REPELLING = 4_000  # rows that tell well enough how the others repel: each has its turn in every few steps
 SETTLING = 1 / 7  # of the steps, the last ones, in which as many rows repel as repel a batch: small forces count then
 WARM_UP = 3  # eager steps before a capture: libraries choose their kernels in the first ones
 
@@ -43,7 +43,7 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     n, device = bank.columns.shape[1], bank.columns.device
     offset = torch.zeros((), dtype=torch.long, device=device)
     block = bank.block(torch.arange(n, device=device))
-    everything = block._replace(values=False, on_grid=needs_grid(n, device), every=one_in(n, REPELLING), offset=offset)
+    everything = block._replace(values=False, on_grid=needs_grid(n, device), every=one_in(n, FREE_REPELLING), offset=offset)
     coordinates = bank.columns.T.contiguous()
     exaggerated = round(EXAGGERATED * steps) if exaggerate else 0
     # A grid has a size that depends on the coordinates, and so can't be captured.

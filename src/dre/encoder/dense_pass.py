@@ -89,7 +89,7 @@ def _blocks_for(flat: FlatWeights, dtype: torch.dtype) -> _DenseBlocks:
     if flat.weights.is_cpu:
         from dre.encoder.numba import dense_blocks as of_cpu
 
-        return of_cpu.DenseBlocks(flat)
+        return of_cpu.CPUDenseBlocks(flat)
     from dre.encoder.triton import dense_blocks as of_gpu
 
     return of_gpu.DenseBlocks(flat, dtype)

@@ -12,17 +12,17 @@ from dre.encoder.network import Network
 PER_BLOCK = 4  # weight and bias of the linear layer, gain and shift of the norm, in this order
 
 
-class Part(NamedTuple):
+class MatrixSlice(NamedTuple):
     """Where a matrix lies in the buffer."""
 
     start: int
     shape: tuple[int, int]
 
 
-class Block(NamedTuple):
+class BlockLayout(NamedTuple):
     """Where the weights of a dense block lie: the matrix, and from ``bias`` on its bias, gain and shift in a row."""
 
-    weight: Part
+    weight: MatrixSlice
     bias: int
     eps: float
 
@@ -45,7 +45,7 @@ class FlatWeights:
         What an optimizer moves.
     gradient : Tensor
         What a backward pass writes.
-    blocks : list of Block
+    blocks : list of BlockLayout
     scale : Tensor of shape ()
         Factor of the network's output.
     """
@@ -61,21 +61,21 @@ class FlatWeights:
         self.blocks = []
         for i, name in enumerate(network.hidden):
             weight, norm = self._parameters[PER_BLOCK * i], network.get_submodule(f"{name}.1")
-            part = Part(starts[PER_BLOCK * i], (weight.shape[0], weight.shape[1]))
-            self.blocks.append(Block(part, starts[PER_BLOCK * i + 1], norm.eps))  # type: ignore[arg-type]
+            part = MatrixSlice(starts[PER_BLOCK * i], (weight.shape[0], weight.shape[1]))
+            self.blocks.append(BlockLayout(part, starts[PER_BLOCK * i + 1], norm.eps))  # type: ignore[arg-type]
         out = self._parameters[-2]
-        self._out, self.n_components = Part(starts[-3], (out.shape[0], out.shape[1])), out.shape[0]
+        self._out, self.n_components = MatrixSlice(starts[-3], (out.shape[0], out.shape[1])), out.shape[0]
         with torch.no_grad():
             parts = self.weights.detach().split([p.numel() for p in self._parameters])
             for parameter, part in zip(self._parameters, parts, strict=True):
                 parameter.data = part.view(parameter.shape)
 
-    def view(self, buffer: Tensor, part: Part) -> Tensor:
+    def view(self, buffer: Tensor, part: MatrixSlice) -> Tensor:
         """The matrix of a block, in the weights, their gradients, or a copy of them."""
         rows, columns = part.shape
         return buffer[part.start : part.start + rows * columns].view(rows, columns)
 
-    def affine(self, buffer: Tensor, block: Block) -> Tensor:
+    def affine(self, buffer: Tensor, block: BlockLayout) -> Tensor:
         """Bias, gain and shift of a block, as rows."""
         return buffer[block.bias : block.bias + 3 * block.width].view(3, block.width)
 

@@ -62,12 +62,12 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         As in UMAP, for recipes with UMAP's loss: ``"paper"``, ``"paper-umap"``, ``"deep-umap"``.
     recursions : int, optional
         How often the neighborhoods are computed again from the network's hidden layers. Those that ``"auto"`` and ``"fast"``
-        choose themselves are undone if they lower the trustworthiness of the map; those asked for here are kept.
+        choose themselves are skipped or undone if they do not improve the map; those asked for here are kept.
     schedule : str or Schedule, optional
         The stages: ``"x: gaussian(30) -> kl * 30; h1: gaussian(30) -> kl * 15"``. A stage may say how it is solved:
         ``"x: gaussian(30) -> kl * 40 from pca free 350 follow 10 against bank"`` optimizes the coordinates of all rows
         first, lets the network follow them, and then takes the loss against all rows. A stage that ends in ``optional`` is
-        undone, and the fit ends, if it does not improve the map.
+        skipped or undone, and the fit ends, if it does not improve the map.
     encoder : str, Encoder or nn.Module, optional
         ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which reads vectors as
         (b, d) and images as (b, c, h, w), scaled.
@@ -95,7 +95,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     embedding_ : ndarray of shape (n, n_components), float32
         The map of the fitted rows. It is not saved.
     recipe_, schedule_ : Recipe, Schedule
-        What was to be run; ``stages_`` is shorter if the fit was ended early or an optional stage was undone.
+        What was to be run; ``stages_`` is shorter if the fit was ended early or an optional stage was skipped or undone.
     stages_ : list of dict or None
         The weights at the end of each stage that was kept; None where they were left out of the file.
     history_ : list of dict

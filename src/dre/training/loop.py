@@ -168,9 +168,11 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             target = target_of_loss(run, stage, target, coordinates)
             with _threads(run):
                 yield from _run_phase(run, target, range(first, stage.all_epochs), resume)
+    elif resume is not None and stage.all_epochs:  # after its last epoch: the next stage asks for its target
+        run.target = first_target(run, stage, resume)
     run.resume_at = (run.stage + 1, 0)
     ended = judge(run) if stage.optional and not run.ending else StageEnded(run, run.weights())
-    run.map_loss = loss_for_next_stage(run)
+    run.map_loss = loss_for_next_stage(run) if isinstance(ended, StageEnded) else None
     yield ended
 
 
@@ -229,8 +231,8 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range) -> It
 
 
 def _threads(run: Run) -> AbstractContextManager[None]:
-    """A context in which torch computes on one thread, if the pass shares its work among threads itself."""
-    return nullcontext() if run.dense is None else one_thread()
+    """A context in which torch computes on one thread, if the pass shares a CPU's work among threads itself."""
+    return nullcontext() if run.dense is None or run.runtime.device.type != "cpu" else one_thread()
 
 
 def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator[Event]:
@@ -276,7 +278,7 @@ def _stepper(run: Run, optimizer: AdamState) -> Stepper:
 
 
 def compute_gradients(run: Run, batch: Batch, x: Tensor) -> Tensor:
-    """Forward, loss and backward for one batch; the gradients are left in the encoder's parameters."""
+    """Forward, loss and backward for one batch; the gradients are left in the weights that are trained."""
     loss = run.loss
     radius = None if run.radius is None else run.radius[batch.ids]
     x = run.learner.prepare(x, run.generator, radius)

@@ -18,7 +18,7 @@ def loss_for_next_stage(run: Run) -> float | None:
     """Loss of the map on the neighborhoods of the stage that has ended, by the loss of the next one if that is optional."""
     stages = list(run.recipe.schedule)[run.stage + 1 :]
     target = run.target.graph if isinstance(run.target, Bank) else run.target
-    if run.ending == "fit" or not stages or not stages[0].optional:
+    if not stages or not stages[0].optional:
         return None
     return loss_of_map(run, target, stages[0].loss)
 

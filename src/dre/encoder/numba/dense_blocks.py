@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.encoder.flat_weights import Block, FlatWeights
+from dre.encoder.flat_weights import BlockLayout, FlatWeights
 from dre.encoder.numba import norm_relu
 
 MAX_BUFFERS = 4  # batch sizes for which memory is kept; two in a run, since batches differ by a row
 
 
-class DenseBlocks:
+class CPUDenseBlocks:
     """The arithmetic of a dense pass on a CPU, in float32.
 
     On 250 rows and six blocks of 128 units a step takes about half as long as with torch's autograd.
@@ -66,7 +66,7 @@ class DenseBlocks:
 class _Weights:
     """The weights of a block, its gradients, and those that kernels read as arrays."""
 
-    def __init__(self, flat: FlatWeights, block: Block) -> None:
+    def __init__(self, flat: FlatWeights, block: BlockLayout) -> None:
         weights = flat.weights.detach()
         self.weight, self.of_weight = flat.view(weights, block.weight), flat.view(flat.gradient, block.weight)
         self.bias, *affine = flat.affine(weights, block)

@@ -35,7 +35,7 @@ HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it
 MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose coordinates are optimized; beyond, batches need less memory
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
-HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and once there are many rows to separate
+HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and in large maps that have none by default
 WIDE = 100  # columns beyond which the network reads so many principal components of them
 GRID_COMPONENTS = 2  # dimensions in which sums can be taken on a grid
 
