@@ -189,7 +189,7 @@ RECIPE = Recipe(Schedule.parse(SCHEDULE), MLP(16), Fixed(20), Optimizer())
         ({"encoder": OwnModule(3)}, "3 components.*n_components=2"),
         ({"encoder": GivesAPair()}, "tensor.*not tuple"),
         ({"schedule": "x: gaussian(5) -> kk * 2"}, "unknown loss 'kk'; known: .*\\bce\\b.*\\bkl\\b"),
-        ({"schedule": "x: gauss(5) -> kl * 2"}, "unknown affinity 'gauss'.*fuzzy, gaussian.*Did you mean 'gaussian'"),
+        ({"schedule": "x: gauss(5) -> kl * 2"}, "unknown affinity 'gauss'.*fuzzy.*gaussian.*Did you mean 'gaussian'"),
         ({"schedule": "x: gaussian(5) kl * 2"}, "expected '->' between the affinity and the loss"),
         ({"schedule": "h9: gaussian(5) -> kl * 2"}, "unknown source 'h9'.*h1, "),
         ({"schedule": ""}, "at least one stage"),
