@@ -14,6 +14,7 @@ from dre import DRE
 from dre.cli import main
 from dre.cli.options import UsageError
 from dre.io.readers import open_source
+from dre.training.events import StageSkipped
 
 X = load_digits().data[:90].astype(np.float32)
 LABELS = load_digits().target[:90]
@@ -111,6 +112,22 @@ def test_a_stage_that_was_undone_is_marked(
         assert dre(*command) == 0
         stages = [line for line in capsys.readouterr().out.splitlines() if line.startswith("stage") and " loss " in line]
         assert [line.endswith("  undone") for line in stages] == [False, True]
+
+
+def test_a_stage_that_was_skipped_is_named(
+    dre: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def skip(run: object, target: object) -> StageSkipped:
+        run.end_fit()  # type: ignore[attr-defined]
+        return StageSkipped(run, (1.0, 2.0))  # type: ignore[arg-type]
+
+    monkeypatch.setattr("dre.training.loop.skip", skip)
+    schedule = "x: gaussian(5) -> kl * 1; h1: gaussian(5) -> kl * 1 optional"
+    fit = ["fit", made("npy"), "-o", "m.safetensors", "--schedule", schedule, "--device", "cpu"]
+    for command in (fit, ["info", "m.safetensors"]):
+        assert dre(*command) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert "stage 1  h1: gaussian(5) -> kl * 1 optional  not begun" in lines
 
 
 WRONG = {

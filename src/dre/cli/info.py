@@ -37,11 +37,15 @@ def info(
 
 
 def stage_lines(history: list[dict[str, Any]], schedule: Schedule, kept: int) -> list[str]:
-    """One line per stage: its text, its last loss, its duration, and whether it was undone: the first ``kept`` were not."""
+    """One line per stage: its text, its last loss, its duration, and whether it was undone or not begun.
+
+    The first ``kept`` were not undone. A stage without any epoch was skipped, or the fit ended before it.
+    """
     lines = []
     for number, records in groupby(history, lambda record: int(record["stage"])):
         epochs = list(records)
         seconds = sum(record["seconds"] for record in epochs)
         undone = "" if number < kept else "  undone"
         lines.append(f"stage {number}  {schedule[number]}  loss {epochs[-1]['loss']:.4g}  {seconds:.1f} s{undone}")
-    return lines
+    begun = {int(record["stage"]) for record in history}
+    return [*lines, *(f"stage {i}  {schedule[i]}  not begun" for i in range(len(schedule)) if i >= kept and i not in begun)]
