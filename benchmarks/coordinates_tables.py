@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import mean
 from typing import Any
 
 from paper.report.formatting import number
@@ -11,6 +12,11 @@ from result_text import load, table
 SOURCES = ("h1", "x+h1", "h2")
 NOISES = ("0.25", "1.0")
 RECURSION_SCORES = ("neighborhood_hit", "trustworthiness", "shepard_goodness")
+GLOBAL_SCORES = {
+    "Shepard goodness": "shepard_goodness",
+    "neighborhood hit": "neighborhood_hit",
+    "trustworthiness": "trustworthiness",
+}
 STARTS = {
     "free350": "free coordinates, 350 steps",
     "pca": "principal components",
@@ -84,6 +90,20 @@ def recursions() -> str:
     return table(["data", "recursion", "α", "loss of the map", "neighborhood hit", "trustworthiness", "Shepard"], rows)
 
 
+def global_structure() -> str:
+    """Scores by the weight of the distances to landmarks, means over the splits."""
+    runs: dict[tuple[str, int], dict[float, list[dict[str, Any]]]] = {}
+    for run in load("global-structure")["results"]:
+        runs.setdefault((run["data"], run["rows"]), {}).setdefault(run["weight"], []).append(run)
+    weights = sorted({weight for found in runs.values() for weight in found})
+    rows = []
+    for (name, count), found in runs.items():
+        for title, score in GLOBAL_SCORES.items():
+            cells = [number(mean(run[score] for run in found[weight])) for weight in weights]
+            rows.append([f"{name}, {count:,} rows", title, *cells])
+    return table(["data", "score", *(f"weight {weight:g}" for weight in weights)], rows)
+
+
 def large() -> str:
     """Images and a million rows on a GPU."""
     rows = []
@@ -102,4 +122,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "coordinates-starts": starts,
     "coordinates-recursions": recursions,
     "coordinates-large": large,
+    "global-structure": global_structure,
 }

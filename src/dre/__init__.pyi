@@ -16,6 +16,7 @@ from .encoder.patch_mlp import PatchMLP as PatchMLP
 from .encoder.strided import Strided as Strided
 from .loss.ce import CE as CE
 from .loss.kl import KL as KL
+from .loss.shepard import Shepard as Shepard
 from .model.archive import ModelFileError as ModelFileError
 from .model.estimator import DRE as DRE
 from .model.estimator import DeepTSNE as DeepTSNE

@@ -97,7 +97,7 @@ def test_stages_stand_on_lines_or_between_semicolons(between: str) -> None:
         ("x: gaussian(30) -> kl * 2.5", "2.5", "must be a whole number"),
         ("x: gaussian(30) -> kl * -3", "-3", "must be a whole number"),
         ("x: gaussian(30) -> kl * 3 @ fast", "fast", "a learning rate"),
-        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "refresh, from, free, follow, against, optional may follow"),
+        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "refresh, from, free, with, follow, against, optional may follow"),
         ("x: gaussian(30) -> kl * 3 refresh 0.5", "0.5", "whole number"),
         ("x: gaussian(30) -> kl * 3 free 0.5 follow 2", "0.5", "a number of steps must be a whole number"),
         ("x: gaussian(30) -> kl * 3 follow", "", "a number of epochs"),
@@ -197,6 +197,8 @@ def test_the_first_stage_cannot_be_optional() -> None:
         "free 100 follow 5",
         "against bank",
         "@ 0.001 refresh 2 from pca free 100 follow 5 against bank",
+        "from pca free 100 with 0.3*shepard follow 5 against bank",
+        "free 100 with 0.3*shepard + 0.5*kl(alpha=0.5) follow 5 optional",
         "optional",
         "@ 0.001 refresh 2 free 100 follow 5 against bank optional",
     ],
@@ -235,6 +237,17 @@ def test_unknown_ways_are_refused_with_those_that_are_known(end: str, said: str)
 def test_steps_are_whole_numbers(name: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"{name}=.*must be a whole number from 0 up"):
         Stage("x", Gaussian(30), KL(), 3, **({"follow": 2} | {name: value}))  # type: ignore[arg-type]
+
+
+def test_a_loss_beside_free_steps_is_added_in_these_alone() -> None:
+    (stage,) = Schedule.parse("x: gaussian(30) -> kl * 3 from pca free 9 with 0.3*shepard follow 5")
+    assert str(stage.loss) == "kl"
+    assert str(stage.free_loss) == "1.0*kl + 0.3*shepard"
+    assert replace(stage, free_with=None).free_loss == stage.loss
+    with pytest.raises(NotationError, match="expected a loss, beside free steps"):
+        Schedule.parse("x: gaussian(30) -> kl * 3 follow 5 with 0.3*shepard")
+    with pytest.raises(NotationError, match=r"the loss 0\.3\*ce can't be taken against all rows"):
+        Schedule.parse("x: gaussian(30) -> kl * 3 free 9 with 0.3*ce follow 5")
 
 
 def test_a_stage_without_epochs_must_follow() -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dre.affinity.landmarks import Landmarks
 from dre.affinity.target import Graph, Links
 
 REPELLING = 20_000  # rows that tell well enough how the others repel a batch
@@ -30,6 +31,7 @@ class BankPairs(NamedTuple):
     on_grid: bool = False  # sum over all rows on a grid: the batch is all rows, in their order
     every: int = 1  # sum over one row in so many instead of all
     offset: Tensor | None = None  # the first of these rows; None: it depends on the first row of the batch
+    landmarks: Landmarks | None = None  # for losses that read them
 
     @property
     def varying(self) -> tuple[Tensor, ...]:
@@ -60,13 +62,15 @@ class Bank:
     graph : Graph
     coordinates : Tensor of shape (n, n_components)
         Where the encoder has put the rows.
+    landmarks : Landmarks, optional
+        For losses that read them.
     """
 
     k: int | None = None
     capturable = True
 
-    def __init__(self, graph: Graph, coordinates: Tensor) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, coordinates: Tensor, landmarks: Landmarks | None = None) -> None:
+        self.graph, self.landmarks = graph, landmarks
         self.links: Links = graph.links
         weight = self.links.weight
         self.total, self.entropy = weight.sum(), weight.xlogy(weight).sum()
@@ -74,7 +78,7 @@ class Bank:
 
     def block(self, ids: Tensor) -> BankPairs:
         every = one_in(self.columns.shape[1], REPELLING)
-        return BankPairs(ids, self.columns, *self.links, self.total, self.entropy, every=every)
+        return BankPairs(ids, self.columns, *self.links, self.total, self.entropy, every=every, landmarks=self.landmarks)
 
     def renew(self, ids: Tensor, y: Tensor) -> None:
         """Remember where the encoder has put these rows."""

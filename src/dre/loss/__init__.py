@@ -64,6 +64,7 @@ class Loss:
 
     - ``reads_hidden``: names of encoder submodules whose outputs they want in ``step.hidden``;
     - ``reads_bank``: that ``step.pairs`` may be a bank of all rows. They then have a gradient over free coordinates too;
+    - ``reads_landmarks``: that, against a bank, ``step.pairs.landmarks`` must be there;
     - ``reads_labels``: that they need ``step.labels``;
     - ``capturable``: that a step can be captured in a CUDA graph. It promises no host synchronization and no shapes that
       depend on values. It is not inherited, nor is ``reads_bank``.
@@ -79,6 +80,7 @@ class Loss:
     reads_hidden: tuple[str, ...] = ()
     reads_labels: bool = False
     reads_bank: bool = False
+    reads_landmarks: bool = False
     capturable: bool = False
 
     def __init_subclass__(cls, *, name: str, registered: bool = True) -> None:
@@ -119,6 +121,10 @@ class Sum(Loss, name="sum", registered=False):
     @property
     def reads_bank(self) -> bool:  # type: ignore[override]
         return all(term.reads_bank for _, term in self.terms)
+
+    @property
+    def reads_landmarks(self) -> bool:  # type: ignore[override]
+        return any(term.reads_landmarks for _, term in self.terms)
 
     @property
     def capturable(self) -> bool:  # type: ignore[override]

@@ -34,6 +34,7 @@ class Stage:
     refresh: int | None = None  # recompute the target every so many epochs; None: once, at the start
     start: str = "network"  # the map at the start: where the network has put the rows, or their principal components, "pca"
     free: int = 0  # steps in which the coordinates of all rows are optimized freely, before the network follows them
+    free_with: Loss | None = None  # added to the loss in these steps alone
     follow: int = 0  # epochs in which the network follows these coordinates
     against: str = "batch"  # what the loss compares a batch with: itself, or the "bank" of all rows' latest coordinates
     optional: bool = False  # undo the stage, and end the fit, if it does not improve the map
@@ -64,12 +65,15 @@ class Stage:
 
     def _check_solution(self) -> None:
         """Raise a ValueError if the parts of the solution do not fit together."""
+        if self.free_with is not None and not (isinstance(self.free_with, Loss) and self.free):
+            raise ValueError(f"free_with={self.free_with}: expected a loss, beside free steps: free 350 with 0.3*shepard")
         if (self.free or self.start != "network") and not self.follow:
             raise ValueError("coordinates from pca or optimized freely need a network that follows them: follow 10")
         if not (self.free or self.against == "bank"):
             return
-        if not self.loss.reads_bank:
-            raise ValueError(f"the loss {self.loss} can't be taken against all rows: use kl, or 'against batch' and no 'free'")
+        for loss in (self.loss, self.free_with):
+            if loss is not None and not loss.reads_bank:
+                raise ValueError(f"the loss {loss} can't be taken against all rows: use kl, or 'against batch' and no 'free'")
         if self.affinity.scope != "graph":
             raise ValueError(f"{self.affinity} has its neighbors inside each batch: 'free' and 'against bank' need a graph")
 
@@ -83,15 +87,23 @@ class Stage:
         """Epochs of following and of minimizing the loss."""
         return self.follow + self.epochs
 
+    @property
+    def free_loss(self) -> Loss:
+        """The loss of the free steps."""
+        return self.loss if self.free_with is None else self.loss + self.free_with
+
     def __str__(self) -> str:
         loss = f"({self.loss})" if isinstance(self.loss, Sum) else str(self.loss)
         rate = "" if self.lr is None else f" @ {write_value(self.lr)}"
         again = "" if self.refresh is None else f" refresh {self.refresh}"
         start = "" if self.start == "network" else f" from {self.start}"
-        steps = "".join(f" {name} {getattr(self, name)}" for name in ("free", "follow") if getattr(self, name))
+        free = f" free {self.free}" if self.free else ""
+        beside = "" if self.free_with is None else f" with {self.free_with}"
+        follow = f" follow {self.follow}" if self.follow else ""
         against = "" if self.against == "batch" else f" against {self.against}"
         optional = " optional" if self.optional else ""
-        return f"{self.source}: {self.affinity} -> {loss} * {self.epochs}{rate}{again}{start}{steps}{against}{optional}"
+        solution = f"{start}{free}{beside}{follow}{against}{optional}"
+        return f"{self.source}: {self.affinity} -> {loss} * {self.epochs}{rate}{again}{solution}"
 
 
 class Schedule:
@@ -118,8 +130,8 @@ class Schedule:
     def parse(cls, text: str) -> Schedule:
         """Read stages, one a line or separated by ``;``: ``source: affinity -> loss * epochs``.
 
-        Then may follow ``@ rate``, ``refresh epochs``, ``from pca``, ``free steps``, ``follow epochs``, ``against bank`` and
-        ``optional``.
+        Then may follow ``@ rate``, ``refresh epochs``, ``from pca``, ``free steps``, ``with loss``, ``follow epochs``,
+        ``against bank`` and ``optional``.
         """
         return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
@@ -186,6 +198,10 @@ def _read_name(reader: Reader, what: str) -> str:
     return reader.expect("name", what).text
 
 
+def _read_loss(reader: Reader, what: str) -> Loss:
+    return read_loss(reader)
+
+
 def _read_nothing(reader: Reader, what: str) -> bool:
     return True
 
@@ -200,6 +216,7 @@ CLAUSES = {
     "refresh": _Clause("refresh", "a number of epochs", _read_int),
     "from": _Clause("start", f"where the map starts, {' or '.join(STARTS)}", _read_name),
     "free": _Clause("free", "a number of steps", _read_int),
+    "with": _Clause("free_with", "a loss that is added in the free steps", _read_loss),
     "follow": _Clause("follow", "a number of epochs", _read_int),
     "against": _Clause("against", f"what the loss is taken against, {' or '.join(AGAINST)}", _read_name),
     "optional": _Clause("optional", "", _read_nothing),

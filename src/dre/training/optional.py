@@ -9,6 +9,7 @@ from dre.affinity.target import Graph, Target
 from dre.loss import Loss, Step
 from dre.training.events import StageEnded, StageSkipped, StageUndone
 from dre.training.run import Run
+from dre.training.targets import make_bank
 from dre.training.trust import sample_trust
 
 TRUST_LOSS = 0.005  # of the trustworthiness: an optional stage that costs more is undone. Two seeds differ by less
@@ -28,7 +29,7 @@ def loss_of_map(run: Run, target: Target | None, loss: Loss) -> float | None:
     if not isinstance(target, Graph) or not loss.reads_bank:
         return None
     y = run.learner.embedding()
-    block = Bank(target, y).block(torch.arange(len(y), device=y.device))
+    block = make_bank(run, loss, target, y).block(torch.arange(len(y), device=y.device))
     with torch.no_grad():
         return float(loss(Step.of(y.float(), block)))
 

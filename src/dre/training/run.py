@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.affinity.bank import Bank
+from dre.affinity.landmarks import Landmarks
 from dre.affinity.target import Coordinates, Target
 from dre.data.rows import Rows
 from dre.encoder.dense_pass import DensePass
@@ -39,6 +40,7 @@ class Run:
     labels: Tensor | None = None
     neighbors: Neighbors | None = None  # of the input, if the user passed them
     radius: Tensor | None = None  # of each row's neighborhood, if an augmentation reads it
+    landmarks: Landmarks | None = None  # of the input, if a loss reads them
     target: Target | None = None  # what the steps match at present
     rng: IsolatedRNG | None = None  # an encoder that draws at random does so from it (dropout); new at each epoch
     dense: DensePass | None = None  # in place of the trained part, where it is faster

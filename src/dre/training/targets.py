@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from dre.affinity.bank import Bank
+from dre.affinity.landmarks import Landmarks
 from dre.affinity.target import Graph, InBatch, Target
 from dre.coordinates.free import START_STD, optimize
 from dre.coordinates.start import principal_components
 from dre.data.rows import chunk_length
 from dre.encoder.forward import INPUT
 from dre.encoder.network import Network
+from dre.loss import Loss
 from dre.neighbors.search import Neighbors, nearest
 from dre.plan.schedule import Stage
 from dre.runtime.threads import one_thread
@@ -100,9 +102,9 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
         coordinates = run.learner.embedding()
     if stage.free:
         assert isinstance(target, Graph)
-        bank = Bank(target, coordinates)
+        bank = make_bank(run, stage.free_loss, target, coordinates)
         with one_thread():  # apart from the sums over pairs, which share all threads, a step moves but a few numbers
-            for step in optimize(bank, stage.loss, stage.free, exaggerate=stage.start == "pca"):
+            for step in optimize(bank, stage.free_loss, stage.free, exaggerate=stage.start == "pca"):
                 yield CoordinatesMoved(run, step)
                 if run.ending:
                     break
@@ -117,4 +119,13 @@ def target_of_loss(run: Run, stage: Stage, target: Target, coordinates: Tensor |
     if stage.against != "bank":
         return target
     assert isinstance(target, Graph)  # the stage has checked it
-    return Bank(target, run.learner.embedding() if coordinates is None else coordinates)
+    return make_bank(run, stage.loss, target, run.learner.embedding() if coordinates is None else coordinates)
+
+
+def make_bank(run: Run, loss: Loss, graph: Graph, coordinates: Tensor) -> Bank:
+    """Return the bank of all rows at these coordinates, with the landmarks if the loss reads them."""
+    if not loss.reads_landmarks:
+        return Bank(graph, coordinates)
+    if run.landmarks is None:
+        run.landmarks = Landmarks.of(run.rows, run.runtime.device)
+    return Bank(graph, coordinates, run.landmarks)

@@ -21,6 +21,7 @@ from dre.encoder.patch_mlp import PatchMLP
 from dre.loss import Loss
 from dre.loss.ce import CE
 from dre.loss.kl import KL
+from dre.loss.shepard import Shepard
 from dre.optimizer import Optimizer
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule, Stage, recursive
@@ -36,6 +37,8 @@ MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose coordinates are optim
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
 HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and in large maps that have none by default
+GLOBAL = 0.3 * Shepard()  # beside the loss of free coordinates: it arranges clusters, and more of it would break some
+GLOBAL_OF_FEW = 0.2 * Shepard()  # beside the loss of a network that has no free coordinates to follow
 WIDE = 100  # columns beyond which the network reads so many principal components of them
 GRID_COMPONENTS = 2  # dimensions in which sums can be taken on a grid
 
@@ -117,15 +120,16 @@ def _by_coordinates(data: DataSpec) -> Preset:
         encoder = PatchMLP(size.width, depth=size.depth, **pcs, **filters)
     batches = Shuffled(size.batch)
     steps = batches.steps(n)
-    loss = KL(alpha=HEAVY) if n >= LARGE and not size.recursions else KL()
+    loss: Loss = KL(alpha=HEAVY) if n >= LARGE and not size.recursions else KL()
+    beside = GLOBAL if size.free else None
     first = Stage(
-        encoder.first_source, Gaussian(30), loss, _epochs(size.match, steps),
-        start="pca", free=size.free, follow=_epochs(size.follow, steps), against="bank",
+        encoder.first_source, Gaussian(30), loss if size.free else loss + GLOBAL_OF_FEW, _epochs(size.match, steps),
+        start="pca", free=size.free, free_with=beside, follow=_epochs(size.follow, steps), against="bank",
     )  # fmt: skip
     again = Stage(
         encoder.first_source + size.source if size.source.startswith("+") else size.source,
         Gaussian(30), KL(alpha=HEAVY), _epochs(size.match / 2, steps),
-        free=FREE_AGAIN, follow=_epochs(size.follow / 2, steps), against="bank", optional=True,
+        free=FREE_AGAIN, free_with=GLOBAL, follow=_epochs(size.follow / 2, steps), against="bank", optional=True,
     )  # fmt: skip
     noise = LocalNoise(0.75 if n < 4000 else 0.5)
     lr = 1e-2 if n < LARGE or data.device == "cpu" else 3e-3  # wide networks take smaller steps
