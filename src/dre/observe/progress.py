@@ -153,7 +153,9 @@ def _target(event: StageBegan) -> str:
     search = event.target.search
     recall = f", recall {search.recall:.3f}" if search.method == "approximate" else ""
     parts = f" in each of {search.parts} parts" if search.parts > 1 else ""
-    return f"{search.method} graph of {event.target.k} neighbors{parts} in {event.seconds:.1f} s{recall}"
+    free = event.run.current_stage.free
+    steps = f", {free} free steps in {event.free_seconds:.1f} s" if free and event.free_seconds else ""
+    return f"{search.method} graph of {event.target.k} neighbors{parts} in {event.seconds:.1f} s{recall}{steps}"
 
 
 def _batches(event: StageBegan) -> str:

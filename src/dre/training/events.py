@@ -35,6 +35,7 @@ class StageBegan:
     batches: Batches  # the way of sampling that was selected
     steps: int  # in all epochs that are left
     seconds: float  # that the target took
+    free_seconds: float = 0.0  # that the free steps took
 
 
 @dataclass(frozen=True)

@@ -151,12 +151,14 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
         if stage.optional and resume is None and (skipped := skip(run, target)) is not None:
             yield skipped
             return
+        ready, free_seconds = time.perf_counter(), 0.0
         coordinates = None if resume is None or resume["coordinates"] is None else resume["coordinates"].to(run.runtime.device)
         if run.is_following and coordinates is None:
             coordinates = yield from find_coordinates(run, stage, target)
             if run.ending:
                 return
-        yield StageBegan(run, target, *_batches_and_steps(run, target), time.perf_counter() - began)
+            free_seconds = time.perf_counter() - ready
+        yield StageBegan(run, target, *_batches_and_steps(run, target), ready - began, free_seconds)
         if run.is_following:
             assert coordinates is not None
             with _threads(run):

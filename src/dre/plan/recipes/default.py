@@ -88,7 +88,7 @@ class Size:
 # learn from hidden layers; some thousand are safer with their own columns beside them.
 SIZES = {
     "cpu": (
-        Size(FEW, 128, 4, 250, 0, 100, 300, 0),
+        Size(FEW, 128, 4, 250, 0, 50, 150, 0),
         Size(2_000, 64, 6, 250, 350, 200, 400, 1, "+h1"),
         Size(4_000, 128, 6, 250, 350, 350, 550, 1, "+h1"),
         Size(6_000, 128, 6, 250, 350, 700, 1000, 1),
@@ -97,7 +97,7 @@ SIZES = {
         Size(math.inf, 128, 6, 250, 200, 1400, 1000, 0),
     ),
     "cuda": (
-        Size(FEW, 128, 4, 250, 0, 100, 300, 0),
+        Size(FEW, 128, 4, 250, 0, 50, 150, 0),
         Size(4_000, 256, 4, 500, 350, 300, 800, 1, "+h1"),
         Size(10_000, 512, 4, 1000, 350, 600, 800, 2),
         Size(LARGE, 512, 4, 1000, 350, 500, 600, 3),
