@@ -11,7 +11,7 @@ from run_gpu_tests import RECORD, kernels_digest
 # Tests that are known to fail now and then, and why. A record with any other failure is not accepted.
 KNOWN = {
     "test_rows_that_do_not_fit_are_streamed_and_train_as_well[x: fuzzy(8) -> ce * 6 refresh 2 neighborhoods(20, 5)]": (
-        "sums that come in any order drift apart; with sums in a fixed order all fits have the same bits, and the test says so now"
+        "sums that come in any order drift apart; with sums in a fixed order all fits have the same bits, as the test says now"
     ),
 }
 
