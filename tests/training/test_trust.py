@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness as by_sklearn
 from torch import Tensor
 
+from dre.data.subsample import evenly_spaced_ids
 from dre.metrics import trustworthiness
 from dre.training import trust
 from dre.training.trust import sample_trust
@@ -73,9 +74,9 @@ def test_references_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 999, 1000, 1001, 2**24 + 5, 10**9])
 def test_samples_lie_within_the_rows_from_the_first_to_the_last(n: int) -> None:
-    ids = trust._evenly(n, 1000)
+    ids = evenly_spaced_ids(n, 1000)
     assert (int(ids[0]), int(ids[-1])) == (0, n - 1)
-    assert len(ids.unique()) == len(ids) == min(n, 1000)
+    assert len(set(ids.tolist())) == len(ids) == min(n, 1000)
 
 
 def test_it_changes_neither_rows_nor_map() -> None:

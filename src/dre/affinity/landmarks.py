@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dre.data.rows import Rows, chunk_length
+from dre.data.subsample import evenly_spaced_ids
 
 LANDMARKS = 64  # rows: some for each part of the data; more of them improve no map
 
@@ -22,12 +23,12 @@ class Landmarks(NamedTuple):
     def of(cls, rows: Rows, device: torch.device, count: int = LANDMARKS) -> Landmarks:
         """Measure Euclidean distances in one pass over the rows, wherever they are."""
         n = rows.shape[0]
-        ids = torch.linspace(0, n - 1, min(n, count), dtype=torch.double).round().long()
-        chosen = rows.take(ids.to(device)).to(device).flatten(1).float()
+        ids = torch.from_numpy(evenly_spaced_ids(n, count)).to(device)
+        chosen = rows.take(ids).to(device).flatten(1).float()
         distances = torch.empty(n, len(ids), device=device)
         step = chunk_length(rows.shape[1:])
         for start in range(0, n, step):
             stop = min(n, start + step)
             distances[start:stop] = torch.cdist(rows.read(start, stop).to(device).flatten(1).float(), chosen)
         spread, mean = torch.std_mean(distances, correction=0)
-        return cls(ids.to(device), distances.sub_(mean).div_(spread.clamp_min(torch.finfo(torch.float32).tiny)))
+        return cls(ids, distances.sub_(mean).div_(spread.clamp_min(torch.finfo(torch.float32).tiny)))

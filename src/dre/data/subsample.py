@@ -17,7 +17,7 @@ def evenly_spaced_ids(n: int, most: int) -> Array:
     >>> evenly_spaced_ids(10, 4).tolist()
     [0, 3, 6, 9]
     """
-    return np.unique(np.linspace(0, n - 1, min(most, n)).astype(np.int64))
+    return np.unique(np.linspace(0, n - 1, min(most, n)).round().astype(np.int64))
 
 
 def to_array(rows: Any, ids: Array | None = None) -> Array:

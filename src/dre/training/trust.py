@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from dre.data.rows import chunk_length
+from dre.data.subsample import evenly_spaced_ids
 
 NEIGHBORS = 7
 REFERENCES = 20_000  # rows among which neighbors are looked for
@@ -21,12 +22,12 @@ def sample_trust(features: Tensor, embedding: Tensor, *, k: int = NEIGHBORS) -> 
     >>> sample_trust(line, -2 * line)
     1.0
     """
-    rows = _evenly(len(features), REFERENCES).to(features.device)
+    rows = torch.from_numpy(evenly_spaced_ids(len(features), REFERENCES)).to(features.device)
     features, embedding = features[rows].float(), embedding[rows].float()
     n = len(rows)
     k = min(k, max(1, (n - 1) // 2))
     intruders = torch.zeros((), dtype=torch.double, device=features.device)
-    sample = _evenly(n, SAMPLE).to(features.device)
+    sample = torch.from_numpy(evenly_spaced_ids(n, SAMPLE)).to(features.device)
     for ids in sample.split(max(1, chunk_length((n,)) // 4)):
         own = torch.arange(len(ids), device=ids.device)
         # Distances by products would round too much.
@@ -38,7 +39,3 @@ def sample_trust(features: Tensor, embedding: Tensor, *, k: int = NEIGHBORS) -> 
         ranks = 1 + torch.stack([(distances < distances[own, j][:, None]).sum(1) for j in near.T], 1)
         intruders += (ranks - k).clamp_min(0).double().sum()
     return 1 - 2 * float(intruders) / (len(sample) * k * max(1, 2 * n - 3 * k - 1))
-
-
-def _evenly(n: int, count: int) -> Tensor:
-    return torch.linspace(0, n - 1, min(n, count), dtype=torch.double).round().long()
