@@ -1,4 +1,4 @@
-"""Tables of PANEL.md from results/panel.json."""
+"""Tables of PANEL.md from results/panel.json and panel-gpu.json."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def _failures() -> str:
     return f" {' '.join(found)}" if found else ""
 
 
-def _seconds(cells: Cells, method: str, when: str) -> str:
+def _seconds(cells: Cells, method: str, when: str, digits: int = 1) -> str:
     if method not in cells:
         return "–"
     cell = cells[method]
     value = cell["whole_seconds"] if when == "whole" else mean(run["fit_seconds"] for run in cell["runs"])
-    return f"{value:.1f}"
+    return f"{value:.{digits}f}"
 
 
 def memory() -> str:
@@ -168,6 +168,21 @@ def _busy_cell(cell: dict[str, Any]) -> str:
     return f"{quiet:.1f} / {beside:.1f}, {cell['slowdown']:.2f} ×"
 
 
+def gpu() -> str:
+    """The default on a GPU: seconds of a warm fit, scores and the agreement of two seeds."""
+    result = load("panel-gpu")
+    order = list(_results())
+    rows = []
+    for name, cells in sorted(result["results"].items(), key=lambda item: order.index(item[0])):
+        scores = [number(_score(cells["dre"], score)) for score in GPU_SCORES]
+        rows.append(
+            [f"{name}, {_size(cells)}", _seconds(cells, "dre", "warm", 2), *scores, number(cells["dre"]["procrustes"], 3)]
+        )
+    head = ["held-out rows of", "fit, warm, s", *(SCORES[score] for score in GPU_SCORES), "Procrustes distance"]
+    return table(head, rows) + f"\n`python benchmarks/panel.py --data FOLDER --methods dre --device cuda`, {machine(result)}.\n"
+
+
+GPU_SCORES = ("nearest_neighbor", "neighborhood_hit", "trustworthiness", "shepard_goodness")
 SCORES = {
     "neighborhood_hit": "neighborhood hit",
     "nearest_neighbor": "1-NN accuracy",
@@ -188,5 +203,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "panel-memory": memory,
     "panel-curve": curve,
     "panel-busy": busy,
+    "panel-gpu": gpu,
     **{f"panel-{score.replace('_', '-')}": _table_of(score) for score in SCORES},
 }

@@ -2,6 +2,7 @@
 
     python benchmarks/readings.py --data FOLDER
     python benchmarks/readings.py --data FOLDER --only "as published" "test rows alone" --seeds 2
+    python benchmarks/readings.py --merge FILE [FILE ...]      # add results of other files, of runs that went on at once
     python benchmarks/readings.py --list
 
 FOLDER holds mnist.npz and fashion-mnist.npz with images X, Xt and labels y, yt of the training and the test set. Maps are
@@ -11,6 +12,7 @@ scored as in the paper's Table 1: k = 7, the neighborhood hit counts the point i
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dre import DRE, Recipe, Schedule
+from dre.compare.record import write_json
 from dre.encoder import Encoder
 from dre.encoder.network import Network
 from dre.metrics import evaluate
@@ -110,6 +113,10 @@ READINGS = (  # the most promising and the cheapest first
             _then("h3: fuzzy-ranks(15, 29) -> normalized-ce * 100 @ 0.0001"), after=3, slower=2),
     Reading("min_dist 0.1", "a and b of UMAP's curve.", _then("h3: fuzzy(15, scope=batch) -> ce * 100 @ 0.0001"), after=3),
     Reading("batch norm", "Whether Model B has batch norm, which the text praises.", {"encoder": "model-b(norm=true)"}),
+    Reading("batch norm, perplexity 10", "Both.", {"encoder": "model-b(norm=true)", "perplexity": 10}),
+    Reading("batch norm, min_dist 0.1", "Both.",
+            {"encoder": "model-b(norm=true)", **_then(f"x: {P} * 100", *(f"h{i}: {P} * 50" for i in (1, 2, 3)),
+                                                      "h3: fuzzy(15, scope=batch) -> ce * 100 @ 0.0001")}),
     Reading("before activation", "Whether the output of a dense layer is taken before or after its ReLU.",
             _then(f"h1.0: {P} * 50", f"h2.0: {P} * 50", f"h3.0: {P} * 50", f"h3.0: {V} * 100 @ 0.0001"), after=0),
     Reading("linear dense layers", "Whether the dense layers have an activation.", network=Variant(dense="linear")),
@@ -391,6 +398,21 @@ def save(path: Path, runs: list[Results], readings: list[Reading]) -> None:
     )
 
 
+def merge(path: Path, others: list[Path]) -> None:
+    """Add the runs of other files, measured on the same machine; a reading of the same data and seed is replaced."""
+    records = [json.loads(file.read_text()) for file in (path, *others)]
+    runs = {(run["reading"], run["data"], run["seed"]): run for each in records for run in each["results"]["runs"]}
+    finished = [run for run in runs.values() if "failed" not in run]
+    names = {run["reading"] for run in runs.values()}
+    merged = {
+        **records[0],
+        "date": max(each["date"] for each in records),
+        "readings": {reading.name: reading.leaves_open for reading in READINGS if reading.name in names},
+        "results": {"distances": distances(finished), "runs": list(runs.values())},
+    }
+    write_json(path, merged)
+
+
 def list_readings() -> None:
     total = 0.0
     for reading in READINGS:
@@ -408,10 +430,14 @@ def main() -> None:
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no fit after so many seconds")
     parser.add_argument("--rows", type=int, help="the first rows of each set alone")
     parser.add_argument("--quick", action="store_true", help="one epoch per stage, to see that everything works")
+    parser.add_argument("--merge", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--list", action="store_true", help="list the readings with their estimated time, and end")
     arguments = parser.parse_args()
     if arguments.list:
         list_readings()
+        return
+    if arguments.merge:
+        merge(arguments.out, arguments.merge)
         return
     warnings.filterwarnings("ignore", message="perplexity .* is too large")
     runs = measure(arguments)

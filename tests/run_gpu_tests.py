@@ -17,11 +17,19 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tests" / "gpu-record.json"
-PATTERNS = ("src/dre/*/triton/*.py", "src/dre/training/cuda_graphs.py", "src/dre/training/stepper.py")
+PATTERNS = (
+    "src/dre/*/triton/*.py",
+    "src/dre/training/cuda_graphs.py",
+    "src/dre/training/stepper.py",
+    "src/dre/encoder/flat_weights.py",
+    "src/dre/encoder/dense_pass.py",
+    "src/dre/coordinates/free.py",
+    "src/dre/loss/grid_sums.py",
+)
 
 
 def kernels_digest() -> str:
-    """Digest of all files that only run on a GPU."""
+    """Digest of all files that only run on a GPU, or otherwise there than on a CPU."""
     digest = hashlib.sha256()
     for path in sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern)):
         digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())

@@ -403,17 +403,30 @@ def test_sums_against_the_bank_come_out_the_same_every_time():
     assert all(torch.equal(one, other) for again in results[1:] for one, other in zip(results[0], again, strict=True))
 
 
+@pytest.mark.parametrize("count", [1, 64, 100])
 @pytest.mark.parametrize("components", [1, 2, 3])
-def test_distances_to_landmarks_correlate_as_on_the_cpu(components):
+def test_distances_to_landmarks_correlate_as_on_the_cpu(components, count):
     x = torch.randn(3000, 8, generator=torch.Generator().manual_seed(1))
     results = []
     for device in (torch.device("cpu"), torch.device("cuda")):
         pairs, y = bank_of(3000, components, device, torch.float32)
-        landmarks = Landmarks.of(ArrayRows(x, device), device)
+        landmarks = Landmarks.of(ArrayRows(x, device), device, count)
         loss = Shepard()(Step.of(y, pairs._replace(landmarks=landmarks)))
         results.append((loss.detach().cpu(), torch.autograd.grad(loss, y)[0].cpu()))
     for here, there in zip(*results, strict=True):
         assert (here - there).norm() <= 1e-3 * here.norm()
+
+
+def test_distances_within_a_batch_correlate_as_on_the_cpu_and_the_same_every_time():
+    x, y = (torch.randn(301, c, generator=torch.Generator().manual_seed(c)) for c in (8, 2))
+    results = []
+    for device in ("cpu", "cuda", "cuda"):
+        here = y.to(device).requires_grad_()
+        loss = Shepard()(Step(here, None, torch.arange(len(x), device=device), x.to(device)))
+        results.append((loss.detach().cpu(), torch.autograd.grad(loss, here)[0].cpu()))
+    for on_cpu, on_gpu, again in zip(*results, strict=True):
+        assert (on_cpu - on_gpu).norm() <= 1e-3 * on_cpu.norm()
+        assert torch.equal(on_gpu, again)
 
 
 def test_free_coordinates_with_landmarks_keep_more_of_the_global_structure_when_captured():

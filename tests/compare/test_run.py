@@ -105,6 +105,17 @@ def test_the_map_before_the_recursion_comes_from_the_same_fit(quick):
         assert {tuple(point) for point in np.float32(points)} == {tuple(p) for p in found.results["dre"].maps[f"test-{stage}"]}
 
 
+def test_a_recursion_that_was_undone_is_not_in_the_table(monkeypatch):
+    schedule = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2 optional; h1: gaussian(5) -> kl * 2 optional"
+    monkeypatch.setattr(dre.compare.measure, "make", lambda name, **given: make(name, **given, schedule=schedule))
+    trust = iter([0.5, 0.9])  # after the stage, and before it
+    monkeypatch.setattr("dre.training.optional.sample_trust", lambda *given: next(trust))
+    found = compare(X, LABELS, methods=["dre"], device="cpu")
+    assert not found.failed
+    assert [row["method"] for row in found.to_records()] == ["dre"]
+    assert len(found.results["dre"].record["stages"]) == 1
+
+
 def test_names_mean_what_they_mean_in_the_baselines(monkeypatch):
     made = []
     monkeypatch.setattr(dre.compare.measure, "make", lambda name, **given: made.append((name, given)) or make("pca"))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import dre.loss.grid_sums
 from dre.loss.curves import Student
-from dre.loss.grid_sums import FEWEST, MOST, sum_on_grid
+from dre.loss.grid_sums import LENGTHS, _quick_length, sum_on_grid
 
 N = 600
 
@@ -87,15 +87,25 @@ def test_the_forces_cancel_each_other() -> None:
 
 
 @pytest.mark.parametrize("reach", [1e-3, 20.0, 1e6])
-def test_the_grid_has_a_bounded_size_however_large_the_map(reach: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grid_has_one_of_a_few_sizes_however_large_the_map(reach: float, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
     spectra = dre.loss.grid_sums._spectra
-    monkeypatch.setattr(
-        dre.loss.grid_sums, "_spectra", lambda nodes, *rest: sizes.append(nodes) or spectra(min(nodes, 100), *rest)
-    )
-    monkeypatch.setattr(dre.loss.grid_sums, "MOST", 60)
-    sum_on_grid(reach * torch.rand(50, 2, generator=seeded(5)), Student(1.0))
-    assert FEWEST <= sizes[0] <= 70 < MOST
+    monkeypatch.setattr(dre.loss.grid_sums, "_spectra", lambda nodes, *rest: sizes.append(nodes) or spectra(nodes, *rest))
+    monkeypatch.setattr(dre.loss.grid_sums, "LENGTHS", LENGTHS[:6])
+    for part in (0.8, 0.9, 1.0):
+        sum_on_grid(part * reach * torch.rand(50, 2, generator=seeded(5)), Student(1.0))
+    assert set(sizes) <= set(LENGTHS[:6])
+
+
+@pytest.mark.parametrize("nodes", [1.0, 48.0, 48.5, 200.0, 1151.9, 1e9])
+def test_a_quick_length_is_the_next_one_with_small_factors(nodes: float) -> None:
+    length = _quick_length(nodes)
+    assert length >= min(nodes, LENGTHS[-1])
+    assert length <= max(LENGTHS[0], 1.25 * nodes)
+    for factor in (2, 3, 5):
+        while length % factor == 0:
+            length //= factor
+    assert length == 1
 
 
 def test_the_map_is_left_as_it_was() -> None:

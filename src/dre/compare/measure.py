@@ -189,7 +189,8 @@ def _stage_records(
     model: Any, maps: dict[str, Array], dataset: Dataset, scoring: Scoring, clock: StageClock
 ) -> list[dict[str, Any]]:
     records = []
-    for stage, text in enumerate(str(each) for each in getattr(model, "schedule_", [""])):
+    run = list(getattr(model, "schedule_", [""]))[: len(getattr(model, "stages_", [None]))]  # not those skipped or undone
+    for stage, text in enumerate(map(str, run)):
         test, train = maps.get(f"test-{stage}"), maps.get(f"train-{stage}")
         scores: dict[str, Any] = {}
         if test is not None:

@@ -9,16 +9,16 @@ from dre.loss.curves import Student
 from dre.runtime import has_numba
 
 SPACING = 0.5  # of the nodes; the similarity of two rows changes over a distance of 1
-FEWEST, MOST = 40, 1500  # nodes on a side
 MARGIN = 2  # nodes around the map, which the interpolation reaches
+AROUND = 2 * MARGIN + 2
+LENGTHS: list[int] = sorted(odd * 2**power for odd in (1, 3, 5, 9, 15) for power in range(11) if 48 <= odd * 2**power <= 1536)
 
 
 def sum_on_grid(y: Tensor, curve: Student) -> tuple[Tensor, Tensor]:
     """Return Σ value over i ≠ j, and Σj slope (yi - yj) of every row of y (n, 2)."""
     reach = float(y.abs().max()) * 1.001 + 1e-6
-    cells = int(min(MOST, max(FEWEST, 2 * reach / SPACING)))
-    h = 2 * reach / cells
-    nodes = cells + 2 * MARGIN + 2
+    nodes = _quick_length(2 * reach / SPACING + AROUND)
+    h = 2 * reach / (nodes - AROUND)
     grid = _Grid(y, -reach - MARGIN * h, h, nodes)
     value, slope = _spectra(nodes, h, curve, y.device)
     mass = grid.spread()  # Σ 1, Σ x and Σ y around each node
@@ -29,6 +29,14 @@ def sum_on_grid(y: Tensor, curve: Student) -> tuple[Tensor, Tensor]:
     total, of_slope, of_x, of_y = grid.gather(field)
     pull = y * of_slope[:, None] - torch.stack([of_x, of_y], 1)
     return total.sum(dtype=torch.double).float() - len(y), pull  # a row meets itself with the value 1, and no force
+
+
+def _quick_length(nodes: float) -> int:
+    """Return a number of nodes that is not much larger, and whose transforms are quick.
+
+    There are few of them, since a GPU compiles the transforms of each length when it meets the first of it.
+    """
+    return next((length for length in LENGTHS if length >= nodes), LENGTHS[-1])
 
 
 def _spectra(nodes: int, h: float, curve: Student, device: torch.device) -> tuple[Tensor, Tensor]:

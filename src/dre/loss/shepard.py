@@ -12,7 +12,7 @@ from torch import Tensor
 from dre.affinity.bank import BankPairs
 from dre.loss import Loss, Step
 from dre.loss.pair_sums import BLOCK
-from dre.runtime import has_numba
+from dre.runtime import has_numba, triton_applies
 
 TINY = torch.finfo(torch.float32).tiny
 
@@ -87,10 +87,17 @@ def _correlate(apart: Apart) -> tuple[Tensor, Tensor]:
 
 
 def _kernels(y: Tensor) -> Any:
-    if y.device.type == "cpu" and y.dtype == torch.float32 and y.shape[1] == 2 and has_numba():
-        from dre.loss.numba import shepard
+    """The module with kernels for a plane on the device of y; None if there is none."""
+    if y.dtype != torch.float32 or y.shape[1] != 2:
+        return None
+    if triton_applies(y):
+        from dre.loss.triton import shepard as kernels_of_triton
 
-        return shepard
+        return kernels_of_triton
+    if y.device.type == "cpu" and has_numba():
+        from dre.loss.numba import shepard as kernels_of_numba
+
+        return kernels_of_numba
     return None
 
 

@@ -51,13 +51,14 @@ class GraphCapture:
     def replay(self, work: Work, inputs: tuple[Tensor, ...], kind: object) -> Tensor:
         """Return ``work(*inputs)``, captured or replayed; ``kind`` tells apart works with inputs of the same shapes."""
         shape = (kind, *(part.shape for part in inputs))
+        if (graph := self._graphs.get(shape)) is not None:
+            return graph.replay(inputs)
         with torch.cuda.device(self._generator.device):
-            if shape not in self._graphs:
-                self._seen[shape] = self._seen.get(shape, 0) + 1
-                if self._seen[shape] <= WARM_UP or len(self._graphs) == MAX_GRAPHS:
-                    return self._warm_up(work, inputs)
-                with self._lock:
-                    self._graphs[shape] = _CapturedGraph(work, inputs, self)
+            self._seen[shape] = self._seen.get(shape, 0) + 1
+            if self._seen[shape] <= WARM_UP or len(self._graphs) == MAX_GRAPHS:
+                return self._warm_up(work, inputs)
+            with self._lock:
+                self._graphs[shape] = _CapturedGraph(work, inputs, self)
             return self._graphs[shape].replay(inputs)
 
     def _warm_up(self, work: Work, inputs: tuple[Tensor, ...]) -> Tensor:

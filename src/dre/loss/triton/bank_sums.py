@@ -12,6 +12,7 @@ from dre.runtime import on_device_of
 
 ROWS, OTHERS, SLOTS = 16, 128, 64  # of a tile
 PROGRAMS = 2048  # enough to keep a large GPU busy
+SIZES = ["b", "n", "every"]  # arguments for whose values no kernel of its own is compiled: that takes half a second each
 Sums = tuple[Tensor, Tensor]  # of the values, and Σj slope (yi - yj) of every row
 
 
@@ -27,13 +28,13 @@ def all_rows(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
     with on_device_of(y):
         if c == 2:
             _all_rows_of_plane[(blocks, parts)](
-                y, pairs.ids, pairs.coordinates, pairs.first, sums, pulls, b, n, *known[1:],
-                KIND=known[0], EVERY=every, ROWS=ROWS, OTHERS=OTHERS,
+                y, pairs.ids, pairs.coordinates, pairs.first, sums, pulls, b, n, every, *known[1:],
+                KIND=known[0], ROWS=ROWS, OTHERS=OTHERS,
             )  # fmt: skip
         else:
             _all_rows[(blocks, parts)](
-                y, pairs.ids, pairs.coordinates, pairs.first, sums, pulls, b, n, *known[1:],
-                KIND=known[0], EVERY=every, C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, OTHERS=OTHERS,
+                y, pairs.ids, pairs.coordinates, pairs.first, sums, pulls, b, n, every, *known[1:],
+                KIND=known[0], C=c, WIDE=triton.next_power_of_2(c), ROWS=ROWS, OTHERS=OTHERS,
             )  # fmt: skip
     return (sums.sum(), pulls.sum(0)) if every == 1 else (sums.sum() * every, pulls.sum(0) * every)
 
@@ -53,10 +54,10 @@ def neighbors(y: Tensor, pairs: BankPairs, curve: object) -> Sums | None:
     return sums.sum(), pulls
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def _all_rows_of_plane(  # type: ignore[no-untyped-def]
-    y, ids, coordinates, first, sums, pulls, b, n, p, q,
-    KIND: tl.constexpr, EVERY: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
+    y, ids, coordinates, first, sums, pulls, b, n, every, p, q,
+    KIND: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
     """As ``_all_rows``, in two dimensions, whose coordinates stay apart."""
     part = tl.program_id(1)
@@ -69,8 +70,8 @@ def _all_rows_of_plane(  # type: ignore[no-untyped-def]
     along_x = tl.zeros((ROWS, OTHERS), tl.float32)
     along_y = tl.zeros((ROWS, OTHERS), tl.float32)
     offset = tl.load(first)
-    for start in range(part * OTHERS, tl.cdiv(n, EVERY), tl.num_programs(1) * OTHERS):
-        others = offset + (start + tl.arange(0, OTHERS)) * EVERY
+    for start in range(part * OTHERS, tl.cdiv(n, every), tl.num_programs(1) * OTHERS):
+        others = offset + (start + tl.arange(0, OTHERS)) * every
         real = others < n
         x1 = tl.load(coordinates + others, mask=real, other=0.0)
         y1 = tl.load(coordinates + n + others, mask=real, other=0.0)
@@ -86,10 +87,10 @@ def _all_rows_of_plane(  # type: ignore[no-untyped-def]
     tl.store(pulls + (part * b + rows) * 2 + 1, tl.sum(along_y, 1), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def _all_rows(  # type: ignore[no-untyped-def]
-    y, ids, coordinates, first, sums, pulls, b, n, p, q,
-    KIND: tl.constexpr, EVERY: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
+    y, ids, coordinates, first, sums, pulls, b, n, every, p, q,
+    KIND: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, OTHERS: tl.constexpr,
 ):  # fmt: skip
     """Some rows of the batch with a part of all rows; each program writes its own sums, which so add up in the same order."""
     part = tl.program_id(1)
@@ -100,8 +101,8 @@ def _all_rows(  # type: ignore[no-untyped-def]
     total = tl.zeros((ROWS,), tl.float32)
     pull = tl.zeros((ROWS, WIDE), tl.float32)
     offset = tl.load(first)
-    for start in range(part * OTHERS, tl.cdiv(n, EVERY), tl.num_programs(1) * OTHERS):
-        others = offset + (start + tl.arange(0, OTHERS)) * EVERY
+    for start in range(part * OTHERS, tl.cdiv(n, every), tl.num_programs(1) * OTHERS):
+        others = offset + (start + tl.arange(0, OTHERS)) * every
         at = c[None, :] * n + others[:, None]
         theirs = tl.load(coordinates + at, mask=(others[:, None] < n) & (c[None, :] < C), other=0.0)
         apart = mine[:, None, :] - theirs[None, :, :]
@@ -114,7 +115,7 @@ def _all_rows(  # type: ignore[no-untyped-def]
     tl.store(pulls + at, pull, mask=(rows[:, None] < b) & (c[None, :] < C))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES[1:2])
 def _neighbors(  # type: ignore[no-untyped-def]
     y, ids, coordinates, starts, others, weight, sums, pulls, n, p, q,
     KIND: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr, SLOTS: tl.constexpr,

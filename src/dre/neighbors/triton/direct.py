@@ -23,7 +23,7 @@ def direct(points: Tensor, rows: Tensor, ids: Tensor) -> Tensor:
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["k", "d"])  # else compiled for each size
 def _direct(points, rows, ids, out, k, d, NEAR: tl.constexpr, VALUES: tl.constexpr):  # type: ignore[no-untyped-def]
     tiles = tl.cdiv(k, NEAR)
     point = (tl.program_id(0) // tiles).to(tl.int64)

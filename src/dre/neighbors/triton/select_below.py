@@ -55,27 +55,30 @@ def select_below(block: Tensor, rows: ThresholdSelection | None, columns: Thresh
         _select_below[(triton.cdiv(r, ROWS), triton.cdiv(c, COLUMNS))](
             block, of_rows.thresholds, *of_rows.buffer, of_rows.first_id,
             of_columns.thresholds, *of_columns.buffer, of_columns.first_id,
-            r, c, given.buffer.values.shape[1],
-            BY_ROW=rows is not None, BY_COLUMN=columns is not None, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=1,
+            r, c, given.buffer.values.shape[1], int(rows is not None), int(columns is not None),
+            ROWS=ROWS, COLUMNS=COLUMNS, num_warps=1,
         )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["row_first_id", "column_first_id", "r", "c", "capacity"])  # else compiled for each size
+SIZES = ["row_first_id", "column_first_id", "r", "c", "capacity", "by_row", "by_column"]
+
+
+@triton.jit(do_not_specialize=SIZES)  # else compiled for each size
 def _select_below(  # type: ignore[no-untyped-def]
     block, row_thresholds, row_values, row_ids, row_counts, row_first_id,
     column_thresholds, column_values, column_ids, column_counts, column_first_id, r, c, capacity,
-    BY_ROW: tl.constexpr, BY_COLUMN: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    by_row, by_column, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = (row < r)[:, None] & (column < c)[None, :]
     value = tl.load(block + row[:, None] * c + column[None, :], mask=inside, other=float("inf"))
     rows, columns = row[:, None] + 0 * column[None, :], column[None, :] + 0 * row[:, None]
-    if BY_ROW:
+    if by_row:
         threshold = tl.load(row_thresholds + row, mask=row < r, other=float("-inf"))
         below = value < threshold[:, None]
         _append(below, value, rows, columns + row_first_id, row_values, row_ids, row_counts, capacity)
-    if BY_COLUMN:
+    if by_column:
         threshold = tl.load(column_thresholds + column, mask=column < c, other=float("-inf"))
         _append(
             value < threshold[None, :],

@@ -102,7 +102,7 @@ SIZES = {
         Size(10_000, 512, 4, 1000, 350, 600, 800, 2),
         Size(LARGE, 512, 4, 1000, 350, 500, 600, 3),
         Size(HUGE, 1024, 4, 1000, 350, 600, 1200, 2),
-        Size(math.inf, 256, 4, 5000, 500, 400, 400, 0),
+        Size(math.inf, 1024, 4, 5000, 500, 1000, 1000, 0),
     ),
 }
 FREE_AGAIN = 100  # steps of the coordinates of all rows in each recursion
