@@ -11,9 +11,14 @@ from paper.report.formatting import number
 from record import RESULTS
 from result_text import load, machine, table
 
+MILLION = {"dre": "DRE()", "umap": "UMAP"}
+SCORES = {
+    "nearest_neighbor": "1-NN", "neighborhood_hit": "neighborhood hit", "trustworthiness": "trustworthiness",
+    "shepard_goodness": "Shepard goodness",
+}  # fmt: skip
 TRIED = {  # maps of 8.1 million digits, by the names of their records
     "mnist8m-batches": "inside each batch of all digits, 2,048 wide, a recursion",
-    "mnist8m-narrow": "free coordinates of the first million, 256 wide, 2 + 2 epochs",
+    "mnist8m-narrow": "free coordinates of the first million, 256 wide, 2 + 2 epochs; timed beside other fits",
     "mnist8m": "free coordinates of the first million, 1,024 wide, 5 + 5 epochs: the default",
 }
 TIMED = ("dre", "umap", "open-tsne", "fit-sne", "dl-umap")  # methods timed on a CPU
@@ -109,6 +114,20 @@ def eight_million_tried() -> str:
     return table(head, rows) + f"\n`{result['command']}`, {machine(result)}.\n"
 
 
+def million_rows() -> str:
+    """A million rows on a CPU: seconds, memory and scores of each method."""
+    result = load("million")
+    rows = [
+        [f"{name}, {MILLION[method]}", f"{found['whole_seconds']:.0f}", f"{found['peak_mb']:,.0f}",
+         *(number(found[score]) for score in SCORES)]
+        for name, methods in result["results"].items()
+        for method, found in methods.items()
+        if "failed" not in found
+    ]  # fmt: skip
+    head = ["Gaussian clusters", "whole process, s", "peak memory, MB", *SCORES.values()]
+    return table(head, rows) + f"\n`python benchmarks/million.py`, {machine(result)}.\n"
+
+
 def cpu_fits() -> str:
     """Fits on a CPU: seconds, their ratio to UMAP's, memory and score."""
     titles = {name: method.title for name, method in load_spec(RESULTS.parent).methods.items()}
@@ -147,6 +166,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "gpu-sizes": sizes,
     "gpu-graphs": graphs,
     "gpu-million": million,
+    "cpu-million": million_rows,
     "gpu-eight-million": eight_million,
     "eight-million-tried": eight_million_tried,
     "cpu-fits": cpu_fits,

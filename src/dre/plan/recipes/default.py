@@ -85,7 +85,7 @@ class Size:
 
 
 # Narrow and deep networks need the fewest operations on a CPU; a GPU has them to spare. Recursions: few rows have no more to
-# learn from hidden layers; some thousand are safer with their own columns beside them.
+# learn from hidden layers; some thousand are safer with their own columns beside them. Images gain little from a second one.
 SIZES = {
     "cpu": (
         Size(FEW, 128, 4, 250, 0, 50, 150, 0),
@@ -131,10 +131,11 @@ def _by_coordinates(data: DataSpec) -> Preset:
         Gaussian(30), KL(alpha=HEAVY), _epochs(size.match / 2, steps),
         free=FREE_AGAIN, free_with=GLOBAL, follow=_epochs(size.follow / 2, steps), against="bank", optional=True,
     )  # fmt: skip
+    recursions = min(1, size.recursions) if images and data.device == "cpu" else size.recursions
     noise = LocalNoise(0.75 if n < 4000 else 0.5)
     lr = 1e-2 if n < LARGE or data.device == "cpu" else 3e-3  # wide networks take smaller steps
     optimizer = Optimizer(lr, beta2=0.99, warmup=0.1, whiten=data.device == "cpu")  # a GPU captures its steps instead
-    return Preset(encoder, batches, optimizer, noise, first, again, size.recursions)
+    return Preset(encoder, batches, optimizer, noise, first, again, recursions)
 
 
 def _by_batches(data: DataSpec) -> Preset:
