@@ -398,7 +398,7 @@ def test_with_coordinates_more_rows_need_no_more_steps_but_each_row_is_seen(shap
     stages = [solution(DataSpec(n, shape, device)) for n in (20_000, 60_000, 200_000, 1_000_000)]
     for numbers in ([stage.epochs for stage in stages], [stage.follow for stage in stages]):
         assert numbers == sorted(numbers, reverse=True)
-        assert 1 <= numbers[-1] <= 2
+        assert 1 <= numbers[-1] <= (2 if device == "cpu" else 5)  # a GPU has time for some more
 
 
 # Why the loss goes through the network from the start.
