@@ -41,6 +41,7 @@ EXTRAS = {
     "PIL",
     "datashader",
     "faiss",
+    "fastexcel",
     "filelock",
     "h5py",
     "matplotlib",
@@ -102,7 +103,7 @@ def test_libraries_are_imported_where_they_may_be() -> None:
             if library == "dre" or library in sys.stdlib_module_names:
                 continue
             is_kernel = library == "triton" and ".triton." in name
-            allowed = NEEDED | {"cli": {"typer"}, "": {"lazy_loader"}}.get(room(name), set())
+            allowed = NEEDED | {"cli": {"typer"}, "io": {"polars"}, "": {"lazy_loader"}}.get(room(name), set())
             if not (library in allowed or is_kernel or (library in EXTRAS - {"triton"} and inside)):
                 wrong.append(f"{name} imports {library}")
             if library == "faiss" and name != "dre.neighbors.search":

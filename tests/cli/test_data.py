@@ -43,9 +43,9 @@ def test_fractions_stay_fractions():
     np.testing.assert_array_equal(labels, X[:, 1])
 
 
-def test_a_label_that_is_empty_is_named_with_its_row():
-    with pytest.raises(UsageError, match="row 2 is empty"):
-        split_labels(Source(X[:3], metadata={"kind": np.array(["a", "b", ""])}), "kind")
+def test_a_label_that_is_empty_is_no_label_and_no_error():
+    _, labels = split_labels(Source(X[:3], metadata={"kind": np.array(["a", "b", ""])}), "kind")
+    assert labels.tolist() == ["a", "b", ""]
 
 
 def test_what_stands_beside_the_rows_comes_before_a_column_and_a_file():

@@ -145,7 +145,7 @@ WRONG = {
     "history of coordinates": (["y.npy", "--kind", "history"], "dre fit"),
     "distortion without rows": (["y.npy", "--kind", "distortion"], "DATA after MAP"),
     "other rows": (["y.npy", "short.npy", "--kind", "distortion"], "pass the embedded rows"),
-    "a color from nowhere": (["coordinates.csv", "--color", "species"], "columns: depth, type, name"),
+    "a color from nowhere": (["coordinates.csv", "--color", "species"], "columns: depth, type"),
     "labels of other rows": (["y.npy", "--color", "short.txt"], "one label per row"),
     "thumbnails of vectors": (["y.npy", "x.npy", "--thumbnails"], "needs images"),
     "thumbnails of nothing": (["y.npy", "--thumbnails"], "DATA after MAP"),

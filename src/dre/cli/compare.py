@@ -58,12 +58,17 @@ def compare(
 
     - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5`
     """
+    import numpy as np
+
     from dre.atomic import atomic_write
     from dre.cli.data import open_data, path_of, split_labels
     from dre.compare.record import provenance, write_json
     from dre.compare.run import check_methods, check_split, default_methods
     from dre.compare.run import compare as run
+    from dre.data.subsample import to_array
+    from dre.io.readers import ColumnChoice
     from dre.io.writers import check_writable
+    from dre.metrics.inputs import has_label
     from dre.plot.style import pyplot
     from dre.runtime import resolve_device
 
@@ -76,11 +81,15 @@ def compare(
         for path in (output, scores_file):
             check_writable(path, [path.suffix.lower()], force=force, read=read)
         resolve_device(device)
-    source, known = split_labels(open_data(data), labels)
+    source, known = split_labels(open_data(data, ColumnChoice(labels=[] if labels is None else [labels])), labels)
+    rows = source.rows
+    if known is not None and not (labeled := has_label(known)).all():
+        typer.echo(f"dre: {int((~labeled).sum()):,} rows have no label and are left out", err=True)
+        rows, known = to_array(rows, np.flatnonzero(labeled)), known[labeled]
     with as_usage_error():
-        check_split(test_size, source.rows.shape[0])
+        check_split(test_size, rows.shape[0])
     comparison = run(
-        source.rows,
+        rows,
         known,
         methods=names,
         test_size=test_size,

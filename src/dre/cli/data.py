@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import Rows, chunk_length, is_rows
-from dre.io.readers import SourceError, open_source
+from dre.io.readers import ColumnChoice, SourceError, open_source
 from dre.io.readers.labels import read_labels
 from dre.io.readers.source import Source, summarize_names
 
@@ -25,13 +25,20 @@ Array = np.ndarray[Any, Any]
 MAX_EXTRA_COLUMNS = 50  # columns that are not features but are kept as metadata, at most
 
 
-def open_data(data: str) -> Source:
-    """Open DATA and print the reader's messages."""
+def open_data(data: str, said: ColumnChoice | None = None, *, tell: bool = True) -> Source:
+    """Open DATA and print the reader's messages, unless an earlier command has."""
     with as_usage_error(SourceError):
-        source = open_source(data)
-    for line in source.messages:
+        source = open_source(data, said=said)
+    for line in source.messages if tell else []:
         typer.echo(f"dre: {line}", err=True)
     return source
+
+
+def as_fitted(model: DRE, said: ColumnChoice | None = None) -> ColumnChoice:
+    """Read the features that the model was fitted to, whatever else a table has; fill gaps as it was fitted."""
+    names = getattr(model, "feature_names_in_", None)
+    said = said or ColumnChoice()
+    return said if names is None else replace(said, features=list(names), fill=getattr(model, "fill_values_", {}))
 
 
 def path_of(data: str) -> Path | None:
@@ -47,20 +54,15 @@ def split_labels(source: Source, labels: str | None) -> tuple[Source, Any]:
     if labels is None:
         return source, None
     if labels in source.metadata:
-        return source, _check_complete(labels, source.metadata[labels])
+        return source, source.metadata[labels]
     if source.columns is not None and labels in source.columns:
         return pop_column(source, labels)
     if Path(labels).expanduser().exists():
         with as_usage_error():
-            return source, read_labels(Path(labels).expanduser(), source.rows.shape[0])
+            count = source.rows.shape[0] if source.dropped is None else len(source.dropped.kept)
+            found = read_labels(Path(labels).expanduser(), count)
+            return source, found if source.dropped is None else found[source.dropped.kept]
     raise no_such_column("--labels", labels, [*source.metadata, *(source.columns or [])])
-
-
-def _check_complete(name: str, labels: Any) -> Any:
-    empty = labels == ""
-    if empty.any():
-        raise UsageError(f"--labels {name}: the label of row {int(empty.argmax())} is empty; fill it in or drop the row")
-    return labels
 
 
 def no_such_column(option: str, name: str, columns: list[str]) -> UsageError:
@@ -68,9 +70,11 @@ def no_such_column(option: str, name: str, columns: list[str]) -> UsageError:
 
 
 def set_feature_names(model: DRE, source: Source) -> None:
-    """Store the column names in the model, so that `match_columns` finds them in other tables."""
+    """Store in the model the names of its columns, so that they are found in other tables, and what fills their gaps."""
     if source.columns is not None:
         model.feature_names_in_ = np.array(source.columns, dtype=object)
+    if source.fill:
+        model.fill_values_ = dict(source.fill)
 
 
 def match_columns(model: DRE, source: Source, color: str | None = None, *, keep_others: bool = True) -> Source:
@@ -101,6 +105,19 @@ def _check_width(model: DRE, source: Source) -> None:
     if source.rows.shape[1] != model.n_features_in_:
         width = int(np.prod(source.rows.shape[1:]))
         raise UsageError(f"DATA has rows of {width:,} values; the model was fitted to rows of another size: pass such rows")
+
+
+def write_embedding(path: Path, embedding: Array, source: Source, read_from: Path | None, *, force: bool) -> None:
+    """Write an embedding with the names of its rows; rows of the file that lack values are NaN, so that positions stay."""
+    from dre.io.writers import OutputSpec, open_sink
+
+    names = source.names
+    if source.dropped is not None:
+        embedding, names = source.dropped.spread(embedding), source.dropped.names
+    n, components = embedding.shape
+    spec = OutputSpec(n, components, names=names, source=read_from, names_title=source.names_title)
+    with open_sink(path, spec, force=force) as sink:
+        sink.write(embedding)
 
 
 def pop_column(source: Source, name: str) -> tuple[Source, Array]:

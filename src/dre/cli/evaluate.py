@@ -93,11 +93,12 @@ def evaluate(
 
     - `dre evaluate cells.csv embedding.csv --sample all --per-point points.csv`
     """
-    from dre.cli.data import open_data, split_labels
-    from dre.cli.map import is_model, load_map
+    from dre.cli.data import split_labels
+    from dre.cli.map import is_model, load_map, open_rows
     from dre.data.metric import check_metric
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import evaluate as score
+    from dre.metrics.inputs import has_label
 
     if is_model(data):
         raise UsageError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
@@ -106,14 +107,19 @@ def evaluate(
         with as_usage_error():
             check_metric(metric)
     most = _parse_sample(sample)
-    source, known = split_labels(open_data(data), labels)
+    opened, model = open_rows(embedding, data, device)
+    assert opened is not None
+    source, known = split_labels(opened, labels)
     n = source.rows.shape[0]
     ids = evenly_spaced_ids(n, n if most is None else most)
+    if known is not None and not (labeled := has_label(known[ids])).all():
+        typer.echo(f"dre: {int((~labeled).sum()):,} rows have no label and are not scored", err=True)
+        ids = ids[labeled]
     _check_sample(ids, n, n_neighbors, per_point)
     names = ids if source.names is None else source.names[ids]
     some = replace(source, rows=to_array(source.rows, ids), names=names, metadata={})
     # A model embeds the sample only; a file of coordinates must have one point for each row of DATA.
-    loaded = load_map(embedding, some if is_model(embedding) else source, device=device, every_stage=True)
+    loaded = load_map(embedding, source if model is None else some, model, every_stage=True)
     maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
     rows = some.rows
     if loaded.model is not None:  # a model is scored on its own features, in its units

@@ -62,8 +62,8 @@ def explore(
 
     - `dre explore embedding.parquet --atlas`
     """
-    from dre.cli.data import open_data, path_of
-    from dre.cli.map import check_color, color_values, is_model, load_map
+    from dre.cli.data import path_of
+    from dre.cli.map import check_color, color_values, is_model, load_map, open_rows
     from dre.explore import build_explorer, write_page
     from dre.explore.build import TRUST, check_rows
     from dre.io.writers import check_writable
@@ -76,13 +76,13 @@ def explore(
     with as_usage_error():
         check_writable(target, [".html"], force=force, read=[path_of(map_), None if data is None else path_of(data)])
         images = thumbnails and (_parse_shape(image_shape) or True)
-    source = None if data is None else open_data(data)
+    source, model = open_rows(map_, data, device)
     if source is not None:
         with as_usage_error(ValueError, ImportError):
             check_rows(source.rows.shape[0], source.rows, images)
         if is_model(map_) and column is not None:
             check_color(column, source)
-    loaded = load_map(map_, source, device=device, every_stage=True, color=column)
+    loaded = load_map(map_, source, model, every_stage=True, color=column)
     metadata = _metadata(loaded)
     if column is not None:
         column, values = color_values(column, loaded)
@@ -126,8 +126,7 @@ def _parse_shape(text: str | None) -> tuple[int, ...] | None:
 def _open_atlas(map_: str, data: str | None, output: Path | None, device: str) -> None:
     import tempfile
 
-    from dre.cli.data import open_data
-    from dre.cli.map import load_map
+    from dre.cli.map import load_map, open_rows
     from dre.explore.atlas import atlas_command, show, write_table
 
     if output is not None:
@@ -136,7 +135,7 @@ def _open_atlas(map_: str, data: str | None, output: Path | None, device: str) -
         command = atlas_command()
     except ImportError as problem:
         raise ImportError(f"{problem}; or drop --atlas") from problem
-    loaded = load_map(map_, None if data is None else open_data(data), device=device)
+    loaded = load_map(map_, *open_rows(map_, data, device))
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "map.parquet")
         write_table(table, loaded.embedding, loaded.metadata, loaded.names)

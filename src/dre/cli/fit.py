@@ -7,7 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import RECIPES, Data, Device, Force, Labels, Metric, as_usage_error, complete_one
+from dre.cli.options import (
+    RECIPES,
+    Categories,
+    Columns,
+    Data,
+    Decimal,
+    Device,
+    Drop,
+    Force,
+    Id,
+    Metric,
+    Missing,
+    SeveralLabels,
+    as_usage_error,
+    complete_one,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
@@ -27,7 +43,7 @@ def fit(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Divide each column by its standard deviation, if they have different units.")
     ] = False,
-    labels: Labels = None,
+    labels: SeveralLabels = None,
     embedding: Annotated[
         Path | None,
         typer.Option(
@@ -41,6 +57,12 @@ def fit(
         typer.Option(metavar="N", min=0, help="Random seed. With the same seed, the result is the same on the same CPU."),
     ] = None,
     force: Force = False,
+    columns: Columns = None,
+    drop: Drop = None,
+    row_id: Id = None,
+    categories: Categories = False,
+    missing: Missing = "error",
+    decimal: Decimal = None,
     perplexity: Annotated[
         float | None, typer.Option(metavar="P", rich_help_panel=OVERRIDES, help="Perplexity of every Gaussian affinity.")
     ] = None,
@@ -107,16 +129,20 @@ def fit(
 
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
-    from dre.cli.data import open_data, path_of, set_feature_names, split_labels
+    from dre.cli.data import open_data, path_of, set_feature_names, split_labels, write_embedding
     from dre.cli.map import MODEL, overwritten
-    from dre.io.writers import OutputSpec, check_writable, open_sink
+    from dre.io.readers import ColumnChoice
+    from dre.io.writers import check_writable
     from dre.model.estimator import DRE
 
     with as_usage_error():
         check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
-    source, known = split_labels(open_data(data), labels)
+        said = ColumnChoice(split_names(columns), split_names(drop), labels or [], row_id, categories, missing, decimal)
+    source, known = open_data(data, said), None
+    for name in reversed(labels or []):  # the first one is scored
+        source, known = split_labels(source, name)
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
         typer.echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
     model = DRE(
@@ -143,9 +169,7 @@ def fit(
     set_feature_names(model, source)
     model.save(output)
     if embedding is not None:
-        about = OutputSpec(len(model.embedding_), n_components, names=source.names, source=path_of(data))
-        with open_sink(embedding, about, force=force) as sink:
-            sink.write(model.embedding_)
+        write_embedding(embedding, model.embedding_, source, path_of(data), force=force)
     typer.echo(_summary(model, source.rows, known))
     typer.echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
 

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.cli.data import as_classes, column_values, match_columns, no_such_column, open_data, path_of
+from dre.cli.data import as_classes, as_fitted, column_values, match_columns, no_such_column, open_data, path_of
 from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import is_rows, read_all
 from dre.data.subsample import to_array
+from dre.io.readers import ColumnChoice
 from dre.io.readers.labels import read_labels
 from dre.io.readers.source import Source, summarize_names
 
@@ -96,18 +97,30 @@ def load_model(name: str | Path, device: str = "auto") -> DRE:
         return DRE.load(name, device=None if device == "auto" else device)
 
 
+def open_rows(name: str, data: str | None, device: str = "auto") -> tuple[Source | None, DRE | None]:
+    """Open DATA with the columns that a model was fitted to, if MAP is one; also return the model."""
+    model = load_model(name, device) if is_model(name) else None
+    if data is None:
+        return None, model
+    return open_data(data, None if model is None else as_fitted(model), tell=model is None), model
+
+
 def load_map(
-    name: str, source: Source | None = None, *, device: str = "auto", every_stage: bool = False, color: str | None = None
+    name: str,
+    source: Source | None = None,
+    model: DRE | None = None,
+    *,
+    every_stage: bool = False,
+    color: str | None = None,
 ) -> LoadedMap:
     """Load MAP; a model embeds the rows of ``source``, after its last stage or after every stage.
 
     ``color`` may name a column of the source that is not a feature of the model.
     """
-    if not is_model(name):
+    if model is None:
         return _from_file(name, source)
     if source is None:
         raise UsageError(f"{name} is a model and needs rows to embed: add DATA, as in {name} rows.csv")
-    model = load_model(name, device)
     return _from_model(model, match_columns(model, source, color), every_stage)
 
 
@@ -124,6 +137,10 @@ def _from_file(name: str, source: Source | None) -> LoadedMap:
     embedding, table = _read_coordinates(name)
     if source is None:
         return LoadedMap([embedding], [name], table.metadata, table.names)
+    order = _order_by_name(name, table, source)
+    if order is not None:
+        embedding, metadata = embedding[order], {key: values[order] for key, values in table.metadata.items()}
+        return LoadedMap([embedding], [name], {**metadata, **source.metadata}, source.names, source.rows, source.columns)
     n = source.rows.shape[0]
     if n != len(embedding):
         raise UsageError(f"{name} has {len(embedding):,} points but DATA has {n:,} rows: pass the embedded rows")
@@ -131,9 +148,33 @@ def _from_file(name: str, source: Source | None) -> LoadedMap:
     return LoadedMap([embedding], [name], {**table.metadata, **source.metadata}, names, source.rows, source.columns)
 
 
+def _order_by_name(name: str, table: Source, source: Source) -> Array | None:
+    """The points of a map in the order of the rows of DATA, if both have names; None if they are told by position alone."""
+    if not _are_names(table.names) or not _are_names(source.names):
+        return None
+    assert table.names is not None
+    assert source.names is not None
+    position = {each: i for i, each in enumerate(table.names.tolist())}
+    lacking = [each for each in source.names.tolist() if each not in position]
+    if lacking:
+        raise UsageError(
+            f"{name} has no point for {len(lacking):,} of the {len(source.names):,} rows of DATA: {summarize_names(lacking)}. "
+            "Pass the map of these rows"
+        )
+    return np.array([position[each] for each in source.names.tolist()])
+
+
+def _are_names(names: Array | None) -> bool:
+    """Whether names tell the rows apart, and are not just their numbers."""
+    if names is None or len(set(names.tolist())) < len(names):
+        return False
+    return bool(names.tolist() != [str(i) for i in range(len(names))])
+
+
 def _read_coordinates(name: str) -> tuple[Array, Source]:
     """The columns dre1, dre2, … of a table, or all columns if there are two or three; other columns become metadata."""
-    source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name)
+    said = ColumnChoice(coordinates=True, missing="drop")  # rows that lacked values have no place
+    source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, said, tell=False)
     values = np.asarray(read_all(source.rows) if is_rows(source.rows) else source.rows)
     columns = source.columns or []
     axes = [i for i, each in enumerate(columns) if each.lower().startswith(COMPONENT) and each[len(COMPONENT) :].isdigit()]

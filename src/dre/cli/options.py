@@ -17,12 +17,16 @@ DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
 RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
 DEVICES = ("auto", "cpu", "cuda")
 PROTOCOLS = ("standard", "paper")
+MISSING = ("error", "drop", "mean", "median")
 METRICS = ("euclidean", "cosine", "correlation")
 PARAMETERS = {  # what the library's errors name, as patterns, and the option with the same effect
     r"\bforce=True\b": "--force",
     r"\bimages=False\b": "--no-thumbnails",
     r"\blabel_placement='(\w+)'": r"--label-placement \1",
     r"\bdre\.explore\.atlas\b": "--atlas",
+    r"\bmissing='(\w+)'": r"--missing \1",
+    r"\bdecimal='(.)'": r"--decimal \1",
+    r"\bdrop=\[…\]": "--drop",
 }
 
 
@@ -69,6 +73,15 @@ def global_options(
     """Handle the options in front of the command; typer itself handles --version."""
     if debug:
         os.environ[DEBUG] = "1"
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names of a comma-separated list.
+
+    >>> split_names("age, size,c-f")
+    ['age', 'size', 'c-f']
+    """
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def complete_one(names: Iterable[str]) -> Callable[[str], list[str]]:
@@ -132,6 +145,42 @@ Labels = Annotated[
     typer.Option(
         metavar="COLUMN|FILE", help="One label per row: a column of DATA, which is then not used as a feature, or a file."
     ),
+]
+SeveralLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN|FILE",
+        help="One label per row: a column of DATA, which is then not used as a feature, or a file. Repeat it for several; the "
+        "first one is scored.",
+    ),
+]
+COLUMNS = "Columns of a table"  # panel of the help
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,C-F", rich_help_panel=COLUMNS, help="Features: these columns alone; c-f are all from c to f."),
+]
+Drop = Annotated[
+    str | None, typer.Option(metavar="A,B", rich_help_panel=COLUMNS, help="Leave these columns out of everything.")
+]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", rich_help_panel=COLUMNS, help="Names of the rows, which every output carries."),
+]
+Categories = Annotated[
+    bool, typer.Option("--categories", rich_help_panel=COLUMNS, help="Use yes and no, and texts of few values, as features.")
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        metavar="POLICY",
+        rich_help_panel=COLUMNS,
+        autocompletion=complete_one(MISSING),
+        help="Missing values: error, drop (such rows are NaN in the output), mean or median of the column.",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", rich_help_panel=COLUMNS, help="Mark of decimals in a text table.", show_default="found"),
 ]
 Metric = Annotated[
     str,

@@ -13,7 +13,6 @@ from dre.cli.options import DataOfMap, Device, Force, Map, UsageError, as_usage_
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
-    from dre.io.readers import Source
 
 NO_COLOR = "none"
 
@@ -96,7 +95,7 @@ def plot(
 
     - `dre plot cells.safetensors --kind history -o loss.svg`
     """
-    from dre.cli.data import open_data, path_of
+    from dre.cli.data import path_of
     from dre.cli.map import is_model, load_model
     from dre.io.writers import check_writable
     from dre.plot.save import SUFFIXES, save
@@ -111,7 +110,7 @@ def plot(
     if kind is PlotKind.history:
         figure, content = _history(load_model(map_, device), options), "the loss"
     else:
-        figure, content = _plot_rows(map_, None if data is None else open_data(data), kind, color, thumbnails, options)
+        figure, content = _plot_rows(map_, data, kind, color, thumbnails, options)
     save(figure, target, force=force)
     typer.echo(f"Wrote {target}: {content}.")
 
@@ -146,17 +145,18 @@ def _check_kind(kind: PlotKind, model: bool, data: bool, thumbnails: bool) -> No
 
 
 def _plot_rows(
-    map_: str, source: Source | None, kind: PlotKind, color: str | None, thumbnails: bool, options: _FigureOptions
+    map_: str, data: str | None, kind: PlotKind, color: str | None, thumbnails: bool, options: _FigureOptions
 ) -> tuple[Any, str]:
     """The figure, and a phrase that describes its content."""
-    from dre.cli.map import check_color, is_model, load_map
+    from dre.cli.map import check_color, is_model, load_map, open_rows
 
+    source, model = open_rows(map_, data, options.device)
     if thumbnails and source is not None and len(source.rows.shape) < 3:
         raise UsageError(f"--thumbnails needs images, but DATA has rows of {source.rows.shape[1]:,} values")
     column = None if color == NO_COLOR else color
     if is_model(map_) and source is not None and column is not None:
         check_color(column, source)
-    loaded = load_map(map_, source, device=options.device, every_stage=kind is PlotKind.stages, color=column)
+    loaded = load_map(map_, source, model, every_stage=kind is PlotKind.stages, color=column)
     by, labels = _labels(color, loaded)
     colored = f", colored by {by}" if by and kind in (PlotKind.map, PlotKind.stages) else ""
     return _draw(kind, loaded, labels, thumbnails, options), f"{len(loaded.embedding):,} rows{colored}"

@@ -19,6 +19,7 @@ from dre.metrics.inputs import (
     check_same_index,
     encode_levels,
     first_level,
+    has_label,
     paired_spaces,
 )
 from dre.metrics.neighborhood_hit import (
@@ -191,7 +192,7 @@ def quick_scores(
     Y : ndarray of shape (n, d')
         Their embedding.
     labels : tuple of (str, ndarray of shape (n,)), default=None
-        Name and values of the labels of the 1-NN accuracy.
+        Name and values of the labels of the 1-NN accuracy; rows without a label are left out of it.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows of X.
 
@@ -210,8 +211,8 @@ def quick_scores(
     if X is not None:
         scores["trustworthiness"] = float(trustworthiness(X, Y, metric=metric))
         scores["continuity"] = float(continuity(X, Y, metric=metric))
-    if labels is not None:
-        scores[f"1-NN, {labels[0]}"] = nearest_neighbor(Y, labels[1])
+    if labels is not None and (known := has_label(labels[1])).sum() > 1:
+        scores[f"1-NN, {labels[0]}"] = nearest_neighbor(Y[known], labels[1][known])
     return scores
 
 

@@ -139,6 +139,17 @@ def first_level(labels: Any) -> Any:
     return labels[next(iter(labels.keys()))] if _has_levels(labels) else labels
 
 
+def has_label(labels: Array) -> Array:
+    """Return (n,) bool: whether each row has a label, which is neither empty nor NaN.
+
+    >>> has_label(np.array(["a", "", "b"])).tolist()
+    [True, False, True]
+    """
+    if labels.dtype.kind in "OUS":
+        return np.array([not is_missing(value) and value != "" for value in labels], dtype=bool)
+    return ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(len(labels), dtype=bool)
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether a label is None, NaN, NaT or pandas' NA."""
     try:

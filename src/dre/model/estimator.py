@@ -286,6 +286,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             "class": type(self).__name__,
             "parameters": {name: encode(value) for name, value in self.get_params(deep=False).items()},
             "feature_names_in": None if names is None else list(names),
+            "fill_values": getattr(self, "fill_values_", {}),
         }
         save_map(path, self._map, about, stages=stages)
 
@@ -309,6 +310,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
             model: DRE = kinds.get(about["class"], cls)(**parameters)
             names = about["feature_names_in"]
+            fill = {str(name): float(value) for name, value in about.get("fill_values", {}).items()}
         if device is not None:
             model.set_params(device=device)
         fitted.encoder = Runtime.on(model.device).place(fitted.encoder)
@@ -317,6 +319,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         model.n_features_in_ = fitted.shape[0]
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
+        if fill:
+            model.fill_values_ = fill
         return model
 
     @property

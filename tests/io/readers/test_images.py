@@ -56,22 +56,40 @@ def test_folders_inside_are_what_is_known_of_images(tmp_path):
     assert found.names[-1] == "cats/04.png"
 
 
-@pytest.mark.parametrize(
-    ("other", "told"),
-    [(GRAY[0, :5], r"5 × 5, gray"), (COLOR[0], r"5 × 6, color")],
-    ids=["size", "mode"],
-)
-def test_those_that_differ_are_named_with_the_remedy(tmp_path, other, told):
+def test_sizes_that_differ_are_resized_and_it_is_said(tmp_path):
     folder = write(tmp_path / "x", GRAY)
-    Image.fromarray(other).save(folder / "07.png")
-    with pytest.raises(SourceError, match=rf"most images are 5 × 6, gray, but 07\.png is not \({told}\)") as caught:
-        open_source(folder)
-    assert "convert('L').resize((5, 6))" in str(caught.value).splitlines()[1]
+    Image.fromarray(np.full((12, 10), 77, np.uint8)).save(folder / "07.png")
+    found = open_source(folder)
+    assert found.rows.shape == (12, 6, 5)
+    assert found.messages == ["1 of 12 images are cropped in the middle and resized to 5 × 6 pixels"]
+    rows = found.rows.read(0, 12).numpy()
+    assert (rows[7] == 77).all()
+    np.testing.assert_array_equal(np.delete(rows, 7, 0), np.delete(GRAY, 7, 0))
+    assert Image.open(folder / "07.png").size == (10, 12)  # what is on the disk stays as it was
 
 
-def test_more_than_eight_bits_are_not_cut_off(tmp_path):
-    with pytest.raises(SourceError, match="more than 8 bits"):
-        open_source(write(tmp_path / "x", GRAY.astype(np.uint16) * 257))
+def test_photos_of_all_sizes_become_small_squares_or_what_is_said(tmp_path):
+    (tmp_path / "x").mkdir()
+    for i in range(6):
+        Image.fromarray(np.full((20 + i, 30 + 2 * i, 3), 40 * i, np.uint8)).save(tmp_path / "x" / f"{i}.png")
+    found = open_source(tmp_path / "x")
+    assert found.rows.shape == (6, 64, 64, 3)
+    assert (found.rows.read(0, 6).numpy() == 40 * np.arange(6)[:, None, None, None]).all()
+    assert open_source(f"{tmp_path}/x:16").rows.shape == (6, 16, 16, 3)
+    with pytest.raises(SourceError, match="expected a number of pixels, as in x:64"):
+        open_source(f"{tmp_path}/x:large")
+
+
+def test_gray_beside_color_is_color(tmp_path):
+    folder = write(tmp_path / "x", COLOR)
+    Image.fromarray(GRAY[0]).save(folder / "07.png")
+    found = open_source(folder)
+    assert found.messages == ["1 gray images are read as color, like the other 11"]
+    np.testing.assert_array_equal(found.rows.read(7, 8)[0], np.repeat(GRAY[0][:, :, None], 3, 2))
+
+
+def test_sixteen_bits_keep_the_upper_eight(tmp_path):
+    same_rows(open_source(write(tmp_path / "x", GRAY.astype(np.uint16) * 257)).rows, GRAY)
 
 
 def test_a_folder_without_images_and_one_image_are_named(tmp_path):

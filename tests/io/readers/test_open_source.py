@@ -6,13 +6,25 @@ import numpy as np
 import pytest
 
 from dre.datasets import NAMES, load
-from dre.io.readers import FORMATS, SourceError, anndata, delimited, hdf5, images, numpy_files, open_source, parquet, zarr
+from dre.io.readers import (
+    FORMATS,
+    SourceError,
+    anndata,
+    delimited,
+    frames,
+    hdf5,
+    images,
+    numpy_files,
+    open_source,
+    parquet,
+    zarr,
+)
 
 X = np.random.default_rng(0).normal(size=(12, 5))
 
 
 def test_every_format_has_a_suffix_of_its_own():
-    modules = (anndata, delimited, hdf5, images, numpy_files, parquet, zarr)
+    modules = (anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr)
     suffixes = [suffix for module in modules for each in module.FORMATS for suffix in each.suffixes]
     assert len(set(suffixes)) == len(suffixes)
     assert set(suffixes) == set(FORMATS)

@@ -60,15 +60,63 @@ def test_a_gap_is_named_with_its_column_and_row(tmp_path):
         rows.read(0, 14)
 
 
-def test_texts_and_lists_alone_are_no_rows(tmp_path):
-    pandas.DataFrame({"a": ["x"], "b": [[1.0, 2.0]]}).to_parquet(tmp_path / "x.parquet")
+def test_texts_alone_are_no_rows(tmp_path):
+    pandas.DataFrame({"a": ["x"], "b": [["y", "z"]]}).to_parquet(tmp_path / "x.parquet")
     with pytest.raises(SourceError, match="no numeric column; its columns: a, b"):
         open_source(tmp_path / "x.parquet")
 
 
-def test_nested_columns_are_ignored_with_a_message(tmp_path):
-    pandas.DataFrame({"a": [1.0], "b": [[1.0, 2.0]]}).to_parquet(tmp_path / "x.parquet")
+def test_nested_columns_that_are_no_vectors_are_ignored_with_a_message(tmp_path):
+    pandas.DataFrame({"a": [1.0], "b": [["y", "z"]]}).to_parquet(tmp_path / "x.parquet")
     assert open_source(tmp_path / "x.parquet").messages == ["nested columns are ignored: 'b'"]
+
+
+def vectors(kind):
+    import pyarrow
+
+    if kind == "list":
+        return pyarrow.array(X.tolist())
+    flat = pyarrow.array(X.ravel())
+    if kind == "fixed":
+        return pyarrow.FixedSizeListArray.from_arrays(flat, 3)
+    return pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(X))
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed", "tensor"])
+@pytest.mark.parametrize("group", [1, 4, 100])
+def test_the_only_column_of_vectors_is_the_rows(tmp_path, kind, group):
+    import pyarrow.parquet
+
+    table = pyarrow.table({"id": np.arange(14), "year": np.arange(14) + 2000.5, "title": KINDS, "embedding": vectors(kind)})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet", row_group_size=group)
+    found = open_source(tmp_path / "x.parquet")
+    same_rows(found.rows, X)
+    assert found.columns is None
+    assert list(found.metadata) == ["id", "year", "title"]
+    assert found.messages == ["the rows are the vectors 'embedding' of 3 values; other columns are not features"]
+
+
+def test_one_of_several_columns_of_vectors_is_named(tmp_path):
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"a": vectors("list"), "b": vectors("fixed")}), tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match=r"several columns of vectors: a, b; name one, as in x\.parquet:a"):
+        open_source(tmp_path / "x.parquet")
+    same_rows(open_source(f"{tmp_path}/x.parquet:b").rows, X)
+    with pytest.raises(SourceError, match="'c'"):
+        open_source(f"{tmp_path}/x.parquet:c")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [([[1.0, 2.0], [3.0]], "row 1.*1 values, where others have 2"), ([[1.0, 2.0], None], "row 1.*missing vector")],
+)
+def test_vectors_that_do_not_fit_are_named_with_their_row(tmp_path, values, message):
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"a": pyarrow.array(values)}), tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match=message):
+        open_source(tmp_path / "x.parquet").rows.read(0, 2)
 
 
 def test_a_damaged_file_is_an_error_of_two_lines(tmp_path, table):

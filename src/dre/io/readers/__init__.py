@@ -12,23 +12,26 @@ import scipy.sparse
 from dre.data.rows import is_rows
 from dre.datasets import NAMES, Dataset, load
 from dre.datasets.files import Folder
-from dre.io.readers import anndata, delimited, hdf5, images, numpy_files, parquet, zarr
+from dre.io.readers import anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr
+from dre.io.readers.features import ColumnChoice, source_of
 from dre.io.readers.source import Array, Source, SourceError, SourceFormat, match_suffix
 from dre.notation import unknown
 
-__all__ = ["FORMATS", "Source", "SourceError", "SourceFormat", "open_source"]
+__all__ = ["FORMATS", "ColumnChoice", "Source", "SourceError", "SourceFormat", "open_source"]
 
 # All formats by suffix. A new format is a module with FORMATS, listed here.
 FORMATS: dict[str, SourceFormat] = {
     suffix: each
-    for module in (anndata, delimited, hdf5, images, numpy_files, parquet, zarr)
+    for module in (anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr)
     for each in module.FORMATS
     for suffix in each.suffixes
 }
 SPLITS = ("train", "test", "all")
 
 
-def open_source(data: str | Path, *, part: str | None = None, folder: Folder = None) -> Source:
+def open_source(
+    data: str | Path, *, part: str | None = None, folder: Folder = None, said: ColumnChoice | None = None
+) -> Source:
     """Open a file, a folder of images, or a dataset of `dre.datasets` by name.
 
     Parameters
@@ -41,6 +44,9 @@ def open_source(data: str | Path, *, part: str | None = None, folder: Folder = N
         It may also follow ``data`` after a colon: ``cells.h5ad:obsm/X_pca``.
     folder : path, default=None
         Folder with the files of datasets.
+    said : ColumnChoice, default=None
+        Which columns of a table are features, labels and names, and what is done with missing values. What is not said is
+        decided by the columns' kinds and values.
 
     Returns
     -------
@@ -69,6 +75,10 @@ def open_source(data: str | Path, *, part: str | None = None, folder: Folder = N
     format_ = _detect_format(path)
     if part is not None and not format_.has_parts:
         raise SourceError(f"{path} has no parts: leave out {part!r}")
+    if format_.read_table is not None:
+        return source_of(format_.read_table(path, None if said is None else said.decimal), said)
+    if said is not None and said.is_said:
+        raise SourceError(f"{path} is not a text table: its columns can't be chosen, and its missing values can't be filled")
     return format_.open(path, part)
 
 

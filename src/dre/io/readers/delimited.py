@@ -1,33 +1,80 @@
-"""Text tables (.csv, .tsv, plain or gzipped): numeric columns are the rows, text columns are metadata.
+"""Text tables (.csv, .tsv, .txt, plain or gzipped), with the separator, the encoding and the decimals that they have.
 
-Python's csv module splits the records: it needs no extra, streams files of any size and knows the line of every record.
+Polars splits the records and reads the numbers. Only a message about a wrong line reads the file by Python's csv module.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import io
 import math
+import re
 import sys
 import zlib
-from array import array
 from collections.abc import Iterator
-from itertools import chain, islice
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
-import numpy as np
+from dre.io.readers.features import source_of
+from dre.io.readers.source import Source, SourceError, SourceFormat, to_strings
+from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
 
-from dre.io.readers.source import Array, Source, SourceError, SourceFormat, summarize_names, to_strings
-
+SEPARATORS = "\t;,| "  # in the order in which they are preferred
+SNIFFED = 2**16  # bytes of the beginning that tell the separator
 SNIFFED_RECORDS = 20
-MISSING = {"", "na", "n/a", "nan", "none", "null", "inf", "-inf", "?", "-", "."}  # never the name of a column
 MIN_COUNTED_COLUMNS = 4  # names 0, 1, 2, … are a header that pandas wrote; with fewer columns they may be data
+BYTE_ORDER_MARKS = {  # the longest first
+    codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
+OLD_ENCODING = "cp1252"  # of Excel and of many older programs; it has all letters of Latin-1
+SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat")
 
 
-def read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the stripped values of each record; a blank line has no values."""
-    return _split(path, _detect_delimiter(path))
+@dataclass(frozen=True)
+class TextTable:
+    """The text of a file, and how it is written.
+
+    Parameters
+    ----------
+    path : Path
+    text : bytes
+        In UTF-8, with ends of lines that are line feeds.
+    separator : str
+    first_line : int
+        Number of lines before the first record: comments.
+    encoding : str
+        Of the file.
+    """
+
+    path: Path
+    text: bytes
+    separator: str
+    first_line: int
+    encoding: str
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line number and the stripped values of each record; a blank line has no values."""
+        return _split(self.text.decode(), self.separator, self.first_line)
+
+
+def read_text(path: Path, separator: str | None = None) -> TextTable:
+    """Read a text table; the separator is found unless it is given."""
+    text, encoding = _decode(path, _read_bytes(path))
+    text, comments = _without_comments(text)
+    if separator is None:
+        name = path.name.lower().removesuffix(".gz")
+        separator = "\t" if name.endswith((".tsv", ".tab")) else _detect_separator(text)
+    return TextTable(path, text, separator, comments, encoding)
+
+
+def decoded_text(path: Path) -> str:
+    """The text of a file in the encoding that it has, with ends of lines that are line feeds."""
+    return _decode(path, _read_bytes(path))[0].decode()
 
 
 def has_row_names(header: list[str]) -> bool:
@@ -35,144 +82,170 @@ def has_row_names(header: list[str]) -> bool:
     return len(header) > 1 and not header[0]
 
 
-def _open_delimited(path: Path, part: str | None) -> Source:
-    records = ((line, values) for line, values in read_records(path) if values)
-    first = next(records, None)
-    if first is None:
+def read_table(path: Path, decimal: str | None = None) -> Table:
+    """Read a text table with typed columns.
+
+    Parameters
+    ----------
+    path : Path
+    decimal : {".", ","}, default=None
+        Mark of decimals; None finds it.
+    """
+    from dre.io.readers.typed import decimal_mark, typed_columns  # polars, which other formats do without
+
+    found = read_text(path)
+    records = list(islice((each for each in found.records() if each[1]), 2))
+    if not records:
         raise SourceError(f"{path} is empty")
-    width, header = len(first[1]), first[1] if _is_header(first[1]) else None
-    if header is not None:
-        first = next(records, None)
-        if first is None:
-            raise SourceError(f"{path} has a header but no rows")
-    has_names = header is not None and has_row_names(header)
-    is_text = [not _is_number(value) or (has_names and i == 0) for i, value in enumerate(first[1][:width])]
-    strings: dict[int, list[str]] = {i: [] for i in range(len(is_text)) if is_text[i]}
-    numeric = [i for i in range(width) if i not in strings]
-    numbers = array("d")
-    for line, values in chain([first], records):
-        if len(values) != width:
-            raise SourceError(f"{path}, line {line} has {len(values)} values, the first line {width}: make all lines alike")
-        floats = _finite_floats([values[i] for i in numeric])
-        if floats is None:
-            wrong = next(i for i in numeric if not _is_number(values[i]))
-            raise _cell_error(path, line, wrong, values[wrong], header)
-        numbers.extend(floats)
-        for i, column in strings.items():
-            column.append(sys.intern(values[i]))  # text columns repeat few values
-    names = to_strings(strings.pop(0)) if has_names else None
-    for i, column in strings.items():
-        if not _is_text_column(column):
-            raise _cell_error(path, first[0], i, column[0], header)
-    if not numeric:
-        raise SourceError(f"{path} has no numeric column: encode its text columns as numbers")
-    metadata = _name_columns(path, strings, header)
-    messages = ["the first column has no name: it holds the row names"] if has_names else []
-    if metadata:
-        messages.append(f"text columns are not features: {summarize_names(list(map(repr, metadata)))}")
-    columns = None if header is None else [header[i] for i in numeric]
-    return Source(np.frombuffer(numbers).reshape(-1, len(numeric)), columns, names, metadata, messages)
+    (line, first), second = records[0], records[-1][1]
+    header = first if _is_header(first) else None
+    if header is not None and len(records) == 1:
+        raise SourceError(f"{path} has a header but no rows")
+    texts = _frame(found, 0 if header is None else line - found.first_line)
+    if header is not None and len(second) == len(header) + 1:  # R writes no name above its row names
+        header = ["", *header]
+    elif texts.width != len(first) or (texts.to_series(-1) == "").any():
+        _check_lengths(found)
+    names = [name or f"column {i + 1}" for i, name in enumerate(header or [""] * texts.width)]
+    decimal = decimal or ("." if found.separator == "," else decimal_mark(texts))
+    row_names = None
+    if header is not None and has_row_names(header):
+        row_names, texts, names = to_strings(texts.to_series(0).str.strip_chars().to_list()), texts[:, 1:], names[1:]
+    columns, malformed = typed_columns(names, texts, decimal)
+
+    def place(row: int, column: str) -> str:
+        position = names.index(column) + (row_names is not None)
+        label = f" ({column!r})" if header else ""
+        return f"line {_line_of(found, row, has_header=header is not None)}, column {position + 1}{label}"
+
+    if malformed:
+        raise _malformed_error(path, malformed[0], place, decimal)
+    return Table(path, columns, place, row_names, has_header=header is not None)
 
 
-def _detect_delimiter(path: Path) -> str:
-    """Of tab, semicolon and comma, choose the one that leaves most numbers: text values may contain any of them."""
-    if path.name.lower().removesuffix(".gz").endswith(".tsv"):
-        return "\t"
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise SourceError(f"{path} cannot be decompressed: {problem}; compress it again with gzip") from problem
+
+
+def _decode(path: Path, content: bytes) -> tuple[bytes, str]:
+    """Return the text in UTF-8, and the encoding of the file: by its mark, or UTF-8, or that of older programs."""
+    encoding = next((name for mark, name in BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
+    try:
+        text = content if encoding == "utf-8" else content.decode(encoding).encode()
+        if encoding == "utf-8":
+            text.decode()
+    except UnicodeDecodeError:
+        encoding = OLD_ENCODING
+        text = content.decode(encoding, "replace").encode()
+    if b"\0" in text[:SNIFFED]:
+        raise SourceError(f"{path} is not text: save the table as CSV UTF-8")
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), encoding
+
+
+def _without_comments(text: bytes) -> tuple[bytes, int]:
+    """Leave out the lines with # at the beginning, except for the names of the columns, which may stand in the last of them."""
+    lines, start = 0, 0
+    last = b""
+    while text[start : start + 1] == b"#":
+        end = text.find(b"\n", start)
+        end = len(text) if end < 0 else end + 1
+        last, lines, start = text[start:end], lines + 1, end
+    if lines:
+        names, record = last.lstrip(b"# "), text[start:].split(b"\n", 1)[0]
+        if any(names.count(mark) == record.count(mark) > 0 for mark in (b"\t", b";", b",", b"|", b" ")):
+            return names + text[start:], lines - 1
+    return text[start:], lines
+
+
+def _detect_separator(text: bytes) -> str:
+    """Choose the one that leaves most numbers: text values may contain any of them."""
+    beginning = text[:SNIFFED].rpartition(b"\n")[0] or text[: 16 * SNIFFED]
     best, most = ",", -1
-    for delimiter in "\t;,":
-        records = [values for _, values in islice(_split(path, delimiter), SNIFFED_RECORDS) if values]
+    for separator in SEPARATORS:
+        records = [values for _, values in islice(_split(beginning.decode("utf-8", "ignore"), separator), SNIFFED_RECORDS)]
+        records = [values for values in records if values]
         count = sum(_resembles_number(value) for values in records for value in values)
         if count > most and min(map(len, records), default=0) > 1:
-            best, most = delimiter, count
+            best, most = separator, count
     return best
 
 
-def _split(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    with _open_text(path) as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        try:
-            for values in reader:
-                yield reader.line_num, [value.strip() for value in values]
-        except UnicodeDecodeError as problem:
-            raise SourceError(f"{path} is not UTF-8 text ({problem.reason}): save it as CSV UTF-8") from problem
-        except csv.Error as problem:
-            raise SourceError(f"{path}, line {reader.line_num}: {problem}; expected values separated by commas") from problem
-        except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
-            raise SourceError(f"{path} cannot be decompressed: {problem}; compress it again with gzip") from problem
+def _split(text: str, separator: str, first_line: int = 0) -> Iterator[tuple[int, list[str]]]:
+    limit = csv.field_size_limit(sys.maxsize)  # a line of a wide table is one field of a wrong separator
+    try:
+        reader = csv.reader(io.StringIO(text), delimiter=separator)
+        for values in reader:
+            yield first_line + reader.line_num, [value.strip() for value in values]
+    finally:
+        csv.field_size_limit(limit)
 
 
-def _open_text(path: Path) -> TextIO:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def _frame(found: TextTable, header_lines: int) -> Any:
+    """All values as texts, a DataFrame of polars without the header and without blank lines."""
+    import polars as pl
+
+    text = found.text
+    for _ in range(header_lines):
+        text = text[text.index(b"\n") + 1 :]
+    text = re.sub(rb"(?m)^\n", b"", text) if b"\n\n" in text or text.startswith(b"\n") else text
+    try:
+        return pl.read_csv(text, has_header=False, separator=found.separator, infer_schema=False, empty_string_is_null=False)
+    except pl.exceptions.PolarsError as problem:
+        _check_lengths(found)
+        raise SourceError(f"{found.path} cannot be read: {str(problem).splitlines()[0]}") from problem
+
+
+def _check_lengths(found: TextTable) -> None:
+    """Raise a `SourceError` if a record has more or fewer values than the first one."""
+    width = None
+    for line, values in found.records():
+        width = width or len(values)
+        if values and len(values) != width:
+            raise SourceError(
+                f"{found.path}, line {line} has {len(values)} values, the first line {width}: make all lines alike"
+            )
+
+
+def _line_of(found: TextTable, row: int, *, has_header: bool) -> int:
+    records = (line for line, values in found.records() if values)
+    return next(islice(records, row + has_header, None))
 
 
 def _is_header(values: list[str]) -> bool:
     """Whether the first record names the columns: no value is a number, or pandas numbered the columns."""
     names = values[1:] if has_row_names(values) else values
-    numbers = [name for name in names if _is_number(name)]
+    numbers = [name for name in names if _resembles_number(name)]
     if len(numbers) >= MIN_COUNTED_COLUMNS and numbers == [str(i) for i in range(len(numbers))]:
         return True  # text columns may stand between the numbered ones
     return not numbers and any(name.lower() not in MISSING for name in names)
 
 
-def _finite_floats(values: list[str]) -> list[float] | None:
-    try:
-        floats = [float(value) for value in values]
-    except ValueError:
-        return None
-    return floats if all(map(math.isfinite, floats)) else None
-
-
-def _is_number(value: str) -> bool:
-    return _finite_floats([value]) is not None
-
-
 def _resembles_number(value: str) -> bool:
     """Whether a value is a number, if need be with a decimal comma."""
-    return _is_number(value.replace(",", ".", 1))
-
-
-def _is_complex(value: str) -> bool:
     try:
-        complex(value)
+        return math.isfinite(float(value.replace(",", ".", 1)))
     except ValueError:
         return False
-    return any(map(str.isdigit, value))
 
 
-def _is_text_column(values: list[str]) -> bool:
-    """Whether a column holds no numbers, and is more than missing values and malformed numbers."""
-    distinct = set(values)
-    present = [value for value in distinct if value.lower() not in MISSING]
-    malformed = all(_resembles_number(value) or _is_complex(value) for value in present)
-    return not any(map(_is_number, distinct)) and not malformed
-
-
-def _name_columns(path: Path, columns: dict[int, list[str]], header: list[str] | None) -> dict[str, Array]:
-    named: dict[str, Array] = {}
-    for i, values in columns.items():
-        name = (header[i] if header else "") or f"column {i + 1}"
-        if name in named:
-            raise SourceError(f"{path} has several columns {name!r}: rename all but one")
-        named[name] = to_strings(values)
-    return named
-
-
-def _cell_error(path: Path, line: int, column: int, value: str, header: list[str] | None) -> SourceError:
-    name = f" ({header[column]!r})" if header and header[column] else ""
-    where = f"{path}, line {line}, column {column + 1}{name}"
-    if value.lower() in MISSING:
-        return SourceError(f"{where}: missing value {value!r}; drop the row or fill it with sklearn.impute.SimpleImputer")
-    if ";" in value or "\t" in value:
+def _malformed_error(path: Path, found: Malformed, place: CellPlace, decimal: str) -> SourceError:
+    where = f"{path}, {place(found.row, found.column)}"
+    if ";" in found.text or "\t" in found.text:
         remedy = "separate the columns by the same character in all lines"
-    elif _resembles_number(value):
-        remedy = "write decimals with a point"
-    elif _is_complex(value):
+    elif decimal == "." and _resembles_number(found.text):
+        remedy = "write decimals with a point, or pass decimal=','"
+    elif re.fullmatch(r"[-+\d.e]+j", found.text, re.IGNORECASE):
         remedy = "put the real and imaginary parts of complex numbers into separate columns"
     else:
-        remedy = "remove the column or encode it as numbers"
-    return SourceError(f"{where}: {value!r} is not a number; {remedy}")
+        remedy = "correct it, or leave the column out: drop=[…]"
+    return SourceError(f"{where}: {found.text!r} is not a number; {remedy}")
 
 
-FORMATS = (SourceFormat((".csv", ".tsv", ".csv.gz", ".tsv.gz"), _open_delimited),)
+def _open_delimited(path: Path, part: str | None) -> Source:
+    return source_of(read_table(path))
+
+
+FORMATS = (SourceFormat((*SUFFIXES, *(f"{suffix}.gz" for suffix in SUFFIXES)), _open_delimited, read_table=read_table),)

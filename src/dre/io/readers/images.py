@@ -1,4 +1,4 @@
-"""A folder of images of one size, gray or color, decoded on demand."""
+"""A folder of images, decoded on demand; those of different sizes are resized, and gray beside color becomes color."""
 
 from __future__ import annotations
 
@@ -16,20 +16,27 @@ from dre.io.readers.source import (
     SourceError,
     SourceFormat,
     as_source_error,
-    summarize_names,
     to_strings,
 )
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 GRAY, COLOR = "L", "RGB"  # modes of Pillow
-GRAY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I", "F")  # all other modes become color
-DEEP_MODES = ("I;16", "I;16B", "I", "F")  # more than 8 bits, which Pillow would truncate
+DEEP_MODES = ("I;16", "I;16B", "I")  # 16 bits, of which the upper 8 are read
+FLOAT_MODES = ("F",)
+GRAY_MODES = ("1", "L", "LA", *DEEP_MODES)  # all other modes become color
 
-ImageFormat = tuple[tuple[int, int], str]  # the size (width, height) and the mode of an image
+SIDE = 64  # pixels on a side of resized images, if no size is shared by most of them
+SHARED = 0.5  # of the images: a size that so many have is that of all
+Size = tuple[int, int]  # width and height
 
 
 def _open_images(path: Path, part: str | None) -> Source:
-    """Open the images of a folder in the order of their paths; subfolders become the metadata "folder"."""
+    """Open the images of a folder in the order of their paths; subfolders become the metadata "folder".
+
+    ``part`` is a number of pixels: images are resized to squares of that side.
+    """
+    if part is not None and not (part.isdigit() and int(part) > 0):
+        raise SourceError(f"{path}:{part}: expected a number of pixels, as in {path.name}:{SIDE}")
     try:
         from PIL import Image
     except ImportError as problem:
@@ -40,10 +47,12 @@ def _open_images(path: Path, part: str | None) -> Source:
         files = sorted(file for file in path.rglob("*") if _is_image(file, path))
         if not files:
             raise SourceError(f"{path} is a folder without images ({', '.join(SUFFIXES)}): pass a folder of images, or a file")
-        size, mode = _common_format(path, files, Image)
+        sizes, modes = _headers(files, Image)
+    size = _common_size(sizes) if part is None else (int(part), int(part))
+    mode = COLOR if COLOR in modes else GRAY
 
     def load(start: int, stop: int) -> Array:
-        return np.stack([_decode(file, mode, Image) for file in files[start:stop]])
+        return np.stack([_decode(file, mode, size) for file in files[start:stop]])
 
     shape = (len(files), size[1], size[0], *((3,) if mode == COLOR else ()))
     folders = [file.parent.relative_to(path).as_posix() for file in files]
@@ -51,6 +60,7 @@ def _open_images(path: Path, part: str | None) -> Source:
         FileRows(path, BlockArray(shape, np.uint8, np.arange(len(files) + 1), load)),
         names=to_strings(file.relative_to(path).as_posix() for file in files),
         metadata={"folder": to_strings("" if name == "." else name for name in folders)} if set(folders) != {"."} else {},
+        messages=_messages(sizes, modes, size),
     )
 
 
@@ -59,24 +69,34 @@ def _is_image(file: Path, folder: Path) -> bool:
     return file.suffix.lower() in SUFFIXES and not is_hidden and file.is_file()
 
 
-def _common_format(folder: Path, files: list[Path], library: Any) -> ImageFormat:
-    """Check that all images share one size and mode; reads only their headers."""
-    formats: dict[Path, ImageFormat] = {}
+def _headers(files: list[Path], library: Any) -> tuple[list[Size], list[str]]:
+    """Sizes and modes of all images; reads only their headers."""
+    sizes, modes = [], []
     for file in files:
         with as_source_error(file), library.open(file) as image:
-            if image.mode in DEEP_MODES:
-                raise SourceError(f"{file} has more than 8 bits per channel: save such images as one array with numpy.save")
-            formats[file] = (image.size, _mode(image))
-    (usual, _), *others = Counter(formats.values()).most_common()
-    if others:
-        different = [file.relative_to(folder).as_posix() for file, format_ in formats.items() if format_ != usual]
-        one = next(format_ for format_ in formats.values() if format_ != usual)
-        raise SourceError(
-            f"{folder}: most images are {_describe(usual)}, but {summarize_names(different)} "
-            f"{'is' if len(different) == 1 else 'are'} not ({_describe(one)}).\nConvert them with Pillow: "
-            f"Image.open(path).convert({usual[1]!r}).resize({usual[0]}).save(path)"
+            if image.mode in FLOAT_MODES:
+                raise SourceError(f"{file} has fractions as pixels: save such images as one array with numpy.save")
+            sizes.append(image.size)
+            modes.append(_mode(image))
+    return sizes, modes
+
+
+def _common_size(sizes: list[Size]) -> Size:
+    """The size that most images have, or else a small square."""
+    size, count = Counter(sizes).most_common(1)[0]
+    return size if count >= SHARED * len(sizes) else (SIDE, SIDE)
+
+
+def _messages(sizes: list[Size], modes: list[str], size: Size) -> list[str]:
+    resized = sum(each != size for each in sizes)
+    lines = []
+    if resized:
+        lines.append(
+            f"{resized:,} of {len(sizes):,} images are cropped in the middle and resized to {size[0]} × {size[1]} pixels"
         )
-    return usual
+    if len(set(modes)) > 1:
+        lines.append(f"{modes.count(GRAY):,} gray images are read as color, like the other {modes.count(COLOR):,}")
+    return lines
 
 
 def _mode(image: Any) -> str:
@@ -86,14 +106,19 @@ def _mode(image: Any) -> str:
     return GRAY if image.mode in GRAY_MODES else COLOR
 
 
-def _describe(format_: ImageFormat) -> str:
-    (width, height), mode = format_
-    return f"{width} × {height}, {'gray' if mode == GRAY else 'color'}"
+def _upper_bits(image: Any) -> Any:
+    """The upper 8 of 16 bits, which Pillow would cut off."""
+    from PIL import Image
+
+    return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
 
 
-def _decode(file: Path, mode: str, library: Any) -> Array:
-    with as_source_error(file), library.open(file) as image:
-        return np.asarray(image.convert(mode))
+def _decode(file: Path, mode: str, size: Size) -> Array:
+    from PIL import Image, ImageOps
+
+    with as_source_error(file), Image.open(file) as image:
+        converted = (_upper_bits(image) if image.mode in DEEP_MODES else image).convert(mode)
+        return np.asarray(converted if converted.size == size else ImageOps.fit(converted, size))
 
 
-FORMATS = (SourceFormat(SUFFIXES, _open_images, is_folder=True),)
+FORMATS = (SourceFormat(SUFFIXES, _open_images, has_parts=True, is_folder=True),)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dre.io.readers.delimited import has_row_names, read_records
+from dre.io.readers.delimited import decoded_text, has_row_names, read_text
 from dre.io.readers.numpy_files import load_array
 from dre.io.readers.source import Array
 
@@ -54,26 +54,17 @@ def read_labels(path: Path, count: int) -> Array:
         return _check_count(path, np.atleast_1d(array), count)
     if suffix == ".json":
         return _check_count(path, _read_json(path), count)
-    lines = _read_column(path) if suffix in (".csv", ".tsv") else [line.strip() for line in _read_text(path).split("\n")]
+    lines = _read_column(path) if suffix in (".csv", ".tsv") else [line.strip() for line in decoded_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     if len(lines) == count + 1 and _is_header(lines[0], lines[1:]):
         lines = lines[1:]
-    if "" in lines:
-        raise ValueError(f"{path}: label {lines.index('') + 1} of {len(lines)} is empty; name it or drop the row")
     return _check_count(path, _to_typed_array(lines), count)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise ValueError(f"{path} is not UTF-8 text ({problem.reason}): save it in that encoding") from problem
 
 
 def _read_json(path: Path) -> Array:
     try:
-        labels = json.loads(_read_text(path))
+        labels = json.loads(decoded_text(path))
     except json.JSONDecodeError as problem:
         raise ValueError(f"{path} is not JSON: {problem}") from problem
     if not isinstance(labels, list) or any(isinstance(label, list | dict) for label in labels):
@@ -83,7 +74,7 @@ def _read_json(path: Path) -> Array:
 
 def _read_column(path: Path) -> list[str]:
     """Read a table with one column; row names may stand before it."""
-    table = [values or [""] for _, values in read_records(path)]
+    table = [values or [""] for _, values in read_text(path).records()]
     if table and len(table[0]) == 2 and has_row_names(table[0]):
         table = [values[1:] for values in table[1:] if any(values)]
     for line, values in enumerate(table):
@@ -101,6 +92,8 @@ def _is_header(first: str, others: list[str]) -> bool:
 
 def _to_typed_array(labels: list[str]) -> Array:
     """Convert to numbers if all labels are: they then sort by value, and fractions get a continuous color scale."""
+    if "" in labels and all(label == "" or NUMBER.fullmatch(label) for label in labels) and any(labels):
+        return np.array([label or "nan" for label in labels], dtype=np.float64)
     if all(map(INTEGER.fullmatch, labels)):
         return np.array(labels, dtype=np.int64)
     return np.array(labels, dtype=np.float64 if all(map(NUMBER.fullmatch, labels)) else str)

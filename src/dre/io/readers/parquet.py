@@ -1,4 +1,4 @@
-"""Parquet: numeric columns are the rows, read by row group; other columns are metadata."""
+"""Parquet: a column of vectors, or the numeric columns, are the rows, read by row group; other columns are metadata."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from dre.io.readers.source import (
     to_numbers_or_strings,
     to_strings,
 )
+from dre.notation import unknown
+
+TENSOR = "arrow.fixed_shape_tensor"  # name of the Arrow extension
 
 
 def _open_parquet(path: Path, part: str | None) -> Source:
-    """Take numeric columns as features; the index that pandas wrote becomes the row names."""
+    """Take a column of vectors as the rows, or else the numeric columns; the index that pandas wrote becomes the row names."""
     try:
         import pyarrow.parquet
     except ImportError as problem:
@@ -35,20 +38,89 @@ def _open_parquet(path: Path, part: str | None) -> Source:
         _check_unique(path, schema.names)
         index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
         features, others, nested = _sort_columns(schema, index)
-        if not features:
+        vector = _choose_vector(path, [name for name in nested if is_vector(schema.field(name).type)], part)
+        if vector is not None:
+            others, nested = [*features, *others], [name for name in nested if name != vector]
+        elif not features:
             raise SourceError(
                 f"{path} has no numeric column; its columns: {summarize_names(schema.names)}. Encode them as numbers"
             )
-        dtype = np.result_type(*(schema.field(name).type.to_pandas_dtype() for name in features))
         table = file.read(columns=others)
         metadata = {name: _to_array(table[name]) for name in others}
         names = to_strings(metadata.pop(index[0]).tolist()) if len(index) == 1 and index[0] in metadata else None
+        edges = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
+        if vector is not None:
+            rows = _vector_rows(path, file, vector, edges)
+            messages = [f"the rows are the vectors {vector!r} of {rows.shape[1]:,} values; other columns are not features"]
+            return Source(rows, None, names, metadata, messages if metadata or nested else [])
+        dtype = np.result_type(*(schema.field(name).type.to_pandas_dtype() for name in features))
         messages = [f"text columns are not features: {summarize_names(list(map(repr, metadata)))}"] if metadata else []
         messages += [f"nested columns are ignored: {summarize_names(list(map(repr, nested)))}"] if nested else []
-        edges = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
         shape = (int(edges[-1]), len(features))
         rows = FileRows(path, BlockArray(shape, dtype, edges, _row_group_loader(path, file, features, edges, dtype=dtype)))
         return Source(rows, features, names, metadata, messages)
+
+
+def is_vector(kind: Any) -> bool:
+    """Whether an Arrow type is one of vectors: lists of numbers, or tensors of one shape."""
+    from pyarrow import types
+
+    if getattr(kind, "extension_name", "") == TENSOR:
+        return True
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(is_list and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
+
+
+def _choose_vector(path: Path, vectors: list[str], part: str | None) -> str | None:
+    if part is not None:
+        if part not in vectors:
+            raise SourceError(f"{path}: {unknown('column of vectors', part, vectors)}")
+        return part
+    if len(vectors) > 1:
+        raise SourceError(
+            f"{path} has several columns of vectors: {summarize_names(vectors)}; name one, as in {path.name}:{vectors[0]}"
+        )
+    return vectors[0] if vectors else None
+
+
+def _vector_rows(path: Path, file: Any, name: str, edges: Array) -> FileRows:
+    first = next(file.iter_batches(batch_size=1, columns=[name]), None)
+    if first is None or not first.num_rows:
+        raise SourceError(f"{path} has no rows")
+    sample = _to_vectors(path, name, first.column(0), 0)
+
+    def load(start: int, stop: int) -> Array:
+        group = file.read_row_group(int(np.searchsorted(edges, start, side="right")) - 1, columns=[name])
+        vectors = _to_vectors(path, name, group[name].combine_chunks(), start)
+        if vectors.shape[1:] != sample.shape[1:]:
+            raise _ragged(path, name, start, vectors.shape[1], sample.shape[1])
+        return vectors
+
+    return FileRows(path, BlockArray((int(edges[-1]), *sample.shape[1:]), sample.dtype, edges, load), f"vectors {name!r}")
+
+
+def _to_vectors(path: Path, name: str, column: Any, start: int) -> Array:
+    """The vectors of a piece of a column, (m, d) or (m, ...); ``start`` is the number of its first row."""
+    import pyarrow.compute
+
+    if column.null_count:
+        row = start + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise SourceError(f"{path}, column {name!r}, row {row} (counted from 0): missing vector; drop the row")
+    if getattr(column.type, "extension_name", "") == TENSOR:
+        return np.asarray(column.to_numpy_ndarray())
+    lengths = pyarrow.compute.list_value_length(column).to_numpy(zero_copy_only=False)
+    different = np.flatnonzero(lengths != lengths[0])
+    if len(different):
+        raise _ragged(path, name, start + int(different[0]), int(lengths[different[0]]), int(lengths[0]))
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(values).reshape(len(column), -1)
+
+
+def _ragged(path: Path, name: str, row: int, found: int, wanted: int) -> SourceError:
+    return SourceError(
+        f"{path}, column {name!r}, row {row} (counted from 0): {found:,} values, where others have {wanted:,}; "
+        "vectors must have the same length"
+    )
 
 
 def _check_unique(path: Path, names: list[str]) -> None:
@@ -63,7 +135,7 @@ def _sort_columns(schema: Any, index: list[str]) -> tuple[list[str], list[str], 
 
     features, others, nested = [], [], []
     for column in schema:
-        if types.is_nested(column.type):
+        if types.is_nested(column.type) or is_vector(column.type):
             nested.append(column.name)
         elif column.name not in index and (types.is_integer(column.type) or types.is_floating(column.type)):
             features.append(column.name)
@@ -100,4 +172,4 @@ def _to_array(column: Any) -> Array:
     return to_strings(column.to_pylist())
 
 
-FORMATS = (SourceFormat((".parquet", ".pq"), _open_parquet),)
+FORMATS = (SourceFormat((".parquet", ".pq"), _open_parquet, has_parts=True),)

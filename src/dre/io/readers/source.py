@@ -22,6 +22,28 @@ class SourceError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
+class DroppedRows:
+    """Which rows of a file are not among those of a source, since they lack values.
+
+    Parameters
+    ----------
+    kept : array of shape (m,) of bool
+        Whether each row of the file is there.
+    names : array of shape (m,), default=None
+        Names of all rows of the file.
+    """
+
+    kept: Array
+    names: Array | None = None
+
+    def spread(self, values: Array) -> Array:
+        """Put the values (n, c) of the rows to where they stand in the file (m, c), with NaN for the others."""
+        everywhere = np.full((len(self.kept), *values.shape[1:]), np.nan, values.dtype)
+        everywhere[self.kept] = values
+        return everywhere
+
+
+@dataclass(frozen=True, eq=False)
 class Source:
     """Rows to fit or to embed, with everything else that their file holds.
 
@@ -37,6 +59,12 @@ class Source:
         Values per row that are not features, such as labels.
     messages : list of str, default=empty list
         Notes for the user about how the file was read.
+    names_title : str, default="name"
+        Name of the column that names the rows.
+    fill : dict of str to float, default=empty dict
+        What was filled in for missing values, by column.
+    dropped : DroppedRows, default=None
+        Which rows of the file are not here, since they lack values.
 
     Examples
     --------
@@ -50,6 +78,9 @@ class Source:
     names: Array | None = None
     metadata: dict[str, Array] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
+    names_title: str = "name"
+    fill: dict[str, float] = field(default_factory=dict)
+    dropped: DroppedRows | None = None
 
     def __post_init__(self) -> None:
         per_row = self.metadata if self.names is None else {"row names": self.names, **self.metadata}
@@ -74,6 +105,8 @@ class SourceFormat:
         Whether the format can be a folder.
     markers : tuple of str, default=()
         File names that identify such a folder, whatever its suffix.
+    read_table : callable, default=None
+        For tables, in place of ``open``: maps a path and the mark of decimals, or None, to a `dre.io.readers.table.Table`.
     """
 
     suffixes: tuple[str, ...]
@@ -81,6 +114,7 @@ class SourceFormat:
     has_parts: bool = False
     is_folder: bool = False
     markers: tuple[str, ...] = ()
+    read_table: Callable[[Path, str | None], Any] | None = None
 
 
 def match_suffix(name: str, suffixes: Iterable[str]) -> str | None:

@@ -33,6 +33,8 @@ class OutputSpec:
         File that the rows come from; .h5ad output is a copy of it.
     columns : tuple of str, default=None
         Names of the columns; None names them ``dre1``, ``dre2``, ….
+    names_title : str, default="name"
+        Name of the column of the names.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class OutputSpec:
     names: Array | None = None
     source: Path | None = None
     columns: tuple[str, ...] | None = None
+    names_title: str = "name"
 
     @property
     def column_names(self) -> list[str]:
@@ -110,7 +113,8 @@ class _DelimitedSink:
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._names, self._position = spec.names, 0
         # pandas and R write row names into a column without a name
-        self._writer.writerow([*([""] if self._names is not None else []), *spec.column_names])
+        title = "" if spec.names_title == OutputSpec.names_title else spec.names_title
+        self._writer.writerow([*([title] if self._names is not None else []), *spec.column_names])
 
     def write(self, embedding: Array) -> None:
         records = [[f"{value:.{FLOAT32_DIGITS}g}" for value in row] for row in embedding.tolist()]
@@ -150,7 +154,7 @@ def _open_parquet(path: Path, spec: OutputSpec) -> Iterator[Sink]:
         from pyarrow.parquet import ParquetWriter
     except ImportError as problem:
         raise ImportError(f"{path.name} needs pyarrow: {INSTALL}") from problem
-    names = [("name", pyarrow.string())] if spec.names is not None else []
+    names = [(spec.names_title, pyarrow.string())] if spec.names is not None else []
     schema = pyarrow.schema([*names, *((column, pyarrow.float32()) for column in spec.column_names)])
     with ParquetWriter(path, schema) as writer:
         yield _ParquetSink(writer, schema, spec)

@@ -1,0 +1,111 @@
+"""Tables: named columns of numbers, texts, dates, or yes and no, before it is decided which of them are features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from dre.io.readers.source import Array, SourceError
+
+NUMBER, BOOLEAN, TEXT, DATE, EMPTY = "number", "boolean", "text", "date", "empty"  # kinds of columns
+
+MISSING = ("", "na", "n/a", "#n/a", "nan", "none", "null", "nil", "inf", "-inf", "?", "-", ".")  # texts, in lower case
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """A value that is no number in a column of numbers: the name of the column, the row and the text."""
+
+    column: str
+    row: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumn:
+    """A column of a table.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"number", "boolean", "text", "date", "empty"}
+    values : array of shape (n,)
+        float64 for numbers and booleans, where NaN is missing; else str, where "" is missing. Dates are written as in ISO 8601.
+    integers : bool, default=False
+        Whether all numbers were written without a fraction.
+    texts : array of shape (n,), default=None
+        What stands in the file, if it is not the values: of booleans.
+    codes : bool, default=False
+        Whether a text consists of digits that are no number, such as a postal code with a leading zero.
+    """
+
+    name: str
+    kind: str
+    values: Array
+    integers: bool = False
+    codes: bool = False
+    texts: Array | None = None
+
+    @property
+    def missing(self) -> Array:
+        """Whether each value is missing, (n,)."""
+        return np.isnan(self.values) if self.values.dtype.kind == "f" else self.values == ""
+
+    def as_metadata(self) -> Array:
+        """The values as a person reads them: integers without a fraction, and yes or no as texts."""
+        if self.texts is not None:
+            return self.texts
+        if self.kind == BOOLEAN:
+            return np.where(self.missing, "", np.where(self.values == 1, "yes", "no"))
+        if self.kind == NUMBER and self.integers and not self.missing.any():
+            return self.values.astype(np.int64)
+        return self.values
+
+
+class CellPlace(Protocol):
+    """Tells where a cell stands in its file, for messages."""
+
+    def __call__(self, row: int, column: str) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a file, in their order.
+
+    Parameters
+    ----------
+    path : Path
+    columns : list of TableColumn
+        With different names.
+    place : callable
+        Maps the number of a row and the name of a column to words such as ``"line 3, column 2 ('age')"``.
+    names : array of shape (n,), default=None
+        Names of the rows, from a column without a name.
+    has_header : bool, default=True
+        Whether the columns are named in the file.
+    """
+
+    path: Path
+    columns: list[TableColumn]
+    place: CellPlace
+    names: Array | None = None
+    has_header: bool = True
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for column in self.columns:
+            if column.name in seen:
+                raise SourceError(f"{self.path} has several columns {column.name!r}: rename all but one")
+            seen.add(column.name)
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values) if self.columns else 0
+
+    def __getitem__(self, name: str) -> TableColumn:
+        return next(column for column in self.columns if column.name == name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(column.name == name for column in self.columns)

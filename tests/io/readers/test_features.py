@@ -1,0 +1,149 @@
+"""Which columns of a table are features: by their kinds, values and names, or as it is said."""
+
+import numpy as np
+import pytest
+
+from dre.io.readers import ColumnChoice, SourceError, open_source
+from dre.io.readers.features import choose, expand
+from dre.io.readers.table import Table, TableColumn
+
+RNG = np.random.default_rng(0)
+N = 60
+MEASURED = RNG.normal(size=N)
+
+
+def table(**columns):
+    made = []
+    for name, values in columns.items():
+        if isinstance(values, TableColumn):
+            made.append(values)
+        elif values.dtype.kind in "iu":
+            made.append(TableColumn(name, "number", values.astype(float), integers=True))
+        elif values.dtype.kind == "f":
+            made.append(TableColumn(name, "number", values))
+        else:
+            made.append(TableColumn(name, "text", values.astype(str)))
+    return Table("x.csv", made, lambda row, column: f"row {row}")
+
+
+def reasons(**columns):
+    return choose(table(size=MEASURED, **columns)).reasons
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "index", "key", "uuid", "customer_id", "customerId", "row", "Unnamed: 0"])
+def test_a_column_that_is_called_an_id_is_no_feature(name):
+    assert list(reasons(**{name: RNG.integers(0, 9, N)})) == [name]
+
+
+@pytest.mark.parametrize("name", ["refractive_index", "acid", "humid", "keyboard", "solid", "width", "Index of refraction"])
+def test_a_name_that_only_resembles_an_id_is_one_of_a_feature(name):
+    assert not reasons(**{name: RNG.integers(0, 9, N)})
+
+
+def test_a_measure_is_a_feature_whatever_its_name_is():
+    assert not reasons(index=RNG.normal(size=N))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.arange(N), 1000 - np.arange(N), RNG.permutation(N) + 10_000, RNG.choice(10**8, N, replace=False), np.arange(N) ** 3],
+    ids=["counted", "falling", "shuffled", "drawn", "in order"],
+)
+def test_integers_that_tell_the_rows_apart_are_no_feature(values):
+    assert reasons(number=values) == {"number": "integers that number the rows"}
+
+
+def test_integers_that_measure_something_are_features_even_if_all_differ():
+    counts = np.unique(np.exp(RNG.normal(8, 2, 10 * N)).astype(int))
+    assert not reasons(count=RNG.permutation(counts)[:N])
+    assert not reasons(year=RNG.integers(1990, 2020, N))
+    assert not reasons(few=np.array([3, 1, 2] * (N // 3)))
+
+
+def test_few_rows_say_nothing_about_integers():
+    assert not choose(table(size=np.array([0.5, 1.5, 0.7]), value=np.array([3, 1, 2]))).reasons
+
+
+def test_codes_dates_constants_texts_and_names_are_no_features():
+    found = choose(
+        table(
+            size=MEASURED,
+            zip=TableColumn("zip", "text", np.array(["01187", "10115"] * 30), codes=True),
+            day=TableColumn("day", "date", np.array(["2024-01-05"] * N)),
+            same=np.ones(N),
+            kind=np.array(["a", "b", "c"] * 20),
+            title=np.array([f"row {i}" for i in range(N)]),
+            old=TableColumn("old", "boolean", np.array([0.0, 1.0] * 30)),
+            nothing=TableColumn("nothing", "empty", np.array([""] * N)),
+        )
+    )
+    assert found.features == ["size"]
+    assert found.reasons == {
+        "zip": "codes with leading zeros",
+        "day": "dates",
+        "same": "constant",
+        "kind": "text",
+        "title": "a text of its own in each row",
+        "old": "yes or no",
+        "nothing": "empty",
+    }
+    assert found.names == "title"
+
+
+def test_pixels_stay_together_even_where_all_are_black():
+    pixels = {f"pixel{i}": np.zeros(N) if i < 3 else RNG.normal(size=N) for i in range(20)}
+    assert choose(table(**pixels)).features == list(pixels)
+
+
+def test_what_is_said_goes_before_what_is_found(write):
+    lines = [f"{i},{i % 3},{i * i % 7},k{i % 2}" for i in range(30)]
+    path = write("x.csv", "\n".join(["id,a,b,kind", *lines]))
+    assert open_source(path).columns == ["a", "b"]
+    assert open_source(path, said=ColumnChoice(columns=["id-a"])).columns == ["id", "a"]
+    assert open_source(path, said=ColumnChoice(drop=["b"])).columns == ["a"]
+    assert "b" not in open_source(path, said=ColumnChoice(drop=["b"])).metadata
+    labelled = open_source(path, said=ColumnChoice(labels=["b"]))
+    assert labelled.columns == ["a"]
+    assert labelled.metadata["b"].tolist() == [i * i % 7 for i in range(30)]
+    named = open_source(path, said=ColumnChoice(id="b"))
+    assert (named.names.tolist(), named.names_title) == ([str(i * i % 7) for i in range(30)], "b")
+    encoded = open_source(path, said=ColumnChoice(categories=True))
+    assert encoded.columns == ["a", "b", "kind=k0", "kind=k1"]
+    np.testing.assert_array_equal(encoded.rows[:, 2], [1 - i % 2 for i in range(30)])
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (ColumnChoice(columns=["c"]), r"unknown column 'c'"),
+        (ColumnChoice(columns=["kind"]), r"'kind' cannot be a feature: text"),
+        (ColumnChoice(drop=["c"]), r"unknown column 'c'"),
+        (ColumnChoice(id="c"), r"unknown column 'c'"),
+        (ColumnChoice(drop=["a", "b"]), "no column of numbers.*'kind'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_the_columns(write, said, message):
+    path = write("x.csv", "a,b,kind\n1,2,x\n3,4,y\n")
+    with pytest.raises(SourceError, match=message):
+        open_source(path, said=said)
+
+
+def test_features_of_a_model_are_read_whatever_the_table_has_else(write):
+    path = write("x.csv", "kind,a,id\nk1,5,1\nk0,5,2\n")
+    found = open_source(path, said=ColumnChoice(features=["id", "a", "kind=k1"]))
+    np.testing.assert_array_equal(found.rows, [[1, 5, 1], [2, 5, 0]])
+    assert not found.messages
+    with pytest.raises(SourceError, match="'c'"):
+        open_source(path, said=ColumnChoice(features=["c"]))
+
+
+def test_ranges_follow_the_order_of_the_table():
+    assert expand(["d", "a-c"], list("abcd")) == ["d", "a", "b", "c"]
+    assert expand(["a-b"], ["a-b", "a", "b"]) == ["a-b"]
+    with pytest.raises(SourceError, match="c-a"):
+        expand(["c-a"], list("abc"))
+
+
+def test_features_and_the_others_are_told_in_two_lines(write):
+    found = open_source(write("x.csv", "id,a,kind\n7,1.5,x\n9,2.5,x\n"))
+    assert found.messages == ["1 features: a", "not features: id (its name is that of an id); kind (constant)"]

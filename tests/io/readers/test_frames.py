@@ -1,0 +1,60 @@
+"""Spreadsheets, JSON lines and Arrow: columns have the types of the file."""
+
+import datetime
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dre.io.readers import ColumnChoice, SourceError, open_source
+
+N = 24
+SIZES = np.random.default_rng(0).normal(size=N).round(3)
+FRAME = pl.DataFrame(
+    {
+        "id": np.arange(N) + 100,
+        "size": SIZES,
+        "count": np.arange(N) % 5,
+        "kind": ["a", "b"] * (N // 2),
+        "zip": [f"{i % 7:05d}" for i in range(N)],
+        "day": [datetime.date(2024, 1, i + 1) for i in range(N)],
+        "old": [True, False, False] * (N // 3),
+    }
+)
+
+
+def write(frame, path):
+    if path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps({**row, "day": str(row["day"])}) for row in frame.to_dicts()))
+    elif path.suffix == ".xlsx":
+        pytest.importorskip("xlsxwriter")
+        frame.write_excel(path)
+    else:
+        frame.write_ipc(path)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.arrow", "x.feather", "x.xlsx"])
+def test_numbers_are_features_and_all_else_is_beside_them(tmp_path, name):
+    path = tmp_path / name
+    write(FRAME, path)
+    found = open_source(path)
+    assert found.columns == ["size", "count"]
+    np.testing.assert_array_equal(found.rows, np.column_stack([SIZES, np.arange(N) % 5]))
+    assert found.names.tolist() == [str(100 + i) for i in range(N)]
+    assert found.metadata["zip"][8] == "00001"
+    assert found.metadata["day"][4] == "2024-01-05"
+    assert open_source(path, said=ColumnChoice(categories=True)).columns == ["size", "count", "kind=a", "kind=b", "old"]
+
+
+def test_a_gap_is_named_by_its_row(tmp_path):
+    FRAME.with_columns(size=pl.when(pl.col("id") == 103).then(None).otherwise("size")).write_ipc(tmp_path / "x.arrow")
+    with pytest.raises(SourceError, match="1 in 'size', the first in row 4 of column 'size'"):
+        open_source(tmp_path / "x.arrow")
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    for name in ("x.arrow", "x.xlsx", "x.jsonl"):
+        (tmp_path / name).write_bytes(b"no such file")
+        with pytest.raises(SourceError, match=rf"{name} cannot be read"):
+            open_source(tmp_path / name)

@@ -1,0 +1,59 @@
+"""Missing values: refused with their places, left out by rows, or filled."""
+
+import numpy as np
+import pytest
+
+from dre.io.readers import ColumnChoice, SourceError, open_source
+
+GAPS = "a,b,kind\n1,NA,x\n2,5,\n,6,y\n4,8,z\n"
+
+
+def test_gaps_are_counted_and_the_first_cells_are_named(write):
+    with pytest.raises(SourceError) as refused:
+        open_source(write("x.csv", GAPS))
+    message = str(refused.value)
+    assert "missing values in 2 of 4 rows" in message
+    assert "1 in 'a', the first in line 4, column 1 ('a')" in message
+    assert "1 in 'b', the first in line 2, column 2 ('b')" in message
+    assert "missing='drop', 'mean' or 'median'" in message
+
+
+@pytest.mark.parametrize(("policy", "a", "b"), [("mean", 7 / 3, 19 / 3), ("median", 2, 6)])
+def test_gaps_are_filled_by_the_middle_of_their_column(write, policy, a, b):
+    found = open_source(write("x.csv", GAPS), said=ColumnChoice(missing=policy))
+    np.testing.assert_allclose(found.rows, [[1, b], [2, 5], [a, 6], [4, 8]])
+    assert found.fill == pytest.approx({"a": a, "b": b})
+    assert found.metadata["kind"].tolist() == ["x", "", "y", "z"]
+
+
+def test_rows_with_gaps_are_left_out_and_keep_their_places(write):
+    found = open_source(write("x.csv", GAPS), said=ColumnChoice(missing="drop"))
+    np.testing.assert_array_equal(found.rows, [[2, 5], [4, 8]])
+    assert found.metadata["kind"].tolist() == ["", "z"]
+    assert found.dropped.kept.tolist() == [False, True, False, True]
+    spread = found.dropped.spread(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    np.testing.assert_array_equal(spread, [[np.nan, np.nan], [1, 2], [np.nan, np.nan], [3, 4]])
+
+
+def test_what_was_filled_once_is_filled_alike_in_another_table(write):
+    said = ColumnChoice(features=["a", "b"], fill={"b": 100.0})
+    found = open_source(write("x.csv", "a,b\n1,NA\n2,5\n"), said=said)
+    np.testing.assert_array_equal(found.rows, [[1, 100], [2, 5]])
+    with pytest.raises(SourceError, match="1 in 'a'"):
+        open_source(write("x.csv", "a,b\nNA,1\n2,5\n"), said=said)
+
+
+def test_gaps_in_what_is_no_feature_are_no_gaps(write):
+    found = open_source(write("x.csv", "a,note,day\n1,,2024-01-05\n2,x,\n3,,2024-01-07\n"))
+    assert found.columns == ["a"]
+    assert found.metadata["day"].tolist() == ["2024-01-05", "", "2024-01-07"]
+
+
+def test_a_table_without_a_complete_row_is_refused(write):
+    with pytest.raises(SourceError, match="every row lacks a value"):
+        open_source(write("x.csv", "a,b\n1,NA\nNA,2\n3,NA\n"), said=ColumnChoice(missing="drop"))
+
+
+def test_an_unknown_policy_is_named():
+    with pytest.raises(SourceError, match="'zero'"):
+        ColumnChoice(missing="zero")
