@@ -153,11 +153,18 @@ def _without_comments(text: bytes) -> tuple[bytes, int]:
         end = text.find(b"\n", start)
         end = len(text) if end < 0 else end + 1
         last, lines, start = text[start:end], lines + 1, end
-    if lines:
-        names, record = last.lstrip(b"# "), text[start:].split(b"\n", 1)[0]
-        if any(names.count(mark) == record.count(mark) > 0 for mark in (b"\t", b";", b",", b"|", b" ")):
-            return names + text[start:], lines - 1
+    if lines and _names_columns(last, text[start:].split(b"\n", 1)[0]):
+        names = last if last[1:2] in (b",", b";", b"\t", b"|") else last.lstrip(b"# ")  # the first name may be a hash
+        return names + text[start:], lines - 1
     return text[start:], lines
+
+
+def _names_columns(comment: bytes, record: bytes) -> bool:
+    """Whether a comment has as many values as the record below it."""
+    lines = [line.decode("utf-8", "ignore").strip("\n") for line in (comment.lstrip(b"# "), record)]
+    counts = ([len(next(_split(line, separator), (0, []))[1]) for line in lines] for separator in SEPARATORS)
+    names, values = next((each for each in counts if each[1] > 1), (0, 1))
+    return names == values or (names + 1 == values and comment.startswith((b"#,", b"#;", b"#\t", b"#|")))
 
 
 def _detect_separator(text: bytes) -> str:

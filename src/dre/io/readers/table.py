@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from dre.io.readers.source import Array, SourceError
 
 NUMBER, BOOLEAN, TEXT, DATE, EMPTY = "number", "boolean", "text", "date", "empty"  # kinds of columns
 
-MISSING = ("", "na", "n/a", "#n/a", "nan", "none", "null", "nil", "inf", "-inf", "?", "-", ".")  # texts, in lower case
+MISSING = ("", "na", "n/a", "#n/a", "nan", "none", "null", "inf", "-inf", "?", "-", ".")  # texts, in lower case
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,12 @@ class Table:
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else 0
 
+    @cached_property
+    def _by_name(self) -> dict[str, TableColumn]:
+        return {column.name: column for column in self.columns}
+
     def __getitem__(self, name: str) -> TableColumn:
-        return next(column for column in self.columns if column.name == name)
+        return self._by_name[name]
 
     def __contains__(self, name: str) -> bool:
-        return any(column.name == name for column in self.columns)
+        return name in self._by_name

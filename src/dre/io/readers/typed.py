@@ -62,16 +62,16 @@ def typed_columns(names: list[str], texts: pl.DataFrame, decimal: str = ".") -> 
     counts, parsed = present.null_count().row(0), numbers.null_count().row(0)
     integers = present.select(pl.all().str.contains(INTEGER).all()).row(0)
     codes = present.select(pl.all().str.contains(CODE).any()).row(0)
+    values = numbers.fill_null(float("nan")).to_numpy()
     columns, malformed, n = [], [], len(texts)
     for i, name in enumerate(names):
         missing, wrong = counts[i], parsed[i] - counts[i]
-        text, value, number = (frame.to_series(i) for frame in (texts, present, numbers))
         if missing == n:
             columns.append(TableColumn(name, EMPTY, np.full(n, "")))
         elif wrong == 0 and not (codes[i] and integers[i]):
-            values = number.fill_null(float("nan")).to_numpy()
-            columns.append(TableColumn(name, NUMBER, values, integers=bool(integers[i])))
+            columns.append(TableColumn(name, NUMBER, values[:, i], integers=bool(integers[i])))
         else:
+            text, value, number = (frame.to_series(i) for frame in (texts, present, numbers))
             column = _other_column(name, text, value, is_code=wrong == 0)
             columns.append(column)
             if column.kind == TEXT and not column.codes and n - missing - wrong >= MOSTLY * (n - missing):
