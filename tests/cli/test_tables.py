@@ -78,7 +78,7 @@ def test_missing_values_are_refused_left_out_or_filled(dre: Run, capsys: pytest.
     assert dre("fit", "people.csv", "-o", "m.safetensors", *SHORT) == 2
     told = capsys.readouterr().err
     assert "3 in 'size', the first in line 2, column 4 ('size')" in told
-    assert "--missing drop, mean or median" in told.replace("'", "").replace("--missing drop", "--missing drop")
+    assert "Pass --missing drop, --missing mean or --missing median." in told
     assert dre("fit", "people.csv", "-o", "m.safetensors", "--missing", "drop", "--embedding", "y.csv", *SHORT) == 0
     lines = read("y.csv")
     assert len(lines) == N + 1
@@ -117,3 +117,14 @@ def test_points_and_rows_are_matched_by_name(dre: Run, capsys: pytest.CaptureFix
         csv.writer(file).writerows([head, *([f"9{line[0]}", *line[1:]] for line in lines)])
     assert dre("evaluate", "people.csv", "others.csv") == 2
     assert "has no point for 60 of the 60 rows" in capsys.readouterr().err
+
+
+def test_rows_without_a_place_are_not_shown(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(gaps=3)
+    assert dre("fit", "people.csv", "-o", "m.safetensors", "--missing", "drop", "--embedding", "y.npy", *SHORT) == 0
+    for command in (["evaluate", "people.csv", "m.safetensors"], ["explore", "m.safetensors", "people.csv"]):
+        capsys.readouterr()
+        assert dre(*command) == 0
+        assert "3 of 60 rows lack values and are left out" in capsys.readouterr().err
+    np.save("all.npy", np.random.default_rng(0).normal(size=(N, 2)))
+    assert dre("evaluate", "people.csv", "all.npy") == 0  # a map of all rows, some of which can't be compared

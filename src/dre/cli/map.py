@@ -102,7 +102,8 @@ def open_rows(name: str, data: str | None, device: str = "auto") -> tuple[Source
     model = load_model(name, device) if is_model(name) else None
     if data is None:
         return None, model
-    return open_data(data, None if model is None else as_fitted(model), tell=model is None), model
+    gaps = ColumnChoice(missing="drop", where_possible=True)  # what has no place in the map is not shown
+    return open_data(data, gaps if model is None else as_fitted(model, gaps), tell=True), model
 
 
 def load_map(
@@ -141,11 +142,15 @@ def _from_file(name: str, source: Source | None) -> LoadedMap:
     if order is not None:
         embedding, metadata = embedding[order], {key: values[order] for key, values in table.metadata.items()}
         return LoadedMap([embedding], [name], {**metadata, **source.metadata}, source.names, source.rows, source.columns)
-    n = source.rows.shape[0]
+    n, known, names = source.rows.shape[0], table.metadata, table.names
+    if source.dropped is not None and len(embedding) == len(source.dropped.kept):
+        kept = source.dropped.kept
+        embedding, known = embedding[kept], {key: values[kept] for key, values in known.items()}
+        names = None if names is None else names[kept]
     if n != len(embedding):
         raise UsageError(f"{name} has {len(embedding):,} points but DATA has {n:,} rows: pass the embedded rows")
-    names = table.names if source.names is None else source.names
-    return LoadedMap([embedding], [name], {**table.metadata, **source.metadata}, names, source.rows, source.columns)
+    names = names if source.names is None else source.names
+    return LoadedMap([embedding], [name], {**known, **source.metadata}, names, source.rows, source.columns)
 
 
 def _order_by_name(name: str, table: Source, source: Source) -> Array | None:

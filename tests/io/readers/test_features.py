@@ -146,4 +146,4 @@ def test_ranges_follow_the_order_of_the_table():
 
 def test_features_and_the_others_are_told_in_two_lines(write):
     found = open_source(write("x.csv", "id,a,kind\n7,1.5,x\n9,2.5,x\n"))
-    assert found.messages == ["1 features: a", "not features: id (its name is that of an id); kind (constant)"]
+    assert found.messages == ["1 feature: a", "not features: id (its name is that of an id); kind (constant)"]

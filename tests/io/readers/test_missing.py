@@ -15,7 +15,7 @@ def test_gaps_are_counted_and_the_first_cells_are_named(write):
     assert "missing values in 2 of 4 rows" in message
     assert "1 in 'a', the first in line 4, column 1 ('a')" in message
     assert "1 in 'b', the first in line 2, column 2 ('b')" in message
-    assert "missing='drop', 'mean' or 'median'" in message
+    assert "missing='drop', missing='mean' or missing='median'" in message
 
 
 @pytest.mark.parametrize(("policy", "a", "b"), [("mean", 7 / 3, 19 / 3), ("median", 2, 6)])

@@ -48,6 +48,8 @@ class ColumnChoice:
         Mark of decimals in a text table; None finds it.
     coordinates : bool, default=False
         Whether the table is a map: its features are the columns dre1, dre2, …, or else all numbers that name no row.
+    where_possible : bool, default=False
+        Whether formats other than tables may leave all this aside.
     features : sequence of str, default=()
         Features of an earlier table, by name, such as those of a model; nothing else is decided then.
     fill : mapping of str to float, default=empty
@@ -62,6 +64,7 @@ class ColumnChoice:
     missing: str = "error"
     decimal: str | None = None
     coordinates: bool = False
+    where_possible: bool = False
     features: Sequence[str] = ()
     fill: Mapping[str, float] = field(default_factory=dict)
 
@@ -74,7 +77,7 @@ class ColumnChoice:
     @property
     def is_said(self) -> bool:
         """Whether anything is said that only a table can follow."""
-        if self.coordinates:
+        if self.coordinates or self.where_possible:
             return False
         return bool(self.columns or self.drop or self.id or self.categories or self.missing != "error" or self.decimal)
 
@@ -246,7 +249,7 @@ def source_of(table: Table, said: ColumnChoice | None = None) -> Source:
         names if table.has_header else None,
         None if row_names is None else row_names[kept],
         metadata,
-        [] if said.features else _messages(table, chosen, found),
+        [*([] if said.features else _messages(table, chosen, found)), *_dropped(found)],
         title,
         found.fill,
         found.dropped,
@@ -270,16 +273,22 @@ def _feature_names(column: TableColumn) -> list[str]:
 def _messages(table: Table, chosen: Chosen, found: Completed) -> list[str]:
     lines = [] if table.names is None else ["the first column has no name: it holds the row names"]
     if chosen.reasons:
-        lines.append(f"{len(chosen.features):,} features: {summarize_names(chosen.features)}")
+        count = len(chosen.features)
+        lines.append(f"{count:,} feature{'s' if count != 1 else ''}: {summarize_names(chosen.features)}")
         by_reason: dict[str, list[str]] = {}
         for name, reason in chosen.reasons.items():
             by_reason.setdefault(reason, []).append(name)
         parts = [f"{summarize_names(names)} ({reason})" for reason, names in by_reason.items()]
         lines.append(f"not features: {'; '.join(parts)}")
-    if found.dropped is not None:
-        lines.append(f"{int((~found.dropped.kept).sum()):,} of {len(table):,} rows lack values and are left out")
     if found.fill:
         lines.append(
             f"missing values are filled in: {summarize_names([f'{name} {value:.4g}' for name, value in found.fill.items()])}"
         )
     return lines
+
+
+def _dropped(found: Completed) -> list[str]:
+    if found.dropped is None:
+        return []
+    kept = found.dropped.kept
+    return [f"{int((~kept).sum()):,} of {len(kept):,} rows lack values and are left out"]

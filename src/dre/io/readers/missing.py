@@ -61,7 +61,9 @@ def complete(
             raise SourceError(f"{table.path}: every row lacks a value; leave out the columns that lack most of them")
         return Completed(values[kept], dict(known), DroppedRows(kept, table.names))
     if policy == "error":
-        raise SourceError(f"{table.path}: {_places(table, names, gaps)}.\nPass missing='drop', 'mean' or 'median'.")
+        raise SourceError(
+            f"{table.path}: {_places(table, names, gaps)}.\nPass missing='drop', missing='mean' or missing='median'."
+        )
     middle = np.nanmean if policy == "mean" else np.nanmedian
     found = {names[i]: float(middle(values[:, i])) for i in np.flatnonzero(gaps.any(0))}
     for i in np.flatnonzero(gaps.any(0)):
