@@ -16,8 +16,8 @@ WITH_REMEDY = (ValueError, TypeError, OSError, ImportError)  # errors whose mess
 
 HELP = """Deep Recursive Embedding: two-dimensional maps of high-dimensional data, computed by a neural network.
 
-The network is a model that embeds new rows as well. DATA is a file (.npy, .npz, .csv, .tsv, .parquet, .h5, .h5ad, .zarr), a
-folder of images, or the name of a dataset. MAP is a model, or a file of coordinates.
+The network is a model that embeds new rows as well. DATA is a file (.npy, .npz, .csv, .tsv, .xlsx, .jsonl, .arrow, .parquet,
+.h5, .h5ad, .zarr), a folder of images, or the name of a dataset. MAP is a model, or a file of coordinates.
 """
 EPILOG = """**Start here:**
 

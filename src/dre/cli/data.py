@@ -17,6 +17,7 @@ from dre.data.rows import Rows, chunk_length, is_rows
 from dre.io.readers import ColumnChoice, SourceError, open_source
 from dre.io.readers.labels import read_labels
 from dre.io.readers.source import Source, summarize_names
+from dre.io.writers import OutputSpec
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
@@ -107,17 +108,17 @@ def _check_width(model: DRE, source: Source) -> None:
         raise UsageError(f"DATA has rows of {width:,} values; the model was fitted to rows of another size: pass such rows")
 
 
-def write_embedding(path: Path, embedding: Array, source: Source, read_from: Path | None, *, force: bool) -> None:
-    """Write an embedding with the names of its rows; rows of the file that lack values are NaN, so that positions stay."""
-    from dre.io.writers import OutputSpec, open_sink
-
-    names = source.names
-    if source.dropped is not None:
-        embedding, names = source.dropped.spread(embedding), source.dropped.names
-    n, components = embedding.shape
-    spec = OutputSpec(n, components, names=names, source=read_from, names_title=source.names_title)
-    with open_sink(path, spec, force=force) as sink:
-        sink.write(embedding)
+def output_spec(source: Source, components: int, data: str) -> OutputSpec:
+    """Shape and names of the embedding of DATA. Rows that lack values are NaN, so that positions stay."""
+    dropped = source.dropped
+    return OutputSpec(
+        source.rows.shape[0] if dropped is None else len(dropped.kept),
+        components,
+        names=source.names if dropped is None else dropped.names,
+        source=path_of(data),
+        names_title=source.names_title,
+        kept=None if dropped is None else dropped.kept,
+    )
 
 
 def pop_column(source: Source, name: str) -> tuple[Source, Array]:

@@ -129,10 +129,10 @@ def fit(
 
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
-    from dre.cli.data import open_data, path_of, set_feature_names, split_labels, write_embedding
+    from dre.cli.data import open_data, output_spec, path_of, set_feature_names, split_labels
     from dre.cli.map import MODEL, overwritten
     from dre.io.readers import ColumnChoice
-    from dre.io.writers import check_writable
+    from dre.io.writers import check_writable, open_sink
     from dre.model.estimator import DRE
 
     with as_usage_error():
@@ -169,7 +169,8 @@ def fit(
     set_feature_names(model, source)
     model.save(output)
     if embedding is not None:
-        write_embedding(embedding, model.embedding_, source, path_of(data), force=force)
+        with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
+            sink.write(model.embedding_)
     typer.echo(_summary(model, source.rows, known))
     typer.echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
 

@@ -119,8 +119,8 @@ Data = Annotated[
         metavar="DATA",
         autocompletion=complete_data,
         show_default=False,
-        help="Rows: a file (.npy, .npz, .csv, .tsv, also .gz, .parquet, .h5, .h5ad, .zarr), a folder of images, or the name of "
-        "a dataset. A colon selects a part of a file: cells.h5ad:obsm/X_pca.",
+        help="Rows: a file (.npy, .npz, .csv, .tsv, also .gz, .xlsx, .jsonl, .arrow, .parquet, .h5, .h5ad, .zarr), a folder of "
+        "images, or the name of a dataset. A colon selects a part of a file: cells.h5ad:obsm/X_pca.",
     ),
 ]
 Map = Annotated[

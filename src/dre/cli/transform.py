@@ -50,12 +50,10 @@ def transform(
 
     - `dre transform mnist.safetensors mnist:test -o before.npy --stage 0`
     """
-    import numpy as np
-
-    from dre.cli.data import as_fitted, match_columns, open_data, path_of
+    from dre.cli.data import as_fitted, match_columns, open_data, output_spec
     from dre.cli.map import load_model, overwritten
     from dre.io.readers import ColumnChoice
-    from dre.io.writers import OutputSpec, check_writable, open_sink
+    from dre.io.writers import check_writable, open_sink
     from dre.observe.progress import progress_bar
 
     with as_usage_error():
@@ -64,26 +62,14 @@ def transform(
     fitted = load_model(model, device)
     source = match_columns(fitted, open_data(data, as_fitted(fitted, said)), keep_others=False)
     n, dropped = source.rows.shape[0], source.dropped
-    about = OutputSpec(
-        n if dropped is None else len(dropped.kept),
-        fitted.n_components,
-        names=source.names if dropped is None else dropped.names,
-        source=path_of(data),
-        names_title=source.names_title,
-    )
+    about = output_spec(source, fitted.n_components, data)
     with as_usage_error():
         fitted.transform(_slice(source.rows, 0, 1), stage=stage)  # fails early on a wrong shape or stage
     with open_sink(output, about, force=force) as sink, progress_bar("transform", n) as advance:
-        parts = []
         for start in range(0, n, CHUNK):
             embedding = fitted.transform(_slice(source.rows, start, min(n, start + CHUNK)), stage=stage)
+            sink.write(embedding)
             advance(len(embedding))
-            if dropped is None:
-                sink.write(embedding)
-            else:
-                parts.append(embedding)
-        if dropped is not None:  # a table, which is in memory anyway
-            sink.write(dropped.spread(np.concatenate(parts)))
     left_out = "" if dropped is None else f"; {len(dropped.kept) - n:,} rows lack values and are NaN"
     typer.echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
 

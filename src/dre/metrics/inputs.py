@@ -140,14 +140,16 @@ def first_level(labels: Any) -> Any:
 
 
 def has_label(labels: Array) -> Array:
-    """Return (n,) bool: whether each row has a label, which is neither empty nor NaN.
+    """Return (n,) bool: whether each row has a label. None, NaN and the like, infinities and empty texts are none.
 
     >>> has_label(np.array(["a", "", "b"])).tolist()
     [True, False, True]
     """
-    if labels.dtype.kind in "OUS":
+    if labels.dtype.kind == "O":
         return np.array([not is_missing(value) and value != "" for value in labels], dtype=bool)
-    return ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(len(labels), dtype=bool)
+    if labels.dtype.kind == "U":
+        return np.asarray(labels != "")
+    return np.isfinite(labels) if labels.dtype.kind == "f" else np.ones(len(labels), dtype=bool)
 
 
 def is_missing(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.metrics.inputs import is_missing, label_array
+from dre.metrics.inputs import has_label, label_array
 
 Array = np.ndarray[Any, Any]
 Color = tuple[float, float, float]
@@ -107,7 +107,7 @@ def color_by(labels: Any, n: int) -> Coloring:
     if labels is None:
         return None
     values = label_array(labels, n)
-    missing = _missing(values)
+    missing = ~has_label(values)
     if missing.all():
         return None
     known = values[~missing]
@@ -120,15 +120,6 @@ def color_by(labels: Any, n: int) -> Coloring:
     codes = np.full(n, -1, dtype=np.int16 if len(distinct) < 2**15 else np.int64)
     codes[~missing] = np.searchsorted(distinct, known)
     return Categorical([f"{name:g}" if distinct.dtype.kind == "f" else str(name) for name in distinct], codes)
-
-
-def _missing(values: Array) -> Array:
-    """Return (n,) bool: None, NaN and the like, infinities, and empty strings."""
-    if values.dtype.kind == "O":
-        return np.array([is_missing(value) or value == "" for value in values], dtype=bool)
-    if values.dtype.kind == "U":
-        return np.asarray(values == "")
-    return np.asarray(~np.isfinite(values)) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
 
 
 def _continuous(known: Array, missing: Array) -> Continuous:

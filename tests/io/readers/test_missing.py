@@ -31,8 +31,6 @@ def test_rows_with_gaps_are_left_out_and_keep_their_places(write):
     np.testing.assert_array_equal(found.rows, [[2, 5], [4, 8]])
     assert found.metadata["kind"].tolist() == ["", "z"]
     assert found.dropped.kept.tolist() == [False, True, False, True]
-    spread = found.dropped.spread(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    np.testing.assert_array_equal(spread, [[np.nan, np.nan], [1, 2], [np.nan, np.nan], [3, 4]])
 
 
 def test_what_was_filled_once_is_filled_alike_in_another_table(write):
@@ -57,3 +55,10 @@ def test_a_table_without_a_complete_row_is_refused(write):
 def test_an_unknown_policy_is_named():
     with pytest.raises(SourceError, match="'zero'"):
         ColumnChoice(missing="zero")
+
+
+def test_a_feature_of_a_model_may_be_empty_but_not_a_text(write):
+    said = ColumnChoice(features=["a", "b"], fill={"b": 7.0})
+    np.testing.assert_array_equal(open_source(write("x.csv", "a,b\n1,\n2,\n"), said=said).rows, [[1, 7], [2, 7]])
+    with pytest.raises(SourceError, match="'b' should hold numbers, but it is one of kind 'text'"):
+        open_source(write("x.csv", "a,b\n1,x\n2,y\n"), said=said)

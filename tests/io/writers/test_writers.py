@@ -34,6 +34,22 @@ def test_what_is_written_piece_by_piece_is_read_back_to_the_bit(tmp_path: Path, 
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
+@pytest.mark.parametrize("gaps", [[0, 1], [5], [29], [3, 4, 5, 17, 28, 29], list(range(7))])
+def test_rows_that_are_not_kept_are_nan_where_they_stand(tmp_path: Path, suffix: str, gaps: list[int]) -> None:
+    kept = np.ones(23 + len(gaps), dtype=bool)
+    kept[[min(gap, len(kept) - 1) for gap in gaps]] = False
+    kept[np.flatnonzero(kept)[23:]] = False  # where two gaps meet at the end
+    written(tmp_path / f"map{suffix}", OutputSpec(len(kept), 3, kept=kept))
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / f"map{suffix}"
+    found = {".npy": np.load, ".csv": pandas.read_csv, ".parquet": pandas.read_parquet}[suffix](path)
+    found = np.asarray(found, dtype=np.float32)
+    assert found.shape == (len(kept), 3)
+    assert np.array_equal(found[kept], EMBEDDING)
+    assert np.isnan(found[~kept]).all()
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])
 def test_row_names_are_written_beside_the_embedding(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"map{suffix}"

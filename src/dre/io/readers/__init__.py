@@ -79,6 +79,7 @@ def open_source(
         return source_of(format_.read_table(path, None if said is None else said.decimal), said)
     if said is not None and said.is_said:
         raise SourceError(f"{path} is not a text table: its columns can't be chosen, and its missing values can't be filled")
+    assert format_.open is not None
     return format_.open(path, part)
 
 

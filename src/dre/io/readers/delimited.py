@@ -19,8 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dre.io.readers.features import source_of
-from dre.io.readers.source import Source, SourceError, SourceFormat, to_strings
+from dre.io.readers.source import SourceError, SourceFormat, to_strings
 from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
 
 SEPARATORS = "\t;,| "  # in the order in which they are preferred
@@ -47,34 +46,28 @@ class TextTable:
     separator : str
     first_line : int
         Number of lines before the first record: comments.
-    encoding : str
-        Of the file.
     """
 
     path: Path
     text: bytes
     separator: str
     first_line: int
-    encoding: str
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line number and the stripped values of each record; a blank line has no values."""
         return _split(self.text.decode(), self.separator, self.first_line)
 
 
-def read_text(path: Path, separator: str | None = None) -> TextTable:
-    """Read a text table; the separator is found unless it is given."""
-    text, encoding = _decode(path, _read_bytes(path))
-    text, comments = _without_comments(text)
-    if separator is None:
-        name = path.name.lower().removesuffix(".gz")
-        separator = "\t" if name.endswith((".tsv", ".tab")) else _detect_separator(text)
-    return TextTable(path, text, separator, comments, encoding)
+def read_text(path: Path) -> TextTable:
+    """Read a text table and find its separator."""
+    text, comments = _without_comments(_decode(path, _read_bytes(path)))
+    name = path.name.lower().removesuffix(".gz")
+    return TextTable(path, text, "\t" if name.endswith((".tsv", ".tab")) else _detect_separator(text), comments)
 
 
 def decoded_text(path: Path) -> str:
     """The text of a file in the encoding that it has, with ends of lines that are line feeds."""
-    return _decode(path, _read_bytes(path))[0].decode()
+    return _decode(path, _read_bytes(path)).decode()
 
 
 def has_row_names(header: list[str]) -> bool:
@@ -130,19 +123,16 @@ def _read_bytes(path: Path) -> bytes:
         raise SourceError(f"{path} cannot be decompressed: {problem}; compress it again with gzip") from problem
 
 
-def _decode(path: Path, content: bytes) -> tuple[bytes, str]:
-    """Return the text in UTF-8, and the encoding of the file: by its mark, or UTF-8, or that of older programs."""
+def _decode(path: Path, content: bytes) -> bytes:
+    """Return the text in UTF-8. The file has the encoding of its mark, or UTF-8, or that of older programs."""
     encoding = next((name for mark, name in BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
     try:
-        text = content if encoding == "utf-8" else content.decode(encoding).encode()
-        if encoding == "utf-8":
-            text.decode()
+        text = content.decode(encoding).encode()
     except UnicodeDecodeError:
-        encoding = OLD_ENCODING
-        text = content.decode(encoding, "replace").encode()
+        text = content.decode(OLD_ENCODING, "replace").encode()
     if b"\0" in text[:SNIFFED]:
         raise SourceError(f"{path} is not text: save the table as CSV UTF-8")
-    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), encoding
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _without_comments(text: bytes) -> tuple[bytes, int]:
@@ -251,8 +241,4 @@ def _malformed_error(path: Path, found: Malformed, place: CellPlace, decimal: st
     return SourceError(f"{where}: {found.text!r} is not a number; {remedy}")
 
 
-def _open_delimited(path: Path, part: str | None) -> Source:
-    return source_of(read_table(path))
-
-
-FORMATS = (SourceFormat((*SUFFIXES, *(f"{suffix}.gz" for suffix in SUFFIXES)), _open_delimited, read_table=read_table),)
+FORMATS = (SourceFormat((*SUFFIXES, *(f"{suffix}.gz" for suffix in SUFFIXES)), read_table=read_table),)

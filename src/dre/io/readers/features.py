@@ -218,16 +218,21 @@ def _is_complete(column: TableColumn) -> bool:
 
 def features_of(table: Table, names: Sequence[str]) -> Array:
     """The values (n, d) of features by name; ``"kind=a"`` is 1 where the column kind has the value a."""
-    columns = []
-    for name in names:
-        if name in table and table[name].values.dtype.kind == "f":
-            columns.append(table[name].values)
-            continue
-        column, _, value = name.rpartition("=")
-        if column not in table:
-            raise SourceError(f"{table.path}: {unknown('column', name, [each.name for each in table.columns])}")
-        columns.append((table[column].values == value).astype(float))
-    return np.column_stack(columns) if columns else np.empty((len(table), 0))
+    return np.column_stack([_values(table, name) for name in names]) if names else np.empty((len(table), 0))
+
+
+def _values(table: Table, name: str) -> Array:
+    if name in table:
+        column = table[name]
+        if column.kind == EMPTY:
+            return np.full(len(table), np.nan)
+        if column.kind not in (NUMBER, BOOLEAN):
+            raise SourceError(f"{table.path}: the column {name!r} should hold numbers, but it is one of kind {column.kind!r}")
+        return column.values
+    of, _, value = name.partition("=")
+    if of not in table:
+        raise SourceError(f"{table.path}: {unknown('column', name, [each.name for each in table.columns])}")
+    return np.asarray(table[of].values == value, dtype=float)
 
 
 def source_of(table: Table, said: ColumnChoice | None = None) -> Source:

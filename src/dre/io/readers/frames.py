@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dre.io.readers.features import source_of
-from dre.io.readers.source import Source, SourceError, SourceFormat, as_source_error, to_strings
+from dre.io.readers.source import INSTALL, SourceError, SourceFormat, as_source_error, to_strings
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, Table, TableColumn
-
-INSTALL = "pip install 'deep-recursive-embedding[files]'"
 
 
 def table_of(path: Path, frame: Any) -> Table:
@@ -72,15 +68,8 @@ def _read_arrow(path: Path, decimal: str | None) -> Table:
         return table_of(path, pl.read_ipc(path))
 
 
-def _format(suffixes: tuple[str, ...], read: Callable[[Path, str | None], Table]) -> SourceFormat:
-    def open_(path: Path, part: str | None) -> Source:
-        return source_of(read(path, None))
-
-    return SourceFormat(suffixes, open_, read_table=read)
-
-
 FORMATS = (
-    _format((".xlsx", ".xls", ".ods"), _read_excel),
-    _format((".jsonl", ".ndjson"), _read_json_lines),
-    _format((".arrow", ".feather", ".ipc"), _read_arrow),
+    SourceFormat((".xlsx", ".xls", ".ods"), read_table=_read_excel),
+    SourceFormat((".jsonl", ".ndjson"), read_table=_read_json_lines),
+    SourceFormat((".arrow", ".feather", ".ipc"), read_table=_read_arrow),
 )

@@ -36,12 +36,6 @@ class DroppedRows:
     kept: Array
     names: Array | None = None
 
-    def spread(self, values: Array) -> Array:
-        """Put the values (n, c) of the rows to where they stand in the file (m, c), with NaN for the others."""
-        everywhere = np.full((len(self.kept), *values.shape[1:]), np.nan, values.dtype)
-        everywhere[self.kept] = values
-        return everywhere
-
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -97,8 +91,8 @@ class SourceFormat:
     ----------
     suffixes : tuple of str
         In lower case, with the dot.
-    open : callable
-        Maps a path and the name of an array in the file, or None, to a `Source`.
+    open : callable, default=None
+        Maps a path and the name of an array in the file, or None, to a `Source`. Tables have ``read_table`` instead.
     has_parts : bool, default=False
         Whether one file can hold several arrays.
     is_folder : bool, default=False
@@ -106,11 +100,11 @@ class SourceFormat:
     markers : tuple of str, default=()
         File names that identify such a folder, whatever its suffix.
     read_table : callable, default=None
-        For tables, in place of ``open``: maps a path and the mark of decimals, or None, to a `dre.io.readers.table.Table`.
+        Maps a path and the mark of decimals, or None, to a `dre.io.readers.table.Table`.
     """
 
     suffixes: tuple[str, ...]
-    open: Callable[[Path, str | None], Source]
+    open: Callable[[Path, str | None], Source] | None = None
     has_parts: bool = False
     is_folder: bool = False
     markers: tuple[str, ...] = ()

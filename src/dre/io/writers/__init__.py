@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dre.atomic import atomic_write
 from dre.io.readers.source import match_suffix
-from dre.io.writers.formats import FORMATS, OutputSpec, Sink, SinkFormat
+from dre.io.writers.formats import FORMATS, GapSink, OutputSpec, Sink, SinkFormat
 
 __all__ = ["FORMATS", "OutputSpec", "Sink", "SinkFormat", "check_writable", "open_sink"]
 
@@ -46,7 +46,12 @@ def open_sink(path: str | Path, spec: OutputSpec, *, force: bool = False) -> Ite
     """
     format_ = FORMATS[check_writable(path, force=force)]
     with atomic_write(path) as part, format_.open(part, spec) as sink:
-        yield sink
+        if spec.kept is None:
+            yield sink
+        else:
+            gaps = GapSink(sink, spec.kept, spec.components)
+            yield gaps
+            gaps.close()
 
 
 def check_writable(

@@ -35,6 +35,8 @@ class OutputSpec:
         Names of the columns; None names them ``dre1``, ``dre2``, ….
     names_title : str, default="name"
         Name of the column of the names.
+    kept : array of shape (rows,) of bool, default=None
+        Which rows are going to be written; the others are NaN. None: all.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class OutputSpec:
     source: Path | None = None
     columns: tuple[str, ...] | None = None
     names_title: str = "name"
+    kept: Array | None = None
 
     @property
     def column_names(self) -> list[str]:
@@ -60,6 +63,30 @@ class Sink(Protocol):
 
     def write(self, embedding: Array) -> None:
         """Write the next rows, float32 of shape (m, components)."""
+
+
+class GapSink:
+    """A sink that writes NaN in place of the rows that are not kept."""
+
+    def __init__(self, sink: Sink, kept: Array, components: int) -> None:
+        self._sink, self._kept, self._places = sink, kept, np.flatnonzero(kept)
+        self._components, self._written, self._position = components, 0, 0
+
+    def write(self, embedding: Array) -> None:
+        """Write the next rows that are kept, and the gaps before each of them."""
+        if len(embedding):
+            self._written += len(embedding)
+            self._write_up_to(int(self._places[self._written - 1]) + 1, embedding)
+
+    def close(self) -> None:
+        """Write the gaps at the end."""
+        self._write_up_to(len(self._kept), np.empty((0, self._components), np.float32))
+
+    def _write_up_to(self, stop: int, embedding: Array) -> None:
+        block = np.full((stop - self._position, self._components), np.nan, np.float32)
+        block[self._kept[self._position : stop]] = embedding
+        self._sink.write(block)
+        self._position = stop
 
 
 @dataclass(frozen=True)
