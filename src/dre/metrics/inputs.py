@@ -149,7 +149,7 @@ def has_label(labels: Array) -> Array:
         return np.array([not is_missing(value) and value != "" for value in labels], dtype=bool)
     if labels.dtype.kind == "U":
         return np.asarray(labels != "")
-    return np.isfinite(labels) if labels.dtype.kind == "f" else np.ones(len(labels), dtype=bool)
+    return np.isfinite(labels) if labels.dtype.kind in "fM" else np.ones(len(labels), dtype=bool)
 
 
 def is_missing(value: Any) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dre.metrics.inputs import has_label, label_array
+from dre.plot.kinds import NUMBER, kind_of, known_values
 
 Array = np.ndarray[Any, Any]
 Color = tuple[float, float, float]
 MAX_COLORS = 150  # beyond, colors repeat: more are hard to distinguish
-MAX_FLOAT_CLASSES = 30  # floats with more distinct values are continuous
 # Chosen by hand, each far from all before it; gray is kept for rows without a label.
 FIRST = (
     "#3a79cc",  # blue
@@ -95,7 +95,7 @@ Coloring = Categorical | Continuous | None  # None: all rows alike
 
 
 def color_by(labels: Any, n: int) -> Coloring:
-    """Tell whether labels are classes or continuous: numbers with many distinct values are continuous.
+    """Tell whether labels are classes or continuous: numbers with many distinct values are continuous, as `kind_of` tells.
 
     Examples
     --------
@@ -110,13 +110,10 @@ def color_by(labels: Any, n: int) -> Coloring:
     missing = ~has_label(values)
     if missing.all():
         return None
-    known = values[~missing]
-    if known.dtype.kind == "O":
-        known = np.asarray(known.tolist())
-    known = known.astype(str) if known.dtype.kind not in "biufSU" else known
-    distinct = np.unique(known)
-    if known.dtype.kind in "iuf" and len(distinct) > (MAX_FLOAT_CLASSES if known.dtype.kind == "f" else MAX_COLORS):
+    known = known_values(values)
+    if kind_of(values) == NUMBER:
         return _continuous(known, missing)
+    distinct = np.unique(known)
     codes = np.full(n, -1, dtype=np.int16 if len(distinct) < 2**15 else np.int64)
     codes[~missing] = np.searchsorted(distinct, known)
     return Categorical([f"{name:g}" if distinct.dtype.kind == "f" else str(name) for name in distinct], codes)

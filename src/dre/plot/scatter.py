@@ -8,14 +8,14 @@ import numpy as np
 
 from dre.data.validation import check_array
 from dre.notation import unknown
-from dre.plot.colors import MAX_COLORS, MAX_FLOAT_CLASSES, Categorical, Continuous, color_by
+from dre.plot.colors import MAX_COLORS, Categorical, Continuous, color_by
 from dre.plot.dots import draw_dots
 from dre.plot.labels import draw_labels, draw_legend
 from dre.plot.style import Style, add_colorbar, apply_layout, get_axes, get_style, map_axes, value_colormap
 from dre.plot.thumbnails import draw_images
 
 Array = np.ndarray[Any, Any]
-MAX_LABELS = MAX_FLOAT_CLASSES  # classes that "auto" labels in the embedding
+MAX_LABELS = 30  # classes that "auto" labels in the embedding
 LABEL_PLACEMENTS = ("auto", "map", "legend", "none")
 
 
