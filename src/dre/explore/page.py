@@ -22,7 +22,10 @@ from dre.metrics.procrustes import align_stages
 
 Array = np.ndarray[Any, Any]
 GRID = 2**16 - 1  # coordinates are rounded to uint16
-SCRIPTS = ("data", "view", "draw", "color", "select", "stages", "controls")  # joined in this order
+SCRIPTS = (
+    *("data", "view", "maps", "canvas_points", "draw", "class_names", "overlay", "pointer", "tools"),
+    *("color", "select", "stages", "controls"),
+)
 GZIP_LEVEL = 6
 # Characters that could end the element around a text, or start another. In JSON they occur only inside strings.
 UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}

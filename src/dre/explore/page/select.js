@@ -6,12 +6,12 @@ let selected = null; // 1 for each selected point
 let found = null; // 1 for each point that the search found
 
 // The card is built from text nodes only: a label is never interpreted as HTML.
-function showCard(i) {
+function showCard(i, map = maps[0]) {
   const card = $("card");
   if (i === hovered && card.hidden === i < 0) return;
   hovered = i;
   card.hidden = i < 0;
-  if (!requested) drawOverlay();
+  drawOverlays();
   if (i < 0) return;
   card.replaceChildren();
   if (about.thumbnails) card.append(imageElement(i, 112));
@@ -24,9 +24,15 @@ function showCard(i) {
     list.append(term, value);
   }
   card.append(name, list);
-  const px = toScreenX(now.x[i]), py = toScreenY(now.y[i]), { width, height } = card.getBoundingClientRect();
-  card.style.left = `${Math.max(6, px + 16 + width > view.width ? px - width - 16 : px + 16)}px`;
-  card.style.top = `${Math.max(6, Math.min(view.height - height - 6, py - height / 2))}px`;
+  const [px, py] = map.toPage(i), { width, height } = card.getBoundingClientRect(), area = $("map").getBoundingClientRect();
+  card.style.left = `${Math.max(6, px + 16 + width > area.width ? px - width - 16 : px + 16)}px`;
+  card.style.top = `${Math.max(6, Math.min(area.height - height - 6, py - height / 2))}px`;
+}
+
+function pinCard(i, map = maps[0]) {
+  pinned = i;
+  showCard(i, map);
+  drawOverlays();
 }
 
 // Highlights the points that are selected, found and of a picked class, as far as each of these is in use.
@@ -43,21 +49,9 @@ function updateHighlight() {
   redraw();
 }
 
-// Selects the points inside a polygon, by the even-odd rule.
-function selectInside(polygon, add) {
-  const inside = add && selected ? selected.slice() : new Uint8Array(n);
-  const xs = polygon.map(([px]) => toMapX(px)), ys = polygon.map(([, py]) => toMapY(py));
-  const left = Math.min(...xs), right = Math.max(...xs), bottom = Math.min(...ys), top = Math.max(...ys);
-  for (let i = 0; i < n; i++) {
-    const x = now.x[i], y = now.y[i];
-    if (x < left || x > right || y < bottom || y > top) continue;
-    let isInside = false;
-    for (let a = 0, b = xs.length - 1; a < xs.length; b = a++) {
-      if (ys[a] > y !== ys[b] > y && x < ((xs[b] - xs[a]) * (y - ys[a])) / (ys[b] - ys[a]) + xs[a]) isInside = !isInside;
-    }
-    if (isInside) inside[i] = 1;
-  }
-  selected = inside.includes(1) ? inside : null;
+function selectIds(mask, add) {
+  if (add && selected) for (let i = 0; i < n; i++) mask[i] |= selected[i];
+  selected = mask.includes(1) ? mask : null;
   showSelection();
   updateHighlight();
 }
@@ -96,7 +90,7 @@ const csvCell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""'
 
 // In the units of the map; the page stores coordinates relative to a square.
 function originalCoordinate(axis, i) {
-  return ((now[axis][i] - 0.5) * about.square.side + about.square[axis]).toPrecision(6);
+  return ((maps[0].now[axis][i] - 0.5) * about.square.side + about.square[axis]).toPrecision(6);
 }
 
 // The selected rows with all their columns and their coordinates in the current stage.
@@ -141,7 +135,7 @@ function search(text) {
 function zoomToFound() {
   const ids = idsOf(found);
   if (!ids.length) return;
-  fitView(ids);
+  maps[0].fitView(ids);
   if (ids.length === 1) showCard(ids[0]);
   redraw();
 }

@@ -8,6 +8,7 @@ let animation = null, playback = 0;
 function setPosition(value) {
   position = Math.max(0, Math.min(stages.length - 1, value));
   const from = stages[Math.floor(position)], to = stages[Math.ceil(position)], share = position - Math.floor(position);
+  maps[0].coordinates = stages[Math.round(position)];
   if (share) {
     between.x = between.x || new Float32Array(n);
     between.y = between.y || new Float32Array(n);
@@ -17,11 +18,8 @@ function setPosition(value) {
     }
   }
   const current = share ? between : from;
-  now.x = current.x;
-  now.y = current.y;
-  grid = null;
-  showCard(-1);
-  redraw();
+  showCard(-1, maps[0]);
+  maps[0].setNow(current.x, current.y);
 }
 
 function showStage() {
@@ -29,7 +27,7 @@ function showStage() {
   $("slider").value = String(position);
   $("slider").setAttribute("aria-valuetext", title);
   $("stage-title").textContent = title;
-  canvas.dataset.stage = String(position);
+  maps[0].canvas.dataset.stage = String(position);
   $("scores").replaceChildren(...scores.map(([name, value], k) => scoreRow(name, value, shown ? about.stages[shown - 1].scores[k] : null)));
 }
 

@@ -1,74 +1,180 @@
-// The visible part of the map: its center and scale in pixels, and the point under the pointer.
-const view = { x: 0.5, y: 0.5, scale: 500, home: 500, width: 1, height: 1, ratio: 1 };
-const now = { x: null, y: null }; // current coordinates of the points
+// One map on the screen: its canvases, its current coordinates, and the visible part as a center and a scale in pixels.
+const MAX_ZOOM = 500, MIN_ZOOM = 0.25; // relative to the view of the whole map
+const CELLS = 256; // of the grid on each side
 
-// From coordinates to pixels of the screen, and back.
-const toScreenX = (x) => (x - view.x) * view.scale + view.width / 2;
-const toScreenY = (y) => (view.y - y) * view.scale + view.height / 2;
-const toMapX = (px) => (px - view.width / 2) / view.scale + view.x;
-const toMapY = (py) => view.y - (py - view.height / 2) / view.scale;
+class MapView {
+  constructor(element, source = 0) {
+    this.element = element;
+    this.canvas = element.querySelector(".points");
+    this.context = this.canvas.getContext("2d", { alpha: false });
+    this.overlay = element.querySelector(".overlay");
+    this.ink = this.overlay.getContext("2d");
+    this.source = source; // index into about.maps
+    this.view = { x: 0.5, y: 0.5, scale: 500, home: 500, isHome: true, width: 1, height: 1, ratio: 1 };
+    this.coordinates = null; // as decoded, of the nearest stage
+    this.now = { x: null, y: null }; // on the plane of the screen
+    this.box = { left: 0, right: 1, bottom: 0, top: 1 }; // around all points
+    this.visible = 0; // points on the screen
+    this.lasso = null; // corners in pixels while it is drawn
+    this.grid = null;
+  }
 
-// Zoom by a factor; the map under (px, py) stays in place.
-function zoom(factor, px = view.width / 2, py = view.height / 2) {
-  const x = toMapX(px), y = toMapY(py);
-  view.scale = Math.min(view.home * 500, Math.max(view.home / 4, view.scale * factor));
-  view.x = x - (px - view.width / 2) / view.scale;
-  view.y = y + (py - view.height / 2) / view.scale;
-  redraw();
-}
+  // From coordinates to pixels of this map's canvas, and back.
+  toScreenX(x) { return (x - this.view.x) * this.view.scale + this.view.width / 2; }
+  toScreenY(y) { return (this.view.y - y) * this.view.scale + this.view.height / 2; }
+  toMapX(px) { return (px - this.view.width / 2) / this.view.scale + this.view.x; }
+  toMapY(py) { return this.view.y - (py - this.view.height / 2) / this.view.scale; }
+  toScreen(i) { return [this.toScreenX(this.now.x[i]), this.toScreenY(this.now.y[i])]; }
 
-// Show the given rows, or all; of many rows, a few outliers may stay outside.
-function fitView(ids = null) {
-  const range = (values) => {
-    const count = ids ? ids.length : n, stride = Math.max(1, Math.floor(count / 20000)), sample = [];
-    for (let j = 0; j < count; j += stride) sample.push(values[ids ? ids[j] : j]);
-    sample.sort((a, b) => a - b);
-    const outliers = sample.length > 200 ? Math.floor(sample.length / 1000) : 0;
-    return [sample[outliers], sample[sample.length - 1 - outliers]];
-  };
-  const [left, right] = range(now.x), [bottom, top] = range(now.y);
-  view.x = (left + right) / 2;
-  view.y = (bottom + top) / 2;
-  const width = Math.max(right - left, 1e-4), height = Math.max(top - bottom, 1e-4);
-  view.scale = Math.min(view.width / width, view.height / height) * 0.9;
-  if (!ids) view.home = view.scale;
-  view.scale = Math.min(view.scale, view.home * 200);
-}
+  // Pixels from the corner of the area that holds all maps and the card.
+  toPage(i) {
+    const [px, py] = this.toScreen(i);
+    return [px + this.element.offsetLeft, py + this.element.offsetTop];
+  }
 
-// A grid over the map finds points near the pointer; it is rebuilt after points have moved.
-const CELLS = 256;
-let grid = null;
+  locate(event) {
+    const box = this.element.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
 
-function cellOf(value) {
-  return Math.max(0, Math.min(CELLS - 1, Math.floor(value * CELLS)));
-}
+  isOnScreen(px, py, margin = 0) {
+    return px > -margin && py > -margin && px < this.view.width + margin && py < this.view.height + margin;
+  }
 
-function buildGrid() {
-  const starts = new Uint32Array(CELLS * CELLS + 1), members = new Uint32Array(n), { x, y } = now;
-  for (let i = 0; i < n; i++) starts[cellOf(y[i]) * CELLS + cellOf(x[i]) + 1]++;
-  for (let c = 0; c < CELLS * CELLS; c++) starts[c + 1] += starts[c];
-  const next = starts.slice(0, -1);
-  for (let i = 0; i < n; i++) members[next[cellOf(y[i]) * CELLS + cellOf(x[i])]++] = i;
-  return { starts, members };
-}
+  // Call after points have moved.
+  setNow(x, y) {
+    this.now.x = x;
+    this.now.y = y;
+    this.grid = null;
+    let left = Infinity, right = -Infinity, bottom = Infinity, top = -Infinity;
+    for (let i = 0; i < n; i++) {
+      if (x[i] < left) left = x[i];
+      if (x[i] > right) right = x[i];
+      if (y[i] < bottom) bottom = y[i];
+      if (y[i] > top) top = y[i];
+    }
+    this.box = { left, right, bottom, top };
+    redraw();
+  }
 
-// The nearest point within this many pixels, or −1. If some points are highlighted, only those count.
-function nearestPoint(px, py, reach = 8) {
-  grid = grid || buildGrid();
-  const radius = reach / view.scale, cx = toMapX(px), cy = toMapY(py);
-  let nearest = -1, least = radius * radius;
-  for (let row = cellOf(cy - radius); row <= cellOf(cy + radius); row++) {
-    for (let cell = row * CELLS + cellOf(cx - radius); cell <= row * CELLS + cellOf(cx + radius); cell++) {
-      for (let k = grid.starts[cell]; k < grid.starts[cell + 1]; k++) {
-        const i = grid.members[k];
-        if (highlighted && !highlighted[i]) continue;
-        const dx = now.x[i] - cx, dy = now.y[i] - cy, distance = dx * dx + dy * dy;
-        if (distance <= least) {
-          least = distance;
-          nearest = i;
-        }
-      }
+  // The center of the screen stays on the map, so that panning can't lose it.
+  clamp() {
+    const { view, box } = this;
+    view.x = Math.max(box.left, Math.min(box.right, view.x));
+    view.y = Math.max(box.bottom, Math.min(box.top, view.y));
+  }
+
+  panBy(dx, dy) {
+    this.view.x -= dx / this.view.scale;
+    this.view.y += dy / this.view.scale;
+    this.view.isHome = false;
+    this.clamp();
+    redraw();
+  }
+
+  // Zoom by a factor; the map under (px, py) stays in place.
+  zoom(factor, px = this.view.width / 2, py = this.view.height / 2) {
+    const { view } = this, x = this.toMapX(px), y = this.toMapY(py);
+    view.scale = Math.min(view.home * MAX_ZOOM, Math.max(view.home * MIN_ZOOM, view.scale * factor));
+    view.x = x - (px - view.width / 2) / view.scale;
+    view.y = y + (py - view.height / 2) / view.scale;
+    view.isHome = false;
+    this.clamp();
+    redraw();
+  }
+
+  // Show the given rows, or all; of many rows, a few outliers may stay outside.
+  fitView(ids = null) {
+    const { view } = this, fit = this.fitted(ids);
+    if (!ids) view.home = fit.scale;
+    view.x = fit.x;
+    view.y = fit.y;
+    view.scale = Math.min(fit.scale, view.home * 200);
+    view.isHome = !ids;
+    redraw();
+  }
+
+  fitted(ids) {
+    const range = (values) => {
+      const count = ids ? ids.length : n, stride = Math.max(1, Math.floor(count / 20000)), sample = [];
+      for (let j = 0; j < count; j += stride) sample.push(values[ids ? ids[j] : j]);
+      sample.sort((a, b) => a - b);
+      const outliers = sample.length > 200 ? Math.floor(sample.length / 1000) : 0;
+      return [sample[outliers], sample[sample.length - 1 - outliers]];
+    };
+    const [left, right] = range(this.now.x), [bottom, top] = range(this.now.y);
+    const width = Math.max(right - left, 1e-4), height = Math.max(top - bottom, 1e-4);
+    const scale = Math.min(this.view.width / width, this.view.height / height) * 0.9;
+    return { x: (left + right) / 2, y: (bottom + top) / 2, scale };
+  }
+
+  // Fits the canvases to the element; the center and the relative zoom stay.
+  resize() {
+    const { view } = this, box = this.element.getBoundingClientRect();
+    view.ratio = Math.min(2, window.devicePixelRatio || 1);
+    view.width = Math.max(1, box.width);
+    view.height = Math.max(1, box.height);
+    for (const each of [this.canvas, this.overlay]) {
+      each.width = Math.max(1, Math.round(box.width * view.ratio));
+      each.height = Math.max(1, Math.round(box.height * view.ratio));
+    }
+    if (!this.now.x) return;
+    const zoomed = view.scale / view.home;
+    if (view.isHome) return this.fitView();
+    view.home = this.fitted(null).scale;
+    view.scale = view.home * zoomed;
+    redraw();
+  }
+
+  // A grid over the map finds points near the pointer; it is rebuilt after points have moved.
+  column(x) { return Math.max(0, Math.min(CELLS - 1, Math.floor(((x - this.box.left) / (this.box.right - this.box.left || 1)) * CELLS))); }
+  row(y) { return Math.max(0, Math.min(CELLS - 1, Math.floor(((y - this.box.bottom) / (this.box.top - this.box.bottom || 1)) * CELLS))); }
+
+  buildGrid() {
+    const starts = new Uint32Array(CELLS * CELLS + 1), members = new Uint32Array(n), cells = new Uint16Array(n), { x, y } = this.now;
+    for (let i = 0; i < n; i++) {
+      cells[i] = this.row(y[i]) * CELLS + this.column(x[i]);
+      starts[cells[i] + 1]++;
+    }
+    for (let c = 0; c < CELLS * CELLS; c++) starts[c + 1] += starts[c];
+    const next = starts.slice(0, -1);
+    for (let i = 0; i < n; i++) members[next[cells[i]]++] = i;
+    return { starts, members };
+  }
+
+  // Calls visit(i) for every point in the cells that touch this part of the map.
+  visitNear(left, right, bottom, top, visit) {
+    this.grid = this.grid || this.buildGrid();
+    const { starts, members } = this.grid, from = this.column(left), to = this.column(right), last = this.row(top);
+    for (let row = this.row(bottom); row <= last; row++) {
+      const end = starts[row * CELLS + to + 1];
+      for (let k = starts[row * CELLS + from]; k < end; k++) visit(members[k]);
     }
   }
-  return nearest;
+
+  // The nearest point within this many pixels, or −1. If some points are highlighted, only those count.
+  nearestPoint(px, py, reach = 8) {
+    const radius = reach / this.view.scale, cx = this.toMapX(px), cy = this.toMapY(py), { x, y } = this.now;
+    let nearest = -1, least = radius * radius;
+    this.visitNear(cx - radius, cx + radius, cy - radius, cy + radius, (i) => {
+      if (highlighted && !highlighted[i]) return;
+      const dx = x[i] - cx, dy = y[i] - cy, distance = dx * dx + dy * dy;
+      if (distance > least) return;
+      least = distance;
+      nearest = i;
+    });
+    return nearest;
+  }
+
+  // 1 for each point inside a polygon of pixels, by the even-odd rule.
+  pointsInside(polygon) {
+    const inside = new Uint8Array(n), { x, y } = this.now;
+    const xs = polygon.map(([px]) => this.toMapX(px)), ys = polygon.map(([, py]) => this.toMapY(py));
+    this.visitNear(Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys), (i) => {
+      for (let a = 0, b = xs.length - 1; a < xs.length; b = a++) {
+        if (ys[a] > y[i] !== ys[b] > y[i] && x[i] < ((xs[b] - xs[a]) * (y[i] - ys[a])) / (ys[b] - ys[a]) + xs[a]) inside[i] ^= 1;
+      }
+    });
+    return inside;
+  }
 }
