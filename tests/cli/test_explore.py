@@ -47,8 +47,8 @@ def about(path: str) -> dict:
 def test_a_model_and_its_data_give_every_stage_with_its_scores(dre: Run, model: Path, table: str) -> None:
     assert dre("explore", model, table, "-o", "map.html", "--image-shape", "8x8", "--device", "cpu") == 0
     told = about("map.html")
-    assert [stage["title"].split(":")[0] for stage in told["stages"]] == ["stage 0", "stage 1"]
-    assert [name for name, _ in told["stages"][0]["scores"]] == ["trustworthiness", "continuity", "1-NN, digit"]
+    assert [stage["title"].split(":")[0] for stage in told["maps"][0]["stages"]] == ["stage 0", "stage 1"]
+    assert [name for name, _ in told["maps"][0]["stages"][0]["scores"]] == ["trustworthiness", "continuity", "1-NN, digit"]
     assert [column["name"] for column in told["columns"]] == ["digit", "trust"]
     assert told["color"] == "digit"
     assert told["thumbnails"]["height"] == 8
@@ -60,7 +60,7 @@ def test_coordinates_alone_are_enough(dre: Run) -> None:
     assert dre("explore", "coordinates.csv") == 0
     told = about("coordinates.html")
     assert [column["name"] for column in told["columns"]] == ["type"]
-    assert [name for name, _ in told["stages"][0]["scores"]] == ["1-NN, type"]
+    assert [name for name, _ in told["maps"][0]["stages"][0]["scores"]] == ["1-NN, type"]
 
 
 def test_coordinates_with_their_data_have_trust(dre: Run, model: Path, table: str) -> None:
@@ -158,8 +158,8 @@ def test_numbers_beside_coordinates_that_are_classes_are_shown_as_such(dre: Run)
     Path("p.csv").write_text("dre1,dre2,digit\n" + "".join(f"{i},{i * i},{i % 3}\n" for i in range(30)))
     assert dre("explore", "p.csv") == 0
     told = about("p.html")
-    assert not told["columns"][0]["scale"]
-    assert [name for name, _ in told["stages"][0]["scores"]] == ["1-NN, digit"]
+    assert told["columns"][0]["kind"] == "class"
+    assert [name for name, _ in told["maps"][0]["stages"][0]["scores"]] == ["1-NN, digit"]
 
 
 def test_rows_of_another_width_are_refused(dre: Run, model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,7 @@ def test_every_command_scores_a_model_in_its_metric(dre: Run, model: Path, calls
     page = pages[0][0][1]
     (trust,) = (column.values for column in page.columns if column.name == "trust")
     assert trust == pytest.approx(expected["trustworthiness"], abs=1e-6)
-    assert page.stages[-1].scores["trustworthiness"] == pytest.approx(expected["trustworthiness"].mean(), abs=1e-6)
+    assert page.maps[0].stages[-1].scores["trustworthiness"] == pytest.approx(expected["trustworthiness"].mean(), abs=1e-6)
 
     assert not np.allclose(trustworthiness(X, embedding, per_point=True), expected["trustworthiness"])
 

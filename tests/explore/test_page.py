@@ -8,14 +8,15 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from known_page import HOSTILE, known
 
-from dre.explore import Explorer, StageView, build_explorer, write_page
+from dre.explore import Explorer, ShownMap, StageView, build_explorer, write_page
 from dre.explore.build import point_trust
-from dre.explore.columns import make_column
+from dre.explore.columns import Column, make_column
 from dre.explore.page import page
 from dre.explore.thumbnails import as_images, thumbnails
 from dre.metrics import align_stages, trustworthiness
@@ -28,12 +29,35 @@ def payload(text: str, name: str) -> bytes:
     return gzip.decompress(base64.b64decode(found[1]))
 
 
-def test_coordinates_are_encoded_to_a_65535th_of_the_map() -> None:
-    embedding = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
-    steps = np.frombuffer(payload(page(Explorer("t", [StageView("s", embedding)])), "coordinates-0"), "<u2").reshape(2, -1).T
-    side = float(np.ptp(embedding, axis=0).max())
-    centred = embedding - (embedding.max(0) + embedding.min(0)) / 2
-    assert (steps / 65535 - 0.5) * side == pytest.approx(centred, abs=side / 65535)
+def about(text: str) -> dict[str, Any]:
+    found = re.search(r'id="about">(.*)</script>', text)
+    assert found is not None
+    described: dict[str, Any] = json.loads(found[1])
+    return described
+
+
+def decoded(text: str, name: str, kind: str) -> np.ndarray:
+    planes = np.frombuffer(payload(text, name), np.uint8).reshape(np.dtype(kind).itemsize, -1)
+    return np.ascontiguousarray(planes.T).reshape(-1).view(kind)
+
+
+def single(embedding: np.ndarray) -> Explorer:
+    return Explorer("t", [ShownMap("m", [StageView("s", embedding)])])
+
+
+@pytest.mark.parametrize("components", [2, 3])
+def test_coordinates_are_those_of_the_map_to_the_last_bit(components: int) -> None:
+    embedding = np.random.default_rng(0).normal(size=(500, components)).astype(np.float32) * 7 + 300
+    text = page(single(embedding))
+    kept = decoded(text, "coordinates-0-0", "<f4").reshape(components, -1).T
+    assert kept.tobytes() == embedding.tobytes()
+    shown = about(text)["maps"][0]
+    assert shown["components"] == components
+    place = shown["stages"][0]["place"]
+    placed = kept.astype(float) @ np.array(place["matrix"]) + place["offset"]
+    assert placed.min() == pytest.approx(0, abs=1e-6)
+    assert placed.max() == pytest.approx(1, abs=1e-6)
+    assert placed - placed.mean(0) == pytest.approx((embedding - embedding.mean(0)) / np.ptp(embedding, axis=0).max(), abs=1e-5)
 
 
 def test_stages_are_turned_and_sized_as_a_whole_and_nothing_else() -> None:
@@ -59,36 +83,82 @@ def test_nothing_of_a_label_is_html_and_the_policy_names_the_script() -> None:
     policy = re.search(r"script-src 'sha256-([^']+)'", text)
     assert policy is not None
     assert policy[1] == base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    about = json.loads(re.search(r'id="about">(.*)</script>', text)[1])  # type: ignore[index]
-    assert about["title"] == HOSTILE
+    assert about(text)["title"] == HOSTILE
     assert HOSTILE in json.loads(payload(text, "classes-0"))
 
 
 @pytest.mark.parametrize(
-    ("values", "is_scale", "names"),
+    ("values", "kind", "names"),
     [
-        (np.array(["b", "a", "b"]), False, ["a", "b"]),
-        (np.array([10, 2, 10]), False, ["2", "10"]),
-        (np.array([True, False]), False, ["False", "True"]),
-        (np.array(["", "x"], dtype=object), False, ["x", "–"]),
-        (np.array(["b", None, 3], dtype=object), False, ["3", "b", "–"]),
-        (np.array(["2026-01-02", "2026-01-01"], dtype="M8[D]"), False, ["2026-01-01", "2026-01-02"]),
-        (np.array([0.5, np.nan, 1.0]), False, ["0.5", "1", "–"]),
-        (np.arange(200), True, None),
-        (np.linspace(0, 1, 50), True, None),
+        (np.array(["b", "a", "b"]), "class", ["a", "b"]),
+        (np.array([10, 2, 10]), "class", ["2", "10"]),
+        (np.array([True, False]), "class", ["False", "True"]),
+        (np.array(["", "x"], dtype=object), "class", ["x", "–"]),
+        (np.array(["b", None, 3], dtype=object), "class", ["3", "b", "–"]),
+        (np.array([0.5, np.nan, 1.0]), "class", ["0.5", "1", "–"]),
+        (np.array([f"text {i}" for i in range(30)] + [""]), "text", [*(f"text {i}" for i in range(30)), "–"]),
+        (np.array(["2026-01-02", "2026-01-01"], dtype="M8[D]"), "date", None),
+        (np.arange(200), "number", None),
+        (np.linspace(0, 1, 50), "number", None),
     ],
 )
-def test_what_is_a_class_and_what_a_scale(values: np.ndarray, is_scale: bool, names: list[str] | None) -> None:
+def test_a_column_is_classes_numbers_dates_or_text(values: np.ndarray, kind: str, names: list[str] | None) -> None:
     made = make_column("c", values)
-    assert (made.is_scale, made.names) == (is_scale, names)
+    assert (made.kind, made.names) == (kind, names)
+    assert made.about()["kind"] == kind
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.uint16, np.float32, np.float64])
-def test_numbers_are_carried_as_they_are(kind: type) -> None:
-    values = (np.arange(200) * 101).astype(kind)
-    assert make_column("c", values).values.tolist() == values.tolist()
-    large = 20_260_000 + np.arange(200)
-    assert make_column("c", large).values.tolist() == large.tolist()
+def numbers_of(column: Column) -> np.ndarray:
+    """As the page decodes them."""
+    if column.names is not None:
+        return np.array([float(name) for name in column.names])[column.values]
+    if column.decimals is None:
+        return column.values
+    return np.where(column.values == -(2**31), np.nan, column.values / 10.0**column.decimals)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint32, np.float32, np.float64])
+@pytest.mark.parametrize("factor", [1, 101, 10**7, 0.1, 1 / 7])
+def test_numbers_are_carried_as_they_are(kind: type, factor: float) -> None:
+    values = (np.arange(200) * factor + (20_260_000 if factor == 1 else 0)).astype(kind)
+    assert numbers_of(make_column("c", values)).tolist() == values.tolist()
+
+
+def test_a_missing_number_stays_missing_and_takes_nothing_from_the_others() -> None:
+    values = np.append(np.arange(100) * 0.25, [np.nan, np.inf])
+    made = make_column("c", values)
+    assert np.isnan(numbers_of(made)).tolist() == [False] * 100 + [True] * 2
+    assert made.high <= 24.75
+    mixed = make_column("c", np.array([*range(100), None], dtype=object))
+    assert mixed.kind == "number"
+    assert mixed.integer
+    assert np.isnan(numbers_of(mixed)[-1])
+
+
+def test_decimals_take_less_room_than_float64() -> None:
+    values = np.random.default_rng(0).uniform(0, 99, size=20_000).round(1)
+    assert make_column("c", values).values.dtype == np.int32
+
+
+def test_dates_are_milliseconds_with_their_precision() -> None:
+    days = make_column("c", np.array(["2026-01-02", "", "1970-01-02"]))
+    assert days.values[[0, 2]].tolist() == [1_767_312_000_000, 86_400_000]
+    assert np.isnan(days.values[1])
+    assert days.about()["precision"] == "day"
+    assert make_column("c", np.array(["2026-01-02T10:20:30", "2026-01-03T00:00:00"])).about()["precision"] == "second"
+
+
+def test_skewed_positive_numbers_begin_on_a_logarithmic_scale() -> None:
+    rng = np.random.default_rng(0)
+    incomes = make_column("income", np.exp(rng.normal(size=1000) * 1.5))
+    assert (incomes.scale, incomes.scales) == ("log", ("linear", "log", "quantile"))
+    assert make_column("size", rng.normal(size=1000) + 10).scale == "linear"
+    assert "log" not in make_column("change", rng.normal(size=1000)).scales
+
+
+def test_one_value_far_out_does_not_take_the_colors_of_the_others() -> None:
+    made = make_column("c", np.append(np.random.default_rng(0).normal(size=999), 1e6))
+    assert made.high < 10
 
 
 def test_stages_that_have_nothing_in_common_are_as_large_as_the_last() -> None:
@@ -99,7 +169,7 @@ def test_stages_that_have_nothing_in_common_are_as_large_as_the_last() -> None:
 
 
 def test_of_many_classes_the_largest_have_colors() -> None:
-    values = np.array([f"c{i}" for i in range(400)] + ["large"] * 5 + ["larger"] * 9)
+    values = np.array([f"c{i % 400}" for i in range(800)] + ["large"] * 5 + ["larger"] * 9)
     made = make_column("c", values)
     assert made.names is not None
     assert made.names[:2] == ["larger", "large"]
@@ -158,17 +228,17 @@ def test_large_images_are_made_small_and_share_sheets() -> None:
 
 @pytest.mark.parametrize(
     ("stage", "says"),
-    [(np.zeros((5, 3)), "shape"), (np.full((5, 2), np.nan), "finite")],
+    [(np.zeros((5, 4)), "shape"), (np.zeros(5), "shape"), (np.full((5, 2), np.nan), "finite")],
 )
 def test_what_can_not_be_shown_is_refused(stage: np.ndarray, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        Explorer("t", [StageView("s", stage)])
+        single(stage)
 
 
 def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dre.explore.page.page", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        write_page(tmp_path / "p.html", Explorer("t", [StageView("s", np.zeros((5, 2)))]))
+        write_page(tmp_path / "p.html", single(np.zeros((5, 2))))
     assert list(tmp_path.iterdir()) == []
 
 

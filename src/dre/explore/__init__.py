@@ -1,6 +1,6 @@
 """Interactive HTML pages: one self-contained file that shows a map, its stages and its rows."""
 
 from dre.explore.build import build_explorer
-from dre.explore.page import Explorer, StageView, write_page
+from dre.explore.page import Explorer, ShownMap, StageView, write_page
 
-__all__ = ["Explorer", "StageView", "build_explorer", "write_page"]
+__all__ = ["Explorer", "ShownMap", "StageView", "build_explorer", "write_page"]

@@ -13,7 +13,7 @@ from torch import Tensor
 from dre.data.metric import check_metric, transform_rows
 from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
 from dre.explore.columns import Column, make_column, make_scale
-from dre.explore.page import Explorer, StageView
+from dre.explore.page import Explorer, ShownMap, StageView
 from dre.explore.thumbnails import ImageView, as_images, check_pillow, thumbnails
 from dre.metrics.evaluation import quick_scores
 from dre.observe.progress import progress_bar
@@ -23,6 +23,7 @@ Array = np.ndarray[Any, Any]
 MAX_IMAGES = 100_000  # larger maps show no images: the page would be too large to open
 MAX_POINTS = 1_000_000  # what a browser can handle
 TRUST = "trust"
+TRUST_ENDS = (0.5, 1.0)  # the colors are absolute: .98 looks good on every page
 EXACT_TRUST = 10_000  # points up to which all pairs are compared
 TRUST_SAMPLE = 5_000  # points that each point of a larger map is compared with
 NEIGHBORS = 7
@@ -76,10 +77,10 @@ def build_explorer(
     --------
     >>> Y = np.random.default_rng(0).normal(size=(30, 2))
     >>> page = build_explorer([("map", Y)], title="cells", metadata={"type": ["B", "T"] * 15})
-    >>> page.color, list(page.stages[0].scores)
+    >>> page.color, list(page.maps[0].stages[0].scores)
     ('type', ['1-NN, type'])
     """
-    maps = [(name, embedding[:, :2]) for name, embedding in stages]
+    maps = [(name, embedding[:, :3]) for name, embedding in stages]
     n = len(maps[-1][1])
     pictures = check_rows(n, rows, images)
     columns = [make_column(name, values) for name, values in (metadata or {}).items()]
@@ -96,7 +97,7 @@ def build_explorer(
         notes.append(f"Images are left out: with more than {MAX_IMAGES:,} points the page would be too large to open.")
     row_names = None if names is None else np.asarray(names).astype(str).tolist()
     sheets = thumbnails(pictures) if pictures is not None else None
-    return Explorer(title, views, columns, row_names, sheets, color, notes)
+    return Explorer(title, [ShownMap(title, views)], columns, row_names, sheets, color, notes)
 
 
 def check_rows(n: int, rows: Any, images: bool | tuple[int, ...]) -> ImageView | None:
@@ -144,9 +145,9 @@ def _classes(color: str | None, columns: list[Column], ids: Array) -> tuple[str,
 
 def _trust_column(rows: Any, embedding: Array, metric: str) -> Column:
     values = point_trust(vectors(rows), embedding, metric=metric)
-    low = min(float(np.quantile(values, 0.02)), 0.999)
-    made = make_scale(TRUST, values, low=low, high=1.0, colors=list(reversed(LIGHT.distortion)))
-    return replace(made, dark=list(reversed(DARK.distortion)), low_on_top=True)
+    colors, dark = list(reversed(LIGHT.distortion)), list(reversed(DARK.distortion))
+    made = replace(make_scale(TRUST, values), colors=colors, dark=dark, low=TRUST_ENDS[0], high=TRUST_ENDS[1])
+    return replace(made, scales=("linear",), scale="linear", fixed=True, low_on_top=True)
 
 
 def point_trust(rows: Array, embedding: Array, *, metric: str = "euclidean") -> Array:

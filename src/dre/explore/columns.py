@@ -1,4 +1,4 @@
-"""Columns of a page: one value per row, either a class with a color or a number on a scale."""
+"""Columns of a page: one value per row, a class with a color, a number or a date on a scale, or text to read."""
 
 from __future__ import annotations
 
@@ -7,83 +7,186 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.colors import MAX_COLORS, Categorical, Continuous, color_by, hex_colors
+from dre.explore.encode import smallest_unsigned
+from dre.metrics.inputs import has_label, label_array
+from dre.plot.colors import MAX_COLORS, hex_colors
+from dre.plot.kinds import CLASS, DATE, NUMBER, TEXT, as_dates, kind_of, known_values
 
 Array = np.ndarray[Any, Any]
 VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"]
 MISSING = "–"
+ENDS = (0.01, 0.99)  # quantiles at which a scale ends, so that outliers do not take all of its range
+SKEWED = 2.0  # skewness from which positive numbers begin on a logarithmic scale
+MAX_DECIMALS = 4  # numbers with so few decimals are stored as integers, which compress better
+NO_INTEGER = -(2**31)  # marks a missing value among them
+DAY = np.timedelta64(1, "D")
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One value per row: codes of classes, or numbers between the ends of a scale."""
+    """One value per row: codes of classes or texts, or numbers or dates between the ends of a scale."""
 
     name: str
-    values: Array  # unsigned codes; or numbers as int32, float32 or float64
-    names: list[str] | None = None  # names of the classes; None for a scale
+    kind: str
+    values: Array  # unsigned codes; or numbers as int32, float32 or float64; dates in milliseconds since 1970
+    names: list[str] | None = None  # of classes or texts; of numbers and dates there are none
     colors: list[str] | None = None  # of the first classes, the others are gray; or of a scale, from low to high
-    low: float = 0.0
-    high: float = 1.0
     dark: list[str] | None = None  # colors on a dark background, if they differ
+    low: float = 0.0  # ends of the color scale
+    high: float = 1.0
+    decimals: int | None = None  # if the values are stored as integers: how often to divide them by 10
+    integer: bool = False  # whether all numbers are integers; classes are then in their order
+    has_missing: bool = False
+    scales: tuple[str, ...] = ("linear", "quantile")  # that are offered
+    scale: str = "linear"  # at first
+    fixed: bool = False  # whether the ends have a meaning of their own, and stay
     low_on_top: bool = False  # whether points with low values are drawn last
-
-    @property
-    def is_scale(self) -> bool:
-        return self.names is None
+    explain: str | None = None  # a sentence for the legend
+    precision: str = "day"  # of dates; else "second"
 
     @property
     def groups_rows(self) -> bool:
         """Whether there is more than one class, and fewer classes than rows."""
-        return self.names is not None and 1 < len(self.names) < len(self.values)
+        return self.kind == CLASS and self.names is not None and 1 < len(self.class_names) < len(self.values)
+
+    @property
+    def class_names(self) -> list[str]:
+        """Without the name of missing values."""
+        names = self.names or []
+        return names[:-1] if self.has_missing else names
 
     def about(self) -> dict[str, Any]:
         """The description that the page reads, without the values."""
-        ends = {"low": self.low, "high": self.high, "lowOnTop": self.low_on_top} if self.is_scale else {}
-        colors = {"colors": self.colors, "dark": self.dark or self.colors}
-        return {"name": self.name, "type": self.values.dtype.name, "scale": self.is_scale, **colors, **ends}
+        shared = {"name": self.name, "kind": self.kind, "type": self.values.dtype.name}
+        colors = {"colors": self.colors, "dark": self.dark or self.colors, "explain": self.explain}
+        if self.kind == TEXT:
+            return {**shared, "missing": self.has_missing}
+        if self.kind == CLASS:
+            return {**shared, **colors, "missing": self.has_missing, "ordered": self.integer}
+        shared |= {**colors, "low": self.low, "high": self.high, "scales": list(self.scales), "scale": self.scale}
+        if self.kind == DATE:
+            return {**shared, "precision": self.precision}
+        told = {"integer": self.integer, "decimals": self.decimals, "fixed": self.fixed, "lowOnTop": self.low_on_top}
+        return {**shared, **told}
 
 
 def make_column(name: str, values: Any) -> Column:
-    """Make a column: a scale for numbers with many different values, classes for everything else, as in `dre.plot`.
+    """Make a column of classes, numbers, dates or text, as `dre.plot.kinds.kind_of` tells.
 
     >>> make_column("type", np.array(["B", "T", "B"])).names
     ['B', 'T']
-    >>> make_column("age", np.linspace(20, 60, 100)).is_scale
-    True
+    >>> make_column("age", np.linspace(20, 60, 100)).kind
+    'number'
     """
-    found = color_by(values, len(values))
-    if isinstance(found, Continuous):
-        return make_scale(name, np.asarray(values), low=found.low, high=found.high)
-    return _classes(name, found or Categorical([], np.full(len(values), -1)))
+    array = label_array(values, len(values), name)
+    kind = kind_of(array, name)
+    if kind == NUMBER:
+        return make_scale(name, as_numbers(array))
+    if kind == DATE:
+        return _dates(name, as_dates(array))
+    return _texts(name, array) if kind == TEXT else _classes(name, array)
 
 
-def make_scale(name: str, values: Array, *, low: float, high: float, colors: list[str] = VIRIDIS) -> Column:
-    """Make a column of numbers on a color scale from ``low`` to ``high``."""
-    return Column(name, _numbers(values), None, list(colors), low, high if high > low else low + 1.0)
+def as_numbers(values: Array) -> Array:
+    """Numbers as they are, or as float64 where some are missing, which become NaN."""
+    if values.dtype.kind in "iu" or (values.dtype.kind == "f" and not np.isinf(values).any()):
+        return values
+    known = has_label(values)
+    numbers = np.full(len(values), np.nan)
+    numbers[known] = known_values(values)
+    return numbers
 
 
-def _numbers(values: Array) -> Array:
-    """Convert to a type that JavaScript has, without loss: int32 or float64 for integers, else float32 or float64."""
-    if values.dtype.kind in "iu":
-        fits = values.min() >= -(2**31) and values.max() < 2**31
-        return values.astype(np.int32 if fits else np.float64)
-    return values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
+def make_scale(name: str, values: Array) -> Column:
+    """Make a column of numbers: its ends leave outliers out, and skewed positive numbers begin on a logarithmic scale."""
+    known = values[np.isfinite(values)].astype(np.float64)
+    low, high = _ends(known)
+    positive = bool((known > 0).all())
+    stored, decimals = _stored(values)
+    return Column(
+        name,
+        NUMBER,
+        stored,
+        colors=list(VIRIDIS),
+        low=low,
+        high=high,
+        decimals=decimals,
+        integer=bool((known == np.floor(known)).all()),
+        scales=("linear", "log", "quantile") if positive else ("linear", "quantile"),
+        scale="log" if positive and _is_skewed(known) else "linear",
+    )
 
 
-def _classes(name: str, found: Categorical) -> Column:
+def _ends(known: Array) -> tuple[float, float]:
+    low, high = np.quantile(known, ENDS).tolist()
+    if high <= low:
+        low, high = float(known.min()), float(known.max())
+    return low, high if high > low else low + 1.0
+
+
+def _is_skewed(positive: Array) -> bool:
+    """Whether most values crowd at the low end, and their logarithms do so less."""
+    skewness = _skewness(positive)
+    return skewness > SKEWED and abs(_skewness(np.log(positive))) < skewness / 2
+
+
+def _skewness(values: Array) -> float:
+    deviations = values - values.mean()
+    spread = float(deviations.std())
+    return float((deviations**3).mean()) / spread**3 if spread else 0.0
+
+
+def _stored(values: Array) -> tuple[Array, int | None]:
+    """Numbers in a type that JavaScript has, without loss; those with few decimals as integers, and their decimals."""
+    if values.dtype.kind == "f" and values.dtype.itemsize <= 4:
+        return values.astype(np.float32), None
+    known = np.isfinite(values)
+    exact = values.astype(np.float64)
+    for decimals in range(MAX_DECIMALS + 1):
+        steps = np.rint(exact[known] * 10**decimals)
+        if len(steps) and np.abs(steps).max() >= 2**31:
+            break
+        if np.array_equal(steps / 10**decimals, exact[known]):
+            integers = np.full(len(values), NO_INTEGER, np.int32)
+            integers[known] = steps
+            return integers, decimals
+    return exact, None
+
+
+def _dates(name: str, dates: Array | None) -> Column:
+    assert dates is not None  # kind_of has seen them
+    known = ~np.isnat(dates)
+    values = np.where(known, dates.astype(np.int64), np.nan)
+    low, high = _ends(values[known])
+    precision = "day" if bool((dates[known].astype("datetime64[D]") == dates[known]).all()) else "second"
+    return Column(name, DATE, values, colors=list(VIRIDIS), low=low, high=high, scales=("linear",), precision=precision)
+
+
+def _classes(name: str, values: Array) -> Column:
     """Return classes in their order, or the largest first if there are more than colors; rows without a class come last."""
-    names, codes = list(found.names), found.codes.astype(np.int64)
+    present, known = has_label(values), known_values(values)
+    distinct, found = np.unique(known, return_inverse=True)
+    is_number = distinct.dtype.kind in "iuf"
+    names = [str(each).removesuffix(".0") if is_number else str(each) for each in distinct]
     if len(names) > MAX_COLORS:
-        counts = np.bincount(codes[codes >= 0], minlength=len(names))
-        order = np.argsort(-counts, kind="stable")
-        rank = np.append(np.argsort(order), -1)  # −1, a missing class, stays −1
-        names, codes = [names[i] for i in order], rank[codes]
+        order = np.argsort(-np.bincount(found), kind="stable")
+        names, found = [names[i] for i in order], np.argsort(order)[found]
+    codes = np.full(len(values), len(names))
+    codes[present] = found
+    missing = not present.all()
     colors = hex_colors(min(len(names), MAX_COLORS))
-    if (codes < 0).any():
-        codes[codes < 0] = len(names)
-        names.append(MISSING)
-    return Column(name, codes.astype(_smallest_type(len(names))), names, colors)
+    names += [MISSING] if missing else []
+    stored = codes.astype(smallest_unsigned(len(names)))
+    return Column(name, CLASS, stored, names, colors, integer=is_number, has_missing=missing)
 
 
-def _smallest_type(count: int) -> Any:
-    return next(kind for kind in (np.uint8, np.uint16, np.uint32) if count <= np.iinfo(kind).max + 1)
+def _texts(name: str, values: Array) -> Column:
+    """Number the texts as they come, so that texts which occur once have the numbers 0, 1, 2, …"""
+    present = has_label(values)
+    numbers: dict[str, int] = {}
+    codes = np.zeros(len(values), np.int64)
+    codes[present] = [numbers.setdefault(str(each), len(numbers)) for each in values[present].tolist()]
+    codes[~present] = len(numbers)
+    missing = not present.all()
+    names = [*numbers, *([MISSING] if missing else [])]
+    return Column(name, TEXT, codes.astype(smallest_unsigned(len(names))), names, has_missing=missing)

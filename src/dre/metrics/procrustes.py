@@ -65,17 +65,46 @@ def align(reference: Any, embedding: Any, *, scale: Scale = "fit") -> Array:
     >>> bool(np.allclose(align(A, 3 * A[:, ::-1] + 1), A))
     True
     """
+    matrix, offset = alignment(reference, embedding, scale=scale)
+    aligned: Array = as_points(embedding, "embedding", "cpu").double().numpy() @ matrix + offset
+    return aligned
+
+
+def alignment(reference: Any, embedding: Any, *, scale: Scale = "fit") -> tuple[Array, Array]:
+    """Compute the matrix (d', d') and the offset (d',) by which `align` moves an embedding.
+
+    Parameters
+    ----------
+    reference, embedding : array-like of shape (n, d')
+        Embeddings of the same rows.
+    scale : {"fit", "match", "none"}, default="fit"
+        As for ``align``.
+
+    Returns
+    -------
+    matrix : ndarray of shape (d', d')
+    offset : ndarray of shape (d',)
+        The aligned embedding is ``embedding @ matrix + offset``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.random.default_rng(0).normal(size=(100, 2))
+    >>> matrix, offset = alignment(A, A[:, ::-1] + 1)
+    >>> matrix.round(6).tolist(), offset.round(6).tolist()
+    ([[0.0, 1.0], [1.0, 0.0]], [-1.0, -1.0])
+    """
     a, b = _read(reference, embedding, names=("reference", "embedding"))
-    center = a.mean(0)
-    a, b = a - center, b - b.mean(0)
+    center, middle = a.mean(0), b.mean(0)
+    a, b = a - center, b - middle
     rotation, trace = scipy.linalg.orthogonal_procrustes(b, a)
     squared = float((b**2).sum())
     if scale == "fit":
         factor = float(trace) / max(squared, np.finfo(float).tiny)
     else:
         factor = float(np.sqrt((a**2).sum() / squared)) if scale == "match" and squared else 1.0
-    aligned: Array = factor * (b @ rotation) + center
-    return aligned
+    matrix = factor * rotation
+    return matrix, center - middle @ matrix
 
 
 def align_stages(embeddings: Sequence[Any], *, scale: Scale = "none") -> list[Array]:
