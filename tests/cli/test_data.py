@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse
 import torch
 
-from dre.cli.data import ColumnSubset, match_columns, split_labels
+from dre.cli.data import match_columns, split_labels
 from dre.cli.options import UsageError
 from dre.data.rows import HostRows, is_rows, read_all
 from dre.data.subsample import to_array
 from dre.io.readers import Source
+from dre.io.readers.arrays import ColumnSubset
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
 LABELS = np.arange(20) % 3

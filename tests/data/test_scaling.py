@@ -79,7 +79,7 @@ def test_a_standardized_model_is_saved_with_its_columns(X, tmp_path):
 
 def test_a_column_that_makes_up_most_of_all_distances_is_named_with_the_remedy(X):
     frame = pd.DataFrame(X * [1, 1, 1, 40, 1, 1], columns=list("abcdef"))
-    with pytest.warns(UserWarning, match=r"'d'.*9\d %.*standardize=True.*--standardize"):
+    with pytest.warns(UserWarning, match=r"'d'.*9\d %.*standardize=True"):
         cheap().fit(frame)
     with pytest.warns(UserWarning, match=r"column 3 .*standardize=True"):
         cheap().fit(frame.to_numpy())

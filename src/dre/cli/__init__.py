@@ -98,7 +98,9 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _print_warning(message: Warning | str, *where: Any) -> None:
-    print(f"dre: {message}", file=sys.stderr)
+    from dre.cli.options import name_options
+
+    print(f"dre: {name_options(str(message))}", file=sys.stderr)
 
 
 def _message(problem: Exception) -> str:

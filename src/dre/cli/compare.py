@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dre.baselines import NAMES
-from dre.cli.options import Data, Device, Force, Labels, UsageError, as_usage_error, complete_several
+from dre.cli.options import Data, Device, Force, Labels, Standardize, UsageError, as_usage_error, complete_several
 
 
 def compare(
@@ -33,9 +33,7 @@ def compare(
         ),
     ] = Path("comparison.png"),
     test_size: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and score.")] = 0.25,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Standardize each column for all methods, if they have different units.")
-    ] = False,
+    standardize: Standardize = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the split and of all methods.")] = 0,
     device: Device = "auto",
     force: Force = False,
@@ -61,12 +59,12 @@ def compare(
     import numpy as np
 
     from dre.atomic import atomic_write
-    from dre.cli.data import open_data, path_of, split_labels
+    from dre.cli.data import choose_standardize, open_data, path_of, split_labels
     from dre.compare.record import provenance, write_json
     from dre.compare.run import check_methods, check_split, default_methods
     from dre.compare.run import compare as run
     from dre.data.subsample import to_array
-    from dre.io.readers import ColumnChoice
+    from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable
     from dre.metrics.inputs import has_label
     from dre.plot.style import pyplot
@@ -81,11 +79,12 @@ def compare(
         for path in (output, scores_file):
             check_writable(path, [path.suffix.lower()], force=force, read=read)
         resolve_device(device)
-    source, known = split_labels(open_data(data, ColumnChoice(labels=[] if labels is None else [labels])), labels)
+    source, known = split_labels(open_data(data, ReadOptions(labels=[] if labels is None else [labels])), labels)
     rows = source.rows
     if known is not None and not (labeled := has_label(known)).all():
         typer.echo(f"dre: {int((~labeled).sum()):,} rows have no label and are left out", err=True)
         rows, known = to_array(rows, np.flatnonzero(labeled)), known[labeled]
+    standardized = choose_standardize(source, standardize)
     with as_usage_error():
         check_split(test_size, rows.shape[0])
     comparison = run(
@@ -93,7 +92,7 @@ def compare(
         known,
         methods=names,
         test_size=test_size,
-        standardize=standardize,
+        standardize=standardized,
         feature_names=source.columns,
         random_state=seed,
         device=device,
@@ -104,7 +103,7 @@ def compare(
     results = {
         "seed": seed,
         "test_size": test_size,
-        "standardize": standardize,
+        "standardize": standardized,
         **counts,
         "results": comparison.to_records(),
         "failed": comparison.failed,

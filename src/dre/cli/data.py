@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-import torch
 import typer
-from torch import Tensor
 
 from dre.cli.options import UsageError, as_usage_error
-from dre.data.rows import Rows, chunk_length, is_rows
-from dre.io.readers import ColumnChoice, SourceError, open_source
+from dre.data.rows import chunk_length, is_rows
+from dre.io.readers import ReadOptions, SourceError, open_source
+from dre.io.readers.arrays import select_columns
 from dre.io.readers.labels import read_labels
 from dre.io.readers.source import Source, summarize_names
 from dre.io.writers import OutputSpec
@@ -26,20 +25,33 @@ Array = np.ndarray[Any, Any]
 MAX_EXTRA_COLUMNS = 50  # columns that are not features but are kept as metadata, at most
 
 
-def open_data(data: str, said: ColumnChoice | None = None, *, tell: bool = True) -> Source:
+def open_data(data: str, options: ReadOptions | None = None, *, tell: bool = True) -> Source:
     """Open DATA and print the reader's messages, unless an earlier command has."""
     with as_usage_error(SourceError):
-        source = open_source(data, said=said)
+        source = open_source(data, options=options)
     for line in source.messages if tell else []:
         typer.echo(f"dre: {line}", err=True)
     return source
 
 
-def as_fitted(model: DRE, said: ColumnChoice | None = None) -> ColumnChoice:
-    """Read the features that the model was fitted to, whatever else a table has; fill gaps as it was fitted."""
+def as_fitted(model: DRE, options: ReadOptions | None = None) -> ReadOptions:
+    """Read the features that the model was fitted to, whatever else a table has; fill gaps and resize images as in the fit."""
     names = getattr(model, "feature_names_in_", None)
-    said = said or ColumnChoice()
-    return said if names is None else replace(said, features=list(names), fill=getattr(model, "fill_values_", {}))
+    return replace(
+        options or ReadOptions(),
+        features=() if names is None else list(names),
+        fill=getattr(model, "fill_values_", {}),
+        row_shape=model.row_shape_,
+    )
+
+
+def choose_standardize(source: Source, wanted: bool | None, metric: str = "euclidean") -> bool:
+    """Whether to standardize: as asked; else if the columns of a table seem to have different units, which is then printed."""
+    if wanted is not None or source.mixed_units is None or metric != "euclidean":
+        return bool(wanted)
+    found = source.mixed_units.describe(source.columns)
+    typer.echo(f"dre: {found}, so the columns are standardized; --no-standardize keeps their units", err=True)
+    return True
 
 
 def path_of(data: str) -> Path | None:
@@ -150,28 +162,3 @@ def _read_columns(rows: Any, columns: list[int]) -> Array:
 def as_classes(values: Array) -> Array:
     """Floats that are all integers become integers, which are drawn as classes and not on a scale."""
     return values.astype(np.int64) if bool((values == np.floor(values)).all()) else values
-
-
-def select_columns(rows: Any, columns: list[int]) -> Any:
-    """Select columns of an array or a sparse matrix; those of lazy rows are selected when they are read."""
-    if is_rows(rows):
-        return ColumnSubset(rows, columns)
-    selected = rows[:, columns]
-    return selected if scipy.sparse.issparse(rows) else np.ascontiguousarray(selected)
-
-
-class ColumnSubset:
-    """`Rows` restricted to some columns; reads from the underlying rows on demand."""
-
-    def __init__(self, rows: Rows, columns: list[int]) -> None:
-        self.shape = (rows.shape[0], len(columns))
-        self._rows, self._columns = rows, torch.tensor(columns)
-
-    def read(self, start: int, stop: int) -> Tensor:
-        return self._select(self._rows.read(start, stop))
-
-    def take(self, ids: Tensor) -> Tensor:
-        return self._select(self._rows.take(ids))
-
-    def _select(self, x: Tensor) -> Tensor:
-        return x.index_select(1, self._columns.to(x.device))

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import METRICS, PROTOCOLS, Data, Device, Force, Labels, Map, UsageError, as_usage_error, complete_one
+from dre.cli.options import (
+    METRICS,
+    PROTOCOLS,
+    Data,
+    Device,
+    Force,
+    Labels,
+    Map,
+    Standardize,
+    UsageError,
+    as_usage_error,
+    complete_one,
+)
 
 if TYPE_CHECKING:
     from dre.io.readers import Source
@@ -73,6 +85,7 @@ def evaluate(
             help=f"Distance between rows: {', '.join(METRICS)}. Default: that of the model, or euclidean.",
         ),
     ] = None,
+    standardize: Standardize = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
@@ -93,7 +106,7 @@ def evaluate(
 
     - `dre evaluate cells.csv embedding.csv --sample all --per-point points.csv`
     """
-    from dre.cli.data import split_labels
+    from dre.cli.data import choose_standardize, split_labels
     from dre.cli.map import is_model, load_map, open_rows
     from dre.data.metric import check_metric
     from dre.data.subsample import evenly_spaced_ids, to_array
@@ -119,13 +132,14 @@ def evaluate(
     names = ids if source.names is None else source.names[ids]
     some = replace(source, rows=to_array(source.rows, ids), names=names, metadata={})
     # A model embeds the sample only; a file of coordinates must have one point for each row of DATA.
-    loaded = load_map(embedding, source if model is None else some, model, every_stage=True)
+    units = None if model is not None else choose_standardize(source, standardize, metric or "euclidean")
+    loaded = load_map(embedding, source if model is None else some, model, every_stage=True, standardize=units)
     maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
-    rows = some.rows
-    if loaded.model is not None:  # a model is scored on its own features, in its units
-        rows, metric = loaded.model.metric_rows(loaded.rows), metric or loaded.model.metric
+    rows, metric = some.rows, metric or loaded.metric
+    if loaded.units is not None:  # a model is scored on its own features, in its units
+        rows = loaded.units(rows if model is None else loaded.rows)
     classes = None if known is None else known[ids]
-    options: dict[str, Any] = {"k": n_neighbors, "protocol": protocol, "metric": metric or "euclidean", "device": device}
+    options: dict[str, Any] = {"k": n_neighbors, "protocol": protocol, "metric": metric, "device": device}
     results = [score(rows, each, classes, **options) for each in maps]
     of = f" (of {n:,}, evenly spaced)" if len(ids) < n else ""
     typer.echo(results[-1].title.replace(" rows", f" rows{of}", 1))

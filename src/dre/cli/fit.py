@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,12 @@ from dre.cli.options import (
     Metric,
     Missing,
     SeveralLabels,
+    Size,
+    Standardize,
+    Vector,
     as_usage_error,
     complete_one,
+    parse_size,
     split_names,
 )
 
@@ -40,9 +45,7 @@ def fit(
     ] = "auto",
     n_components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the embedding.")] = 2,
     metric: Metric = "euclidean",
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Divide each column by its standard deviation, if they have different units.")
-    ] = False,
+    standardize: Standardize = None,
     labels: SeveralLabels = None,
     embedding: Annotated[
         Path | None,
@@ -63,6 +66,8 @@ def fit(
     categories: Categories = False,
     missing: Missing = "error",
     decimal: Decimal = None,
+    vector: Vector = None,
+    size: Size = None,
     perplexity: Annotated[
         float | None, typer.Option(metavar="P", rich_help_panel=OVERRIDES, help="Perplexity of every Gaussian affinity.")
     ] = None,
@@ -129,9 +134,9 @@ def fit(
 
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
-    from dre.cli.data import open_data, output_spec, path_of, set_feature_names, split_labels
+    from dre.cli.data import choose_standardize, open_data, output_spec, path_of, set_feature_names, split_labels
     from dre.cli.map import MODEL, overwritten
-    from dre.io.readers import ColumnChoice
+    from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable, open_sink
     from dre.model.estimator import DRE
 
@@ -139,8 +144,18 @@ def fit(
         check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
-        said = ColumnChoice(split_names(columns), split_names(drop), labels or [], row_id, categories, missing, decimal)
-    source, known = open_data(data, said), None
+        options = ReadOptions(
+            columns=split_names(columns),
+            drop=split_names(drop),
+            labels=labels or [],
+            id=row_id,
+            categories=categories,
+            missing=missing,
+            decimal=decimal,
+            vector=vector,
+            size=parse_size(size),
+        )
+    source, known = open_data(data, options), None
     for name in reversed(labels or []):  # the first one is scored
         source, known = split_labels(source, name)
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
@@ -159,13 +174,16 @@ def fit(
         batch_size=batch_size,
         learning_rate=learning_rate,
         optimizer=optimizer,
-        standardize=standardize,
+        standardize=choose_standardize(source, standardize, metric),
         device=device,
         random_state=seed,
     )
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
-    model.fit(source.rows)
+    with warnings.catch_warnings():
+        if standardize is False:  # the user knows of the units
+            warnings.filterwarnings("ignore", message=".*of all squared distances")
+        model.fit(source.rows)
     set_feature_names(model, source)
     model.save(output)
     if embedding is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.cli.data import as_classes, as_fitted, column_values, match_columns, no_such_column, open_data, path_of
+from dre.cli.data import (
+    as_classes,
+    as_fitted,
+    column_values,
+    match_columns,
+    no_such_column,
+    open_data,
+    path_of,
+)
 from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import is_rows, read_all
 from dre.data.subsample import to_array
-from dre.io.readers import ColumnChoice
+from dre.io.readers import ReadOptions
 from dre.io.readers.labels import read_labels
 from dre.io.readers.source import Source, summarize_names
 
@@ -40,6 +48,7 @@ class LoadedMap:
     rows: Any = None  # the embedded rows, if there is DATA
     columns: list[str] | None = None  # the names of their columns, if there are any
     model: DRE | None = None  # if MAP is a model
+    units: Callable[[Array], Array] | None = None  # rows as distances are measured between them, if not as they are
 
     @property
     def embedding(self) -> Array:
@@ -53,21 +62,31 @@ class LoadedMap:
     @property
     def metric_rows(self) -> Any:
         """The rows in the units in which the model measures distances."""
-        return self.rows if self.model is None or self.rows is None else MetricRows(self.model, self.rows)
+        return self.rows if self.units is None or self.rows is None else MetricRows(self.units, self.rows)
 
 
 class MetricRows:
-    """`Rows` in the units of a model's metric; standardizes what is read."""
+    """`Rows` in the units in which distances are measured; standardizes what is read."""
 
-    def __init__(self, model: DRE, rows: Any) -> None:
+    def __init__(self, units: Callable[[Array], Array], rows: Any) -> None:
         self.shape = tuple(rows.shape)
-        self._model, self._rows = model, rows
+        self._units, self._rows = units, rows
 
     def read(self, start: int, stop: int) -> Tensor:
         return self.take(torch.arange(start, stop))
 
     def take(self, ids: Tensor) -> Tensor:
-        return torch.from_numpy(self._model.metric_rows(to_array(self._rows, ids.cpu().numpy())))
+        return torch.from_numpy(self._units(to_array(self._rows, ids.cpu().numpy())))
+
+
+def units_of(source: Source, standardize: bool | None = None) -> Callable[[Array], Array] | None:
+    """A map of any method is judged between rows as `dre fit` would map them: standardized where units differ."""
+    from dre.data.scaling import Scaling
+
+    if not (source.mixed_units is not None if standardize is None else standardize):
+        return None
+    scaling = Scaling.fit(source.rows, standardize=True)
+    return lambda rows: np.asarray(scaling.standardized(torch.from_numpy(rows).double()).numpy())
 
 
 def is_model(name: str) -> bool:
@@ -102,7 +121,7 @@ def open_rows(name: str, data: str | None, device: str = "auto") -> tuple[Source
     model = load_model(name, device) if is_model(name) else None
     if data is None:
         return None, model
-    gaps = ColumnChoice(missing="drop", where_possible=True)  # what has no place in the map is not shown
+    gaps = ReadOptions(missing="drop", where_possible=True)  # what has no place in the map is not shown
     return open_data(data, gaps if model is None else as_fitted(model, gaps), tell=True), model
 
 
@@ -113,13 +132,15 @@ def load_map(
     *,
     every_stage: bool = False,
     color: str | None = None,
+    standardize: bool | None = None,
 ) -> LoadedMap:
     """Load MAP; a model embeds the rows of ``source``, after its last stage or after every stage.
 
-    ``color`` may name a column of the source that is not a feature of the model.
+    ``color`` may name a column of the source that is not a feature of the model. A model knows whether its rows are
+    standardized; ``standardize`` says so of a file, and None finds out.
     """
     if model is None:
-        return _from_file(name, source)
+        return _from_file(name, source, standardize)
     if source is None:
         raise UsageError(f"{name} is a model and needs rows to embed: add DATA, as in {name} rows.csv")
     return _from_model(model, match_columns(model, source, color), every_stage)
@@ -131,13 +152,19 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
     kept = kept if every_stage else kept[-1:]
     stages = [model.transform(source.rows, stage=None if i == last else i) for i in kept]
     titles = [f"stage {i}: {model.schedule_[i]}" for i in kept]
-    return LoadedMap(stages, titles, dict(source.metadata), source.names, source.rows, source.columns, model)
+    found = LoadedMap(stages, titles, dict(source.metadata), source.names, source.rows, source.columns, model)
+    return replace(found, units=model.metric_rows)
 
 
-def _from_file(name: str, source: Source | None) -> LoadedMap:
+def _from_file(name: str, source: Source | None, standardize: bool | None = None) -> LoadedMap:
     embedding, table = _read_coordinates(name)
     if source is None:
         return LoadedMap([embedding], [name], table.metadata, table.names)
+    return replace(_matched(name, embedding, table, source), units=units_of(source, standardize))
+
+
+def _matched(name: str, embedding: Array, table: Source, source: Source) -> LoadedMap:
+    """The points of a map with the rows of DATA, by name if both have names, else by position."""
     order = _order_by_name(name, table, source)
     if order is not None:
         embedding, metadata = embedding[order], {key: values[order] for key, values in table.metadata.items()}
@@ -178,8 +205,8 @@ def _are_names(names: Array | None) -> bool:
 
 def _read_coordinates(name: str) -> tuple[Array, Source]:
     """The columns dre1, dre2, … of a table, or all columns if there are two or three; other columns become metadata."""
-    said = ColumnChoice(coordinates=True, missing="drop")  # rows that lacked values have no place
-    source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, said, tell=False)
+    options = ReadOptions(coordinates=True, missing="drop")  # rows that lacked values have no place
+    source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, options, tell=False)
     values = np.asarray(read_all(source.rows) if is_rows(source.rows) else source.rows)
     columns = source.columns or []
     axes = [i for i, each in enumerate(columns) if each.lower().startswith(COMPONENT) and each[len(COMPONENT) :].isdigit()]

@@ -27,6 +27,11 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bmissing='(\w+)'": r"--missing \1",
     r"\bdecimal='(.)'": r"--decimal \1",
     r"\bdrop=\[…\]": "--drop",
+    r"\bstandardize=True\b": "--standardize",
+    r"\bstandardize=False\b": "--no-standardize",
+    r"\bvector='(.+?)'": r"--vector \1",
+    r"[Dd]rop these rows, or fill them in with sklearn\.impute\.SimpleImputer": "Pass --missing drop, mean or median",
+    r"Leave such rows out, or impute them": "Pass --missing drop, mean or median",
 }
 
 
@@ -82,6 +87,20 @@ def split_names(text: str | None) -> list[str]:
     ['age', 'size', 'c-f']
     """
     return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def parse_size(text: str | None) -> tuple[int, int] | None:
+    """Height and width of images.
+
+    >>> parse_size("64"), parse_size("64x48")
+    ((64, 64), (64, 48))
+    """
+    if text is None:
+        return None
+    sides = text.lower().replace("×", "x").split("x")
+    if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise UsageError(f"--size {text}: expected a number of pixels, such as 64, or HEIGHTxWIDTH")
+    return int(sides[0]), int(sides[-1])
 
 
 def complete_one(names: Iterable[str]) -> Callable[[str], list[str]]:
@@ -181,6 +200,22 @@ Missing = Annotated[
 Decimal = Annotated[
     str | None,
     typer.Option(metavar="MARK", rich_help_panel=COLUMNS, help="Mark of decimals in a text table.", show_default="found"),
+]
+Vector = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", rich_help_panel=COLUMNS, help="The column of vectors to map, if there are several."),
+]
+Size = Annotated[
+    str | None,
+    typer.Option(metavar="N|HxW", rich_help_panel=COLUMNS, help="Pixels to which images are resized: 64, or 64x48."),
+]
+Standardize = Annotated[
+    bool | None,
+    typer.Option(
+        "--standardize/--no-standardize",
+        help="Divide each column by its standard deviation.",
+        show_default="if a few columns of a table outweigh all others",
+    ),
 ]
 Metric = Annotated[
     str,

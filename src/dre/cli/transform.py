@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dre.cli.options import Data, Decimal, Device, Force, Id, Missing, as_usage_error
+from dre.cli.options import Data, Decimal, Device, Force, Id, Missing, Vector, as_usage_error
 
 CHUNK = 2**16  # rows that are read, embedded and written at a time
 
@@ -36,6 +36,7 @@ def transform(
     row_id: Id = None,
     missing: Missing = "error",
     decimal: Decimal = None,
+    vector: Vector = None,
 ) -> None:
     """Embed new rows with a fitted model.
 
@@ -52,15 +53,15 @@ def transform(
     """
     from dre.cli.data import as_fitted, match_columns, open_data, output_spec
     from dre.cli.map import load_model, overwritten
-    from dre.io.readers import ColumnChoice
+    from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable, open_sink
     from dre.observe.progress import progress_bar
 
     with as_usage_error():
         check_writable(output, force=force, read=[model, *overwritten(output, data)])
-        said = ColumnChoice(id=row_id, missing=missing, decimal=decimal)
+        options = ReadOptions(id=row_id, missing=missing, decimal=decimal, vector=vector)
     fitted = load_model(model, device)
-    source = match_columns(fitted, open_data(data, as_fitted(fitted, said)), keep_others=False)
+    source = match_columns(fitted, open_data(data, as_fitted(fitted, options)), keep_others=False)
     n, dropped = source.rows.shape[0], source.dropped
     about = output_spec(source, fitted.n_components, data)
     with as_usage_error():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,15 +26,11 @@ def data_warnings(rows: Any, feature_names: Sequence[str] | None = None) -> list
         return []
     if len(rows) == 0 or (rows.dtype.kind == "f" and not np.isfinite(rows).all()):
         return []
-    dominant = Scaling.fit(rows).dominant_column
+    dominant = Scaling.fit(rows).dominant_columns
     if dominant is None:
         return []
-    column, share = dominant
-    name = str(column) if feature_names is None else repr(feature_names[column])
-    return [
-        f"column {name} makes up {math.floor(100 * share)} % {SHARE}: the maps show little else. If the columns have "
-        "different units, pass standardize=True (--standardize)."
-    ]
+    found = dominant.describe(feature_names)
+    return [f"{found}: the maps show little else. If the columns have different units, pass standardize=True."]
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from dre.data.rows import CACHED_VALUES, CPU, HostRows, Rows, check_stream_outpu
 from dre.data.sparse import METRICS as SPARSE_METRICS
 from dre.data.sparse import ScaledSparse, is_sparse
 from dre.data.sparse import moments as sparse_moments
+from dre.data.units import DominantColumns, dominant_columns
 
 MIN_RELATIVE_STD = 1e-13  # of the column's mean: less is rounding, and the column counts as constant
-DOMINANT_SHARE = 0.9  # of all squared distances, beyond which one column outweighs the others
 
 
 class Scaling(nn.Module):
@@ -56,7 +56,7 @@ class Scaling(nn.Module):
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.double))
         self.register_buffer("column_mean", None if columns is None else columns[0])
         self.register_buffer("column_std", None if columns is None else columns[1])
-        self.dominant_column: tuple[int, float] | None = None  # its number and its share of all squared distances
+        self.dominant_columns: DominantColumns | None = None  # a few that outweigh all others
 
     @classmethod
     def fit(cls, X: Any, device: torch.device = CPU, *, metric: str = "euclidean", standardize: bool = False) -> Scaling:
@@ -82,8 +82,7 @@ class Scaling(nn.Module):
         scale = unit * math.sqrt(float(squares.sum()) / (n * math.prod(shape)))
         scaling = cls(mean.cpu(), scale if scale > 0 else 1.0, metric=metric, columns=columns)
         if not standardize and len(shape) == 1 and shape[0] > 1 and unit > 0:
-            share = float(squares.max() / squares.sum())
-            scaling.dominant_column = (int(squares.argmax()), share) if share > DOMINANT_SHARE else None
+            scaling.dominant_columns = dominant_columns(squares.cpu())
         return scaling
 
     @property

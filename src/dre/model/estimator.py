@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -103,6 +102,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         compared with: ``"coordinates"`` that the network followed, the ``"bank"`` of all rows, or the ``"batch"`` itself.
     encoder_ : nn.Module
         The trained network.
+    row_shape_ : tuple of int
+        Shape of one row.
     interrupted_ : bool
         Whether Ctrl-C ended the fit early.
 
@@ -351,6 +352,10 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return self._fitted().stages
 
     @property
+    def row_shape_(self) -> tuple[int, ...]:
+        return self._fitted().shape
+
+    @property
     def _n_features_out(self) -> int:
         return self._fitted().n_components
 
@@ -377,14 +382,11 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return self.recipe, parse_overrides(**{name: getattr(self, name) for name in names})
 
     def _warn_of_units(self, scaling: Scaling) -> None:
-        if scaling.dominant_column is None:
+        if scaling.dominant_columns is None:
             return
-        column, share = scaling.dominant_column
-        names = getattr(self, "feature_names_in_", None)
-        name = f"column {column}" if names is None else f"column {names[column]!r}"
+        found = scaling.dominant_columns.describe(getattr(self, "feature_names_in_", None))
         warnings.warn(
-            f"{name} makes up {math.floor(100 * share)} % of all squared distances: the map shows little else. If the columns "
-            "have different units, pass standardize=True (--standardize).",
+            f"{found}: the map shows little else. If the columns have different units, pass standardize=True.",
             stacklevel=4,  # the line that called fit
         )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dre.io.readers import ColumnChoice, SourceError, open_source
+from dre.io.readers import ReadOptions, SourceError, open_source
 
 RNG = np.random.default_rng(1)
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -180,7 +180,7 @@ def test_points_are_decimals_beside_semicolons_too(write):
 
 def test_a_decimal_comma_can_be_said(write):
     path = write("x.csv", 'a,b\n1,"2,5"\n2,"3,5"\n')
-    np.testing.assert_array_equal(open_source(path, said=ColumnChoice(decimal=",")).rows, [[1, 2.5], [2, 3.5]])
+    np.testing.assert_array_equal(open_source(path, options=ReadOptions(decimal=",")).rows, [[1, 2.5], [2, 3.5]])
 
 
 def test_thousands_are_separated_by_commas_in_quotes(write):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dre.io.readers import ColumnChoice, SourceError, open_source
+from dre.io.readers import ReadOptions, SourceError, open_source
 from dre.io.readers.features import choose, expand
 from dre.io.readers.table import Table, TableColumn
 
@@ -99,42 +99,42 @@ def test_what_is_said_goes_before_what_is_found(write):
     lines = [f"{i},{i % 3},{i * i % 7},k{i % 2}" for i in range(30)]
     path = write("x.csv", "\n".join(["id,a,b,kind", *lines]))
     assert open_source(path).columns == ["a", "b"]
-    assert open_source(path, said=ColumnChoice(columns=["id-a"])).columns == ["id", "a"]
-    assert open_source(path, said=ColumnChoice(drop=["b"])).columns == ["a"]
-    assert "b" not in open_source(path, said=ColumnChoice(drop=["b"])).metadata
-    labelled = open_source(path, said=ColumnChoice(labels=["b"]))
+    assert open_source(path, options=ReadOptions(columns=["id-a"])).columns == ["id", "a"]
+    assert open_source(path, options=ReadOptions(drop=["b"])).columns == ["a"]
+    assert "b" not in open_source(path, options=ReadOptions(drop=["b"])).metadata
+    labelled = open_source(path, options=ReadOptions(labels=["b"]))
     assert labelled.columns == ["a"]
     assert labelled.metadata["b"].tolist() == [i * i % 7 for i in range(30)]
-    named = open_source(path, said=ColumnChoice(id="b"))
+    named = open_source(path, options=ReadOptions(id="b"))
     assert (named.names.tolist(), named.names_title) == ([str(i * i % 7) for i in range(30)], "b")
-    encoded = open_source(path, said=ColumnChoice(categories=True))
+    encoded = open_source(path, options=ReadOptions(categories=True))
     assert encoded.columns == ["a", "b", "kind=k0", "kind=k1"]
     np.testing.assert_array_equal(encoded.rows[:, 2], [1 - i % 2 for i in range(30)])
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("options", "message"),
     [
-        (ColumnChoice(columns=["c"]), r"unknown column 'c'"),
-        (ColumnChoice(columns=["kind"]), r"'kind' cannot be a feature: text"),
-        (ColumnChoice(drop=["c"]), r"unknown column 'c'"),
-        (ColumnChoice(id="c"), r"unknown column 'c'"),
-        (ColumnChoice(drop=["a", "b"]), "no column of numbers.*'kind'"),
+        (ReadOptions(columns=["c"]), r"unknown column 'c'"),
+        (ReadOptions(columns=["kind"]), r"'kind' cannot be a feature: text"),
+        (ReadOptions(drop=["c"]), r"unknown column 'c'"),
+        (ReadOptions(id="c"), r"unknown column 'c'"),
+        (ReadOptions(drop=["a", "b"]), "no column of numbers.*'kind'"),
     ],
 )
-def test_what_cannot_be_done_is_said_with_the_columns(write, said, message):
+def test_what_cannot_be_done_is_said_with_the_columns(write, options, message):
     path = write("x.csv", "a,b,kind\n1,2,x\n3,4,y\n")
     with pytest.raises(SourceError, match=message):
-        open_source(path, said=said)
+        open_source(path, options=options)
 
 
 def test_features_of_a_model_are_read_whatever_the_table_has_else(write):
     path = write("x.csv", "kind,a,id\nk1,5,1\nk0,5,2\n")
-    found = open_source(path, said=ColumnChoice(features=["id", "a", "kind=k1"]))
+    found = open_source(path, options=ReadOptions(features=["id", "a", "kind=k1"]))
     np.testing.assert_array_equal(found.rows, [[1, 5, 1], [2, 5, 0]])
     assert not found.messages
     with pytest.raises(SourceError, match="'c'"):
-        open_source(path, said=ColumnChoice(features=["c"]))
+        open_source(path, options=ReadOptions(features=["c"]))
 
 
 def test_ranges_follow_the_order_of_the_table():

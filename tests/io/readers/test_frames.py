@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dre.io.readers import ColumnChoice, SourceError, open_source
+from dre.io.readers import ReadOptions, SourceError, open_source
 
 N = 24
 SIZES = np.random.default_rng(0).normal(size=N).round(3)
@@ -44,7 +44,7 @@ def test_numbers_are_features_and_all_else_is_beside_them(tmp_path, name):
     assert found.names.tolist() == [str(100 + i) for i in range(N)]
     assert found.metadata["zip"][8] == "00001"
     assert found.metadata["day"][4] == "2024-01-05"
-    assert open_source(path, said=ColumnChoice(categories=True)).columns == ["size", "count", "kind=a", "kind=b", "old"]
+    assert open_source(path, options=ReadOptions(categories=True)).columns == ["size", "count", "kind=a", "kind=b", "old"]
 
 
 def test_a_gap_is_named_by_its_row(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dre.io.readers import ColumnChoice, SourceError, open_source
+from dre.io.readers import ReadOptions, SourceError, open_source
 
 GAPS = "a,b,kind\n1,NA,x\n2,5,\n,6,y\n4,8,z\n"
 
@@ -20,25 +20,25 @@ def test_gaps_are_counted_and_the_first_cells_are_named(write):
 
 @pytest.mark.parametrize(("policy", "a", "b"), [("mean", 7 / 3, 19 / 3), ("median", 2, 6)])
 def test_gaps_are_filled_by_the_middle_of_their_column(write, policy, a, b):
-    found = open_source(write("x.csv", GAPS), said=ColumnChoice(missing=policy))
+    found = open_source(write("x.csv", GAPS), options=ReadOptions(missing=policy))
     np.testing.assert_allclose(found.rows, [[1, b], [2, 5], [a, 6], [4, 8]])
     assert found.fill == pytest.approx({"a": a, "b": b})
     assert found.metadata["kind"].tolist() == ["x", "", "y", "z"]
 
 
 def test_rows_with_gaps_are_left_out_and_keep_their_places(write):
-    found = open_source(write("x.csv", GAPS), said=ColumnChoice(missing="drop"))
+    found = open_source(write("x.csv", GAPS), options=ReadOptions(missing="drop"))
     np.testing.assert_array_equal(found.rows, [[2, 5], [4, 8]])
     assert found.metadata["kind"].tolist() == ["", "z"]
     assert found.dropped.kept.tolist() == [False, True, False, True]
 
 
 def test_what_was_filled_once_is_filled_alike_in_another_table(write):
-    said = ColumnChoice(features=["a", "b"], fill={"b": 100.0})
-    found = open_source(write("x.csv", "a,b\n1,NA\n2,5\n"), said=said)
+    options = ReadOptions(features=["a", "b"], fill={"b": 100.0})
+    found = open_source(write("x.csv", "a,b\n1,NA\n2,5\n"), options=options)
     np.testing.assert_array_equal(found.rows, [[1, 100], [2, 5]])
     with pytest.raises(SourceError, match="1 in 'a'"):
-        open_source(write("x.csv", "a,b\nNA,1\n2,5\n"), said=said)
+        open_source(write("x.csv", "a,b\nNA,1\n2,5\n"), options=options)
 
 
 def test_gaps_in_what_is_no_feature_are_no_gaps(write):
@@ -49,16 +49,16 @@ def test_gaps_in_what_is_no_feature_are_no_gaps(write):
 
 def test_a_table_without_a_complete_row_is_refused(write):
     with pytest.raises(SourceError, match="every row lacks a value"):
-        open_source(write("x.csv", "a,b\n1,NA\nNA,2\n3,NA\n"), said=ColumnChoice(missing="drop"))
+        open_source(write("x.csv", "a,b\n1,NA\nNA,2\n3,NA\n"), options=ReadOptions(missing="drop"))
 
 
 def test_an_unknown_policy_is_named():
     with pytest.raises(SourceError, match="'zero'"):
-        ColumnChoice(missing="zero")
+        ReadOptions(missing="zero")
 
 
 def test_a_feature_of_a_model_may_be_empty_but_not_a_text(write):
-    said = ColumnChoice(features=["a", "b"], fill={"b": 7.0})
-    np.testing.assert_array_equal(open_source(write("x.csv", "a,b\n1,\n2,\n"), said=said).rows, [[1, 7], [2, 7]])
+    options = ReadOptions(features=["a", "b"], fill={"b": 7.0})
+    np.testing.assert_array_equal(open_source(write("x.csv", "a,b\n1,\n2,\n"), options=options).rows, [[1, 7], [2, 7]])
     with pytest.raises(SourceError, match="'b' should hold numbers, but it is one of kind 'text'"):
-        open_source(write("x.csv", "a,b\n1,x\n2,y\n"), said=said)
+        open_source(write("x.csv", "a,b\n1,x\n2,y\n"), options=options)

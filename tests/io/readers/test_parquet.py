@@ -1,12 +1,12 @@
-"""Parquet: numbers by row groups, all else beside them."""
+"""Parquet: features held or read by row groups, vectors, and all else beside them."""
 
 import numpy as np
 import pandas
 import pytest
-import torch
 from row_checks import same_rows
 
-from dre.io.readers import SourceError, open_source
+from dre.data.rows import is_rows
+from dre.io.readers import ReadOptions, SourceError, open_source, parquet
 
 X = np.random.default_rng(0).normal(size=(14, 3))
 KINDS = ["B cell", "<b>NK</b>"] * 7
@@ -21,21 +21,35 @@ def table():
     return frame
 
 
+@pytest.fixture(params=["held", "by row group"])
+def memory(request, monkeypatch):
+    """Files are read whole, or as if they did not fit into memory."""
+    if request.param != "held":
+        monkeypatch.setattr(parquet, "_fits", lambda file, flat: False)
+
+
+def values(rows):
+    return rows.read(0, rows.shape[0]).numpy() if is_rows(rows) else rows
+
+
 @pytest.mark.parametrize("group", [1, 4, 100])
-def test_numbers_are_rows_and_all_else_is_beside_them(tmp_path, table, group):
+def test_numbers_are_rows_and_all_else_is_beside_them(tmp_path, table, group, memory):
     table.to_parquet(tmp_path / "x.parquet", row_group_size=group)
     found = open_source(tmp_path / "x.parquet")
-    same_rows(found.rows, X)
+    np.testing.assert_array_equal(values(found.rows), X)
     assert found.columns == list("abc")
     assert found.names is None
     assert found.metadata["kind"].tolist() == KINDS
-    assert found.metadata["known"].tolist() == [True, False] * 7
-    assert found.metadata["day"][0].startswith("2020-02-03")
-    assert found.messages == ["text columns are not features: 'kind', 'known', 'day'"]
+    assert found.metadata["known"].tolist() == ["yes", "no"] * 7
+    assert found.metadata["day"][0] == "2020-02-03T00:00:00"
+    assert found.messages == [
+        "3 features: a, b, c",
+        "not features: kind (text); known (yes or no); day (dates)",
+    ]
 
 
 @pytest.mark.parametrize("name", [None, "cell"])
-def test_an_index_is_the_names_of_the_rows(tmp_path, table, name):
+def test_an_index_is_the_names_of_the_rows(tmp_path, table, name, memory):
     table.index = pandas.Index([f"cell {i}" for i in range(14)], name=name)
     table.to_parquet(tmp_path / "x.parquet")
     found = open_source(tmp_path / "x.parquet")
@@ -43,32 +57,60 @@ def test_an_index_is_the_names_of_the_rows(tmp_path, table, name):
     assert list(found.metadata) == ["kind", "known", "day"]
 
 
-def test_numbers_of_several_kinds_share_one(tmp_path):
-    pandas.DataFrame({"a": np.arange(14, dtype=np.int32), "b": X[:, 0].astype(np.float32)}).to_parquet(tmp_path / "x.parquet")
-    rows = open_source(tmp_path / "x.parquet").rows
-    assert rows.read(0, 1).dtype == torch.float64
-    same_rows(rows, np.column_stack([np.arange(14), X[:, 0].astype(np.float32)]))
+def test_ids_are_names_and_not_features(tmp_path, memory):
+    n = 40
+    frame = pandas.DataFrame({"customer_id": np.arange(n) + 1000, "size": np.linspace(0, 1, n) ** 2, "constant": 1.5})
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=7)
+    found = open_source(tmp_path / "x.parquet")
+    assert found.columns == ["size"]
+    assert found.names.tolist() == [str(i + 1000) for i in range(n)]
+    assert found.names_title == "customer_id"
+    chosen = open_source(tmp_path / "x.parquet", options=ReadOptions(columns=["customer_id-size"], drop=["constant"]))
+    assert chosen.columns == ["customer_id", "size"]
+    assert "constant" not in chosen.metadata
+
+
+@pytest.mark.parametrize("policy", ["drop", "mean", "median"])
+def test_gaps_are_dropped_or_filled(tmp_path, policy, memory):
+    frame = pandas.DataFrame({"a": np.arange(14.0) ** 2, "b": pandas.array([1, 2, 6, 7, 8, 9, 3] * 2, dtype="Int64")})
+    frame.loc[9, "b"] = None
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
+    found = open_source(tmp_path / "x.parquet", options=ReadOptions(missing=policy))
+    expected = frame.astype(float)
+    if policy == "drop":
+        np.testing.assert_array_equal(values(found.rows), expected.drop(9))
+        assert np.flatnonzero(~found.dropped.kept).tolist() == [9]
+    else:
+        middle = getattr(expected["b"], policy)()
+        assert found.fill == {"b": middle}
+        np.testing.assert_allclose(values(found.rows), expected.fillna(middle))
+
+
+def test_numbers_of_several_kinds_share_one(tmp_path, memory):
+    frame = pandas.DataFrame({"a": (np.arange(14) ** 2).astype(np.int32), "b": X[:, 0].astype(np.float32)})
+    frame.to_parquet(tmp_path / "x.parquet")
+    found = values(open_source(tmp_path / "x.parquet").rows)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, np.column_stack([np.arange(14) ** 2, X[:, 0].astype(np.float32)]))
 
 
 def test_a_gap_is_named_with_its_column_and_row(tmp_path):
-    frame = pandas.DataFrame({"a": np.arange(14.0), "b": pandas.array([1, 2] * 7, dtype="Int64")})
+    frame = pandas.DataFrame({"a": np.arange(14.0) ** 2, "b": pandas.array([1, 2] * 7, dtype="Int64")})
     frame.loc[9, "b"] = None
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
-    rows = open_source(tmp_path / "x.parquet").rows
-    rows.read(0, 8)
-    with pytest.raises(SourceError, match=r"column 'b', row 9 \(counted from 0\): missing value; drop the row"):
-        rows.read(0, 14)
+    with pytest.raises(SourceError, match="1 in 'b', the first in row 10 of column 'b'"):
+        open_source(tmp_path / "x.parquet")
 
 
 def test_texts_alone_are_no_rows(tmp_path):
     pandas.DataFrame({"a": ["x"], "b": [["y", "z"]]}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(SourceError, match="no numeric column; its columns: a, b"):
+    with pytest.raises(SourceError, match=r"no column of numbers.*'a' \(text\)"):
         open_source(tmp_path / "x.parquet")
 
 
 def test_nested_columns_that_are_no_vectors_are_ignored_with_a_message(tmp_path):
     pandas.DataFrame({"a": [1.0], "b": [["y", "z"]]}).to_parquet(tmp_path / "x.parquet")
-    assert open_source(tmp_path / "x.parquet").messages == ["nested columns are ignored: 'b'"]
+    assert open_source(tmp_path / "x.parquet").messages == ["nested columns are ignored: b"]
 
 
 def vectors(kind):
@@ -92,7 +134,8 @@ def test_the_only_column_of_vectors_is_the_rows(tmp_path, kind, group):
     found = open_source(tmp_path / "x.parquet")
     same_rows(found.rows, X)
     assert found.columns is None
-    assert list(found.metadata) == ["id", "year", "title"]
+    assert list(found.metadata) == ["year", "title"]
+    assert found.names.tolist() == [str(i) for i in range(14)]
     assert found.messages == ["the rows are the vectors 'embedding' of 3 values; other columns are not features"]
 
 
@@ -100,9 +143,10 @@ def test_one_of_several_columns_of_vectors_is_named(tmp_path):
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(pyarrow.table({"a": vectors("list"), "b": vectors("fixed")}), tmp_path / "x.parquet")
-    with pytest.raises(SourceError, match=r"several columns of vectors: a, b; name one, as in x\.parquet:a"):
+    with pytest.raises(SourceError, match="several columns of vectors, a, b: pass vector='a'"):
         open_source(tmp_path / "x.parquet")
     same_rows(open_source(f"{tmp_path}/x.parquet:b").rows, X)
+    same_rows(open_source(tmp_path / "x.parquet", options=ReadOptions(vector="b")).rows, X)
     with pytest.raises(SourceError, match="'c'"):
         open_source(f"{tmp_path}/x.parquet:c")
 
@@ -136,9 +180,8 @@ def test_damage_inside_is_named_when_it_is_read(tmp_path):
     content = bytearray(path.read_bytes())
     content[4:200] = b"\xff" * 196
     path.write_bytes(bytes(content))
-    rows = open_source(path).rows
     with pytest.raises(SourceError, match=r"x\.parquet cannot be read"):
-        rows.read(0, 14)
+        open_source(path).rows.read(0, 14)
 
 
 def test_columns_of_the_same_name_are_named(tmp_path):

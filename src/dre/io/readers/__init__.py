@@ -13,11 +13,12 @@ from dre.data.rows import is_rows
 from dre.datasets import NAMES, Dataset, load
 from dre.datasets.files import Folder
 from dre.io.readers import anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr
-from dre.io.readers.features import ColumnChoice, source_of
+from dre.io.readers.arrays import with_options
+from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, Source, SourceError, SourceFormat, match_suffix
 from dre.notation import unknown
 
-__all__ = ["FORMATS", "ColumnChoice", "Source", "SourceError", "SourceFormat", "open_source"]
+__all__ = ["FORMATS", "ReadOptions", "Source", "SourceError", "SourceFormat", "open_source"]
 
 # All formats by suffix. A new format is a module with FORMATS, listed here.
 FORMATS: dict[str, SourceFormat] = {
@@ -30,7 +31,7 @@ SPLITS = ("train", "test", "all")
 
 
 def open_source(
-    data: str | Path, *, part: str | None = None, folder: Folder = None, said: ColumnChoice | None = None
+    data: str | Path, *, part: str | None = None, folder: Folder = None, options: ReadOptions | None = None
 ) -> Source:
     """Open a file, a folder of images, or a dataset of `dre.datasets` by name.
 
@@ -44,9 +45,9 @@ def open_source(
         It may also follow ``data`` after a colon: ``cells.h5ad:obsm/X_pca``.
     folder : path, default=None
         Folder with the files of datasets.
-    said : ColumnChoice, default=None
-        Which columns of a table are features, labels and names, and what is done with missing values. What is not said is
-        decided by the columns' kinds and values.
+    options : ReadOptions, default=None
+        Which columns are features, labels and names, and what happens to missing values. Everything else is decided by the
+        columns' kinds and values.
 
     Returns
     -------
@@ -72,15 +73,30 @@ def open_source(
     path = Path(data).expanduser()
     if not os.fspath(data) or not path.exists():
         raise SourceError(_not_found(path, os.fspath(data)))
-    format_ = _detect_format(path)
-    if part is not None and not format_.has_parts:
-        raise SourceError(f"{path} has no parts: leave out {part!r}")
-    if format_.read_table is not None:
-        return source_of(format_.read_table(path, None if said is None else said.decimal), said)
-    if said is not None and said.is_said:
-        raise SourceError(f"{path} is not a text table: its columns can't be chosen, and its missing values can't be filled")
+    format_, options = _detect_format(path), options or ReadOptions()
+    part = _part(path, format_, part, options)
+    if format_.open_table is not None:
+        return format_.open_table(path, part, options)
     assert format_.open is not None
-    return format_.open(path, part)
+    return with_options(path, format_.open(path, part), options)
+
+
+def _part(path: Path, format_: SourceFormat, part: str | None, options: ReadOptions) -> str | None:
+    """The part of a file that is named after a colon, or by an option for files of this kind."""
+    if part is not None and not format_.part:
+        raise SourceError(f"{path} has no parts: leave out {part!r}")
+    size = None if options.size is None else "x".join(map(str, options.size))
+    if format_.part == "size" and part is None and size is None and len(options.row_shape) > 1:
+        return "x".join(map(str, (*options.row_shape, 1)[:3]))
+    for kind, name in (("vector", options.vector), ("size", size)):
+        if name is None:
+            continue
+        if format_.part == kind:
+            part = part or name
+        elif not options.where_possible:
+            what = "columns of vectors" if kind == "vector" else "a folder of images"
+            raise SourceError(f"{path} does not hold {what}: leave out the option {kind}={name!r}")
+    return part
 
 
 def _split_part(data: str, part: str | None) -> tuple[str, str | None]:

@@ -165,4 +165,4 @@ def _mask(values: Array, missing: Array) -> Array:
     return np.where(missing, np.nan, values) if is_number else np.where(missing, "", values.astype(str))
 
 
-FORMATS = (SourceFormat((".h5ad",), _open_h5ad, has_parts=True),)
+FORMATS = (SourceFormat((".h5ad",), _open_h5ad, part="array"),)

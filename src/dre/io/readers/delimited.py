@@ -19,7 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dre.io.readers.source import SourceError, SourceFormat, to_strings
+from dre.io.readers.features import source_of
+from dre.io.readers.options import ReadOptions
+from dre.io.readers.source import Source, SourceError, SourceFormat, to_strings
 from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
 
 SEPARATORS = "\t;,| "  # in the order in which they are preferred
@@ -241,4 +243,8 @@ def _malformed_error(path: Path, found: Malformed, place: CellPlace, decimal: st
     return SourceError(f"{where}: {found.text!r} is not a number; {remedy}")
 
 
-FORMATS = (SourceFormat((*SUFFIXES, *(f"{suffix}.gz" for suffix in SUFFIXES)), read_table=read_table),)
+def _open_delimited(path: Path, part: str | None, options: ReadOptions) -> Source:
+    return source_of(read_table(path, options.decimal), options)
+
+
+FORMATS = (SourceFormat((*SUFFIXES, *(f"{suffix}.gz" for suffix in SUFFIXES)), open_table=_open_delimited),)

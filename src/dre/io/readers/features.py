@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dre.io.readers.missing import POLICIES, Completed, complete
-from dre.io.readers.source import Array, Source, SourceError, summarize_names
+from dre.data.units import DominantColumns, dominant_columns
+from dre.io.readers.missing import complete
+from dre.io.readers.options import ReadOptions
+from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, TEXT, Table, TableColumn
 from dre.notation import unknown
 
@@ -23,63 +25,8 @@ MANY = 20  # different values of a text: more are not categories
 NAMES = "name"  # title of the names of rows that have none
 DROPPED, CONSTANT = "dropped", "constant"
 SERIES = 16  # columns with numbered names that belong together, such as pixels, from which none is left out alone
+MOST_UNITS = 100  # columns: wider tables are spectra, genes or pixels, in one unit
 CATEGORY = "{name}={value}"  # name of a feature that is 1 where a column has this value
-
-
-@dataclass(frozen=True)
-class ColumnChoice:
-    """What is said about the columns of a table; what is not said is decided by `choose`.
-
-    Parameters
-    ----------
-    columns : sequence of str, default=()
-        Features, and no others. ``"c-f"`` are all columns from c to f.
-    drop : sequence of str, default=()
-        Columns that are left out of everything.
-    labels : sequence of str, default=()
-        Columns that are no features but metadata.
-    id : str, default=None
-        The column with the names of the rows.
-    categories : bool, default=False
-        Whether columns of yes and no, and of few different texts, are features too.
-    missing : {"error", "drop", "mean", "median"}, default="error"
-        What is done with missing values of features.
-    decimal : {".", ","}, default=None
-        Mark of decimals in a text table; None finds it.
-    coordinates : bool, default=False
-        Whether the table is a map: its features are the columns dre1, dre2, …, or else all numbers that name no row.
-    where_possible : bool, default=False
-        Whether formats other than tables may leave all this aside.
-    features : sequence of str, default=()
-        Features of an earlier table, by name, such as those of a model; nothing else is decided then.
-    fill : mapping of str to float, default=empty
-        What stands for the missing values of these features.
-    """
-
-    columns: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    labels: Sequence[str] = ()
-    id: str | None = None
-    categories: bool = False
-    missing: str = "error"
-    decimal: str | None = None
-    coordinates: bool = False
-    where_possible: bool = False
-    features: Sequence[str] = ()
-    fill: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.missing not in POLICIES:
-            raise SourceError(unknown("missing", self.missing, list(POLICIES)))
-        if self.decimal not in (None, ".", ","):
-            raise SourceError(f"decimal={self.decimal!r}: must be '.' or ','")
-
-    @property
-    def is_said(self) -> bool:
-        """Whether anything is said that only a table can follow."""
-        if self.coordinates or self.where_possible:
-            return False
-        return bool(self.columns or self.drop or self.id or self.categories or self.missing != "error" or self.decimal)
 
 
 @dataclass(frozen=True)
@@ -91,21 +38,26 @@ class Chosen:
     names: str | None = None  # the column with the names of the rows
 
 
-def choose(table: Table, said: ColumnChoice | None = None) -> Chosen:
-    """Decide which columns are features: numbers that are neither constant nor identify the rows, unless it is said."""
-    said = said or ColumnChoice()
+def choose(table: Table, options: ReadOptions | None = None) -> Chosen:
+    """The features of an earlier table, or else those that the columns and the user's choices make."""
+    options = options or ReadOptions()
+    return _as_before(table, options) if options.features else _by_rules(table, options)
+
+
+def _by_rules(table: Table, options: ReadOptions) -> Chosen:
+    """Numbers that are neither constant nor identify the rows are features, unless the options say otherwise."""
     known = [column.name for column in table.columns]
-    wanted, dropped = expand(said.columns, known), set(expand(said.drop, known))
-    labels = {name for name in said.labels if name in known}  # others may be files
-    names = said.id
+    wanted, dropped = expand(options.columns, known), set(expand(options.drop, known))
+    labels = {name for name in options.labels if name in known}  # others may be files
+    names = options.id
     if names is not None and names not in known:
         raise SourceError(f"{table.path}: {unknown('column', names, known)}")
     numbered = _numbered(known)
-    axes = [name for name in known if said.coordinates and COORDINATE.fullmatch(name)]
+    axes = [name for name in known if options.coordinates and COORDINATE.fullmatch(name)]
     features, reasons = [], {}
     for column in table.columns:
-        reason = _reason(column, said.categories)
-        if (reason == CONSTANT and column.name in numbered) or (said.coordinates and reason in (CONSTANT, UNIQUE_INTEGERS)):
+        reason = _reason(column, options.categories)
+        if (reason == CONSTANT and column.name in numbered) or (options.coordinates and reason in (CONSTANT, UNIQUE_INTEGERS)):
             reason = None
         if axes:
             reason = None if column.name in axes else reason or "beside the coordinates"
@@ -116,7 +68,7 @@ def choose(table: Table, said: ColumnChoice | None = None) -> Chosen:
         elif column.name == names:
             reason = "names of the rows"
         elif wanted:
-            reason = _unusable(column, said.categories) if column.name in wanted else "not among the columns"
+            reason = _unusable(column, options.categories) if column.name in wanted else "not among the columns"
             if reason and column.name in wanted:
                 raise SourceError(f"{table.path}: the column {column.name!r} cannot be a feature: {reason}")
         if reason is None:
@@ -128,14 +80,14 @@ def choose(table: Table, said: ColumnChoice | None = None) -> Chosen:
     return Chosen(features, reasons, names)
 
 
-def expand(said: Sequence[str], known: Sequence[str]) -> list[str]:
+def expand(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
     """Names of columns, where ``"c-f"`` stands for all from c to f.
 
     >>> expand(["a", "c-e"], list("abcdef"))
     ['a', 'c', 'd', 'e']
     """
     found: list[str] = []
-    for each in said:
+    for each in wanted:
         first, dash, last = each.partition("-")
         if each in known:
             found.append(each)
@@ -235,17 +187,17 @@ def _values(table: Table, name: str) -> Array:
     return np.asarray(table[of].values == value, dtype=float)
 
 
-def source_of(table: Table, said: ColumnChoice | None = None) -> Source:
+def source_of(table: Table, options: ReadOptions | None = None) -> Source:
     """The rows of a table by its features, with all other columns as metadata."""
-    said = said or ColumnChoice()
-    chosen = _as_before(table, said) if said.features else choose(table, said)
-    names = list(said.features) or [each for name in chosen.features for each in _feature_names(table[name])]
+    options = options or ReadOptions()
+    chosen = choose(table, options)
+    names = list(options.features) or [each for name in chosen.features for each in _feature_names(table[name])]
     if not names:
         reasons = ", ".join(f"{name!r} ({reason})" for name, reason in chosen.reasons.items())
         raise SourceError(f"{table.path} has no column of numbers that can be a feature: {reasons or 'it has no columns'}")
     title = chosen.names or NAMES
     row_names = table.names if chosen.names is None else table[chosen.names].as_metadata().astype(str)
-    found = complete(replace(table, names=row_names), names, features_of(table, names), said.missing, said.fill)
+    found = complete(replace(table, names=row_names), names, features_of(table, names), options.missing, options.fill)
     kept = slice(None) if found.dropped is None else found.dropped.kept
     metadata = {name: table[name].as_metadata()[kept] for name, reason in chosen.reasons.items() if reason != DROPPED}
     metadata.pop(title, None)
@@ -254,19 +206,20 @@ def source_of(table: Table, said: ColumnChoice | None = None) -> Source:
         names if table.has_header else None,
         None if row_names is None else row_names[kept],
         metadata,
-        [*([] if said.features else _messages(table, chosen, found)), *_dropped(found)],
+        [*([] if options.features else _messages(table, chosen, found.fill)), *dropped_message(found.dropped)],
         title,
         found.fill,
         found.dropped,
+        mixed_units(names, found.values) if table.has_header or len(names) > 1 else None,
     )
 
 
-def _as_before(table: Table, said: ColumnChoice) -> Chosen:
+def _as_before(table: Table, options: ReadOptions) -> Chosen:
     """The features of an earlier table; all other columns are metadata."""
-    read = {name if name in table else name.rpartition("=")[0] for name in said.features}
+    read = {name if name in table else name.rpartition("=")[0] for name in options.features}
     reasons = {column.name: "not among the features" for column in table.columns if column.name not in read}
-    names = said.id if said.id is not None else choose(table).names
-    return Chosen([name for name in said.features if name in table], reasons, names if names in reasons else None)
+    names = options.id if options.id is not None else _by_rules(table, ReadOptions(coordinates=options.coordinates)).names
+    return Chosen([name for name in options.features if name in table], reasons, names if names in reasons else None)
 
 
 def _feature_names(column: TableColumn) -> list[str]:
@@ -275,7 +228,12 @@ def _feature_names(column: TableColumn) -> list[str]:
     return [CATEGORY.format(name=column.name, value=value) for value in np.unique(column.values) if value]
 
 
-def _messages(table: Table, chosen: Chosen, found: Completed) -> list[str]:
+def _messages(table: Table, chosen: Chosen, fill: Mapping[str, float]) -> list[str]:
+    return [*choice_messages(table, chosen), *fill_message(fill)]
+
+
+def choice_messages(table: Table, chosen: Chosen) -> list[str]:
+    """Lines that name the features, and the columns that are not features with the reasons."""
     lines = [] if table.names is None else ["the first column has no name: it holds the row names"]
     if chosen.reasons:
         count = len(chosen.features)
@@ -285,15 +243,29 @@ def _messages(table: Table, chosen: Chosen, found: Completed) -> list[str]:
             by_reason.setdefault(reason, []).append(name)
         parts = [f"{summarize_names(names)} ({reason})" for reason, names in by_reason.items()]
         lines.append(f"not features: {'; '.join(parts)}")
-    if found.fill:
-        lines.append(
-            f"missing values are filled in: {summarize_names([f'{name} {value:.4g}' for name, value in found.fill.items()])}"
-        )
     return lines
 
 
-def _dropped(found: Completed) -> list[str]:
-    if found.dropped is None:
+def fill_message(fill: Mapping[str, float]) -> list[str]:
+    """A line with the values that replace missing ones, if there are any."""
+    listed = [f"{name} {value:.4g}" for name, value in fill.items()]
+    return [f"missing values are filled in: {summarize_names(listed)}"] if listed else []
+
+
+def dropped_message(dropped: DroppedRows | None) -> list[str]:
+    """A line that counts the rows without a place, if there are any."""
+    if dropped is None:
         return []
-    kept = found.dropped.kept
-    return [f"{int((~kept).sum()):,} of {len(kept):,} rows lack values and are left out"]
+    return [f"{int((~dropped.kept).sum()):,} of {len(dropped.kept):,} rows lack values and are left out"]
+
+
+def mixed_units(names: Sequence[str], values: Array) -> DominantColumns | None:
+    """The few columns that outweigh all others, which then seem to have different units; None if there are none.
+
+    Numbered columns, such as pixel1, pixel2, …, have one unit.
+    """
+    stems = {name.rstrip("0123456789") for name in names}
+    if len(names) > MOST_UNITS or (len(stems) == 1 and names[0] not in stems):
+        return None
+    with np.errstate(over="ignore"):  # an infinite variance is no answer, and none is given
+        return dominant_columns(values.var(axis=0))

@@ -2,27 +2,113 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dre.io.readers.source import INSTALL, SourceError, SourceFormat, as_source_error, to_strings
+from dre.io.readers.features import DROPPED, choose, source_of
+from dre.io.readers.options import ReadOptions
+from dre.io.readers.source import (
+    INSTALL,
+    Array,
+    Source,
+    SourceError,
+    SourceFormat,
+    as_source_error,
+    summarize_names,
+    to_strings,
+)
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, Table, TableColumn
+from dre.notation import unknown
+
+ISO_DATE, ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"
 
 
-def table_of(path: Path, frame: Any) -> Table:
-    """Make a table of a DataFrame of polars. Texts are examined for dates and codes; numbers in texts stay texts."""
+def open_frame(path: Path, frame: Any, part: str | None, options: ReadOptions, index: str | None = None) -> Source:
+    """Open a DataFrame of polars: a column of vectors, or else the columns that can be features.
+
+    Parameters
+    ----------
+    path : Path
+    frame : polars.DataFrame
+    part : str or None
+        The column of vectors.
+    options : ReadOptions
+    index : str, default=None
+        The column with the names of the rows, if the file says so.
+    """
     if not len(frame):
         raise SourceError(f"{path} has no rows")
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    vector = choose_vector(path, [name for name in nested if _is_vector(frame.schema[name])], part)
+    names = None if index is None else to_strings(frame[index].to_list())
+    table = table_of(path, frame.drop([*nested, *([] if index is None else [index])]), names)
+    if vector is None:
+        source = source_of(table, options)
+        ignored = [f"nested columns are ignored: {summarize_names(nested)}"] if nested and not options.features else []
+        return replace(source, messages=[*source.messages, *ignored])
+    return vector_source(table, vector, _vectors(path, frame[vector]), options)
 
-    def place(row: int, column: str) -> str:
-        return f"row {row + 1} of column {column!r}"
 
-    return Table(path, [_column(path, series) for series in frame], place)
+def table_of(path: Path, frame: Any, names: Array | None = None) -> Table:
+    """A table of a DataFrame without nested columns. Texts are examined for dates and codes; numbers in texts stay texts."""
+    return Table(path, [_column(series) for series in frame], _place, names)
 
 
-def _column(path: Path, series: Any) -> TableColumn:
+def choose_vector(path: Path, vectors: list[str], part: str | None) -> str | None:
+    """The column of vectors that is named, or else the only one."""
+    if part is not None:
+        if part not in vectors:
+            raise SourceError(f"{path}: {unknown('column of vectors', part, vectors)}")
+        return part
+    if len(vectors) > 1:
+        raise SourceError(f"{path} has several columns of vectors, {summarize_names(vectors)}: pass vector='{vectors[0]}'")
+    return vectors[0] if vectors else None
+
+
+def vector_source(table: Table, vector: str, rows: Any, options: ReadOptions) -> Source:
+    """Vectors with all columns of their table as metadata; its id names the rows."""
+    chosen = choose(table, ReadOptions(drop=options.drop, labels=options.labels, id=options.id))
+    metadata = {each.name: each.as_metadata() for each in table.columns if chosen.reasons.get(each.name) != DROPPED}
+    names = table.names
+    if chosen.names is not None:
+        names = metadata.pop(chosen.names).astype(str)
+    what = f"the rows are the vectors {vector!r} of {rows.shape[1]:,} values"
+    told = [f"{what}; other columns are not features"] if metadata and not options.where_possible else []
+    return Source(rows, None, names, metadata, told, chosen.names or Source.names_title)
+
+
+def _place(row: int, column: str) -> str:
+    return f"row {row + 1} of column {column!r}"
+
+
+def _is_vector(kind: Any) -> bool:
+    inner = getattr(kind, "inner", None)
+    return inner is not None and bool(inner.is_numeric())
+
+
+def _vectors(path: Path, series: Any) -> Array:
+    import polars as pl
+
+    lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
+    lengths = lists.list.len().to_list()
+    odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if odd is not None or lengths[0] is None:
+        raise vector_error(path, series.name, odd or 0, lengths[odd or 0], lengths)
+    return np.asarray(lists.explode().to_numpy()).reshape(len(series), -1)
+
+
+def vector_error(path: Path, name: str, row: int, found: int | None, lengths: Sequence[int | None]) -> SourceError:
+    """A vector that is missing or too short or long."""
+    wanted = next((length for length in lengths if length is not None), 0)
+    what = "missing vector; drop the row" if found is None else f"{found:,} values, where others have {wanted:,}"
+    return SourceError(f"{path}, column {name!r}, row {row} (counted from 0): {what}")
+
+
+def _column(series: Any) -> TableColumn:
     import polars as pl
 
     from dre.io.readers.typed import text_column
@@ -33,17 +119,16 @@ def _column(path: Path, series: Any) -> TableColumn:
     if kind.is_numeric():
         values = series.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
         values[~np.isfinite(values)] = np.nan
-        return TableColumn(name, NUMBER, values, integers=kind.is_integer() or bool((values == np.floor(values)).all()))
+        whole = kind.is_integer() or bool((values[~np.isnan(values)] == np.floor(values[~np.isnan(values)])).all())
+        return TableColumn(name, NUMBER, values, integers=whole)
     if kind == pl.Boolean:
         return TableColumn(name, BOOLEAN, series.cast(pl.Float64).fill_null(float("nan")).to_numpy())
-    if kind.is_temporal():
-        return TableColumn(name, DATE, to_strings(series.cast(pl.String).to_list()))
-    if kind in (pl.String, pl.Categorical, pl.Enum):
-        return text_column(name, series.cast(pl.String))
-    raise SourceError(f"{path}: the column {name!r} holds {kind}; write vectors and other nested values as Parquet")
+    if kind in (pl.Date, pl.Datetime):
+        return TableColumn(name, DATE, to_strings(series.dt.strftime(ISO_DATE if kind == pl.Date else ISO_TIME).to_list()))
+    return text_column(name, series.cast(pl.String))
 
 
-def _read_excel(path: Path, decimal: str | None) -> Table:
+def _open_excel(path: Path, part: str | None, options: ReadOptions) -> Source:
     try:
         import fastexcel  # noqa: F401  # polars needs it for spreadsheets
     except ImportError as problem:
@@ -51,25 +136,25 @@ def _read_excel(path: Path, decimal: str | None) -> Table:
     import polars as pl
 
     with as_source_error(path):
-        return table_of(path, pl.read_excel(path, engine="calamine"))
+        return open_frame(path, pl.read_excel(path, engine="calamine"), part, options)
 
 
-def _read_json_lines(path: Path, decimal: str | None) -> Table:
+def _open_json_lines(path: Path, part: str | None, options: ReadOptions) -> Source:
     import polars as pl
 
     with as_source_error(path):
-        return table_of(path, pl.read_ndjson(path, infer_schema_length=None))
+        return open_frame(path, pl.read_ndjson(path, infer_schema_length=None), part, options)
 
 
-def _read_arrow(path: Path, decimal: str | None) -> Table:
+def _open_arrow(path: Path, part: str | None, options: ReadOptions) -> Source:
     import polars as pl
 
     with as_source_error(path):
-        return table_of(path, pl.read_ipc(path))
+        return open_frame(path, pl.read_ipc(path), part, options)
 
 
 FORMATS = (
-    SourceFormat((".xlsx", ".xls", ".ods"), read_table=_read_excel),
-    SourceFormat((".jsonl", ".ndjson"), read_table=_read_json_lines),
-    SourceFormat((".arrow", ".feather", ".ipc"), read_table=_read_arrow),
+    SourceFormat((".xlsx", ".xls", ".ods"), open_table=_open_excel),
+    SourceFormat((".jsonl", ".ndjson"), part="vector", open_table=_open_json_lines),
+    SourceFormat((".arrow", ".feather", ".ipc"), part="vector", open_table=_open_arrow),
 )

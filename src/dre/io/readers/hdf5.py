@@ -87,4 +87,4 @@ def _open_hdf5(path: Path, part: str | None) -> Source:
         return Source(rows, metadata=read_metadata(file, shapes, array))
 
 
-FORMATS = (SourceFormat((".h5", ".hdf5"), _open_hdf5, has_parts=True),)
+FORMATS = (SourceFormat((".h5", ".hdf5"), _open_hdf5, part="array"),)

@@ -21,6 +21,7 @@ from dre.io.readers.source import (
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 GRAY, COLOR = "L", "RGB"  # modes of Pillow
+CHANNELS = {1: GRAY, 3: COLOR}
 DEEP_MODES = ("I;16", "I;16B", "I")  # 16 bits, of which the upper 8 are read
 FLOAT_MODES = ("F",)
 GRAY_MODES = ("1", "L", "LA", *DEEP_MODES)  # all other modes become color
@@ -33,10 +34,10 @@ Size = tuple[int, int]  # width and height
 def _open_images(path: Path, part: str | None) -> Source:
     """Open the images of a folder in the order of their paths; subfolders become the metadata "folder".
 
-    ``part`` is a number of pixels: images are resized to squares of that side.
+    ``part`` is the size in pixels to which images are resized: the side of a square, HEIGHTxWIDTH, or HEIGHTxWIDTHx3 for
+    color and x1 for gray.
     """
-    if part is not None and not (part.isdigit() and int(part) > 0):
-        raise SourceError(f"{path}:{part}: expected a number of pixels, as in {path.name}:{SIDE}")
+    wanted, channels = (None, 0) if part is None else _parse_size(path, part)
     try:
         from PIL import Image
     except ImportError as problem:
@@ -48,8 +49,8 @@ def _open_images(path: Path, part: str | None) -> Source:
         if not files:
             raise SourceError(f"{path} is a folder without images ({', '.join(SUFFIXES)}): pass a folder of images, or a file")
         sizes, modes = _headers(files, Image)
-    size = _common_size(sizes) if part is None else (int(part), int(part))
-    mode = COLOR if COLOR in modes else GRAY
+    size = wanted or _common_size(sizes)
+    mode = CHANNELS.get(channels) or (COLOR if COLOR in modes else GRAY)
 
     def load(start: int, stop: int) -> Array:
         return np.stack([_decode(file, mode, size) for file in files[start:stop]])
@@ -62,6 +63,15 @@ def _open_images(path: Path, part: str | None) -> Source:
         metadata={"folder": to_strings("" if name == "." else name for name in folders)} if set(folders) != {"."} else {},
         messages=_messages(sizes, modes, size),
     )
+
+
+def _parse_size(path: Path, text: str) -> tuple[Size, int]:
+    """Width and height, and the number of channels, 0 if it is not given."""
+    parts = text.lower().split("x")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts) or (len(parts) > 2 and int(parts[2]) not in CHANNELS):
+        raise SourceError(f"{path}:{text}: expected a number of pixels, as in {path.name}:{SIDE}, or HEIGHTxWIDTH")
+    height, width, channels = (*map(int, parts), *([int(parts[0])] if len(parts) == 1 else []), 0)[:3]
+    return (width, height), channels
 
 
 def _is_image(file: Path, folder: Path) -> bool:
@@ -121,4 +131,4 @@ def _decode(file: Path, mode: str, size: Size) -> Array:
         return np.asarray(converted if converted.size == size else ImageOps.fit(converted, size))
 
 
-FORMATS = (SourceFormat(SUFFIXES, _open_images, has_parts=True, is_folder=True),)
+FORMATS = (SourceFormat(SUFFIXES, _open_images, part="size", is_folder=True),)

@@ -10,7 +10,6 @@ import numpy as np
 from dre.io.readers.source import Array, DroppedRows, SourceError
 from dre.io.readers.table import Table
 
-POLICIES = ("error", "drop", "mean", "median")
 LISTED = 5  # columns that an error names, with the first missing cell of each
 
 

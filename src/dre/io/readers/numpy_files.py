@@ -79,4 +79,4 @@ def _unreadable(path: Path, problem: Exception) -> SourceError:
     )
 
 
-FORMATS = (SourceFormat((".npy",), _open_npy), SourceFormat((".npz",), _open_npz, has_parts=True))
+FORMATS = (SourceFormat((".npy",), _open_npy), SourceFormat((".npz",), _open_npz, part="array"))

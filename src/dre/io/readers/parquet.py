@@ -1,15 +1,20 @@
-"""Parquet: a column of vectors, or the numeric columns, are the rows, read by row group; other columns are metadata."""
+"""Parquet: a column of vectors, or the columns that can be features; large files are read by row group."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dre.io.readers.arrays import without_gaps
+from dre.io.readers.features import DROPPED, choice_messages, choose, fill_message, mixed_units
 from dre.io.readers.file_rows import BlockArray, FileRows
+from dre.io.readers.frames import choose_vector, open_frame, table_of, vector_error, vector_source
+from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     INSTALL,
     Array,
@@ -18,16 +23,19 @@ from dre.io.readers.source import (
     SourceFormat,
     as_source_error,
     summarize_names,
-    to_numbers_or_strings,
     to_strings,
 )
-from dre.notation import unknown
+from dre.io.readers.table import TEXT, Table
+from dre.runtime import available_bytes
 
 TENSOR = "arrow.fixed_shape_tensor"  # name of the Arrow extension
+HELD_SHARE = 8  # a table is held in memory if it takes at most one part in eight of what is available
+HELD_BYTES = 2**30  # where the available memory is unknown
+EXAMINED = 100_000  # rows of a larger table that tell which columns are features
 
 
-def _open_parquet(path: Path, part: str | None) -> Source:
-    """Take a column of vectors as the rows, or else the numeric columns; the index that pandas wrote becomes the row names."""
+def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
+    """Take a column of vectors as the rows, or else the features; the index that pandas wrote names the rows."""
     try:
         import pyarrow.parquet
     except ImportError as problem:
@@ -36,29 +44,24 @@ def _open_parquet(path: Path, part: str | None) -> Source:
         file = pyarrow.parquet.ParquetFile(path)
         schema = file.schema_arrow
         _check_unique(path, schema.names)
-        index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
-        features, others, nested = _sort_columns(schema, index)
-        vector = _choose_vector(path, [name for name in nested if is_vector(schema.field(name).type)], part)
-        if vector is not None:
-            others, nested = [*features, *others], [name for name in nested if name != vector]
-        elif not features:
-            raise SourceError(
-                f"{path} has no numeric column; its columns: {summarize_names(schema.names)}. Encode them as numbers"
-            )
-        table = file.read(columns=others)
-        metadata = {name: _to_array(table[name]) for name in others}
-        names = to_strings(metadata.pop(index[0]).tolist()) if len(index) == 1 and index[0] in metadata else None
+        if not file.metadata.num_rows:
+            raise SourceError(f"{path} has no rows")
+        flat = [column.name for column in schema if not _is_nested(column.type)]
+        vector = choose_vector(path, [name for name in schema.names if is_vector(schema.field(name).type)], part)
+        index = _index(schema)
         edges = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
         if vector is not None:
-            rows = _vector_rows(path, file, vector, edges)
-            messages = [f"the rows are the vectors {vector!r} of {rows.shape[1]:,} values; other columns are not features"]
-            return Source(rows, None, names, metadata, messages if metadata or nested else [])
-        dtype = np.result_type(*(schema.field(name).type.to_pandas_dtype() for name in features))
-        messages = [f"text columns are not features: {summarize_names(list(map(repr, metadata)))}"] if metadata else []
-        messages += [f"nested columns are ignored: {summarize_names(list(map(repr, nested)))}"] if nested else []
-        shape = (int(edges[-1]), len(features))
-        rows = FileRows(path, BlockArray(shape, dtype, edges, _row_group_loader(path, file, features, edges, dtype=dtype)))
-        return Source(rows, features, names, metadata, messages)
+            table = _table(path, file, [name for name in flat if name != index], index)
+            return vector_source(table, vector, _vector_rows(path, file, vector, edges), options)
+        if not flat:
+            raise SourceError(f"{path} has no column of numbers; its columns: {summarize_names(schema.names)}")
+        if _fits(file, flat):
+            source = open_frame(path, _frame(file, flat), None, options, index)
+        else:
+            source = _open_large(path, file, flat, edges, options)
+        nested = [name for name in schema.names if name not in flat]
+        ignored = [f"nested columns are ignored: {summarize_names(nested)}"] if nested and not options.features else []
+        return replace(source, messages=[*source.messages, *ignored])
 
 
 def is_vector(kind: Any) -> bool:
@@ -71,29 +74,100 @@ def is_vector(kind: Any) -> bool:
     return bool(is_list and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
 
 
-def _choose_vector(path: Path, vectors: list[str], part: str | None) -> str | None:
-    if part is not None:
-        if part not in vectors:
-            raise SourceError(f"{path}: {unknown('column of vectors', part, vectors)}")
-        return part
-    if len(vectors) > 1:
-        raise SourceError(
-            f"{path} has several columns of vectors: {summarize_names(vectors)}; name one, as in {path.name}:{vectors[0]}"
-        )
-    return vectors[0] if vectors else None
+def _is_nested(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_nested(kind) or is_vector(kind))
+
+
+def _index(schema: Any) -> str | None:
+    """The one column that pandas wrote as the index; a range or an index of several levels names no rows."""
+    columns = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    return columns[0] if len(columns) == 1 and columns[0] in schema.names else None
+
+
+def _fits(file: Any, flat: list[str]) -> bool:
+    available = available_bytes()
+    limit = HELD_BYTES if available is None else available // HELD_SHARE
+    return bool(8 * file.metadata.num_rows * len(flat) <= limit)
+
+
+def _frame(file: Any, columns: list[str]) -> Any:
+    import polars as pl
+
+    return pl.from_arrow(file.read(columns=columns))
+
+
+def _table(path: Path, file: Any, columns: list[str], index: str | None) -> Table:
+    names = None if index is None else to_strings(file.read(columns=[index])[index].to_pylist())
+    return table_of(path, _frame(file, columns), names)
+
+
+def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: ReadOptions) -> Source:
+    """Choose the features by the first rows, read them by row group, and hold all other columns."""
+    import polars as pl
+
+    index, groups = _index(file.schema_arrow), int(np.searchsorted(edges, EXAMINED)) or 1
+    first = table_of(path, pl.from_arrow(file.read_row_groups(range(min(groups, file.num_row_groups)), columns=flat)))
+    chosen = choose(first, options)
+    features = list(options.features) or chosen.features
+    if any(name not in flat for name in features) or any(first[name].kind == TEXT for name in chosen.features):
+        raise SourceError(f"{path} is too large to encode its categories: write them as columns of numbers")
+    others = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name != index]
+    table = _table(path, file, others, index)
+    metadata = {each.name: each.as_metadata() for each in table.columns}
+    names = table.names if chosen.names is None else metadata.pop(chosen.names).astype(str)
+    fill = _middles(path, features, options)
+    dtype = np.result_type(*(file.schema_arrow.field(name).type.to_pandas_dtype() for name in features))
+    load = _row_group_loader(path, file, features, edges, dtype=dtype, fill=fill)
+    source = Source(
+        FileRows(path, BlockArray((int(edges[-1]), len(features)), dtype, edges, load)),
+        features,
+        names,
+        metadata,
+        [] if options.features else [*choice_messages(first, chosen), *fill_message(fill)],
+        chosen.names or Source.names_title,
+        fill,
+        mixed_units=mixed_units(features, np.column_stack([first[name].values for name in features])),
+    )
+    kept = _complete_rows(path, features, fill) if options.missing == "drop" else None
+    return source if kept is None or kept.all() else without_gaps(path, source, kept)
+
+
+def _middles(path: Path, features: list[str], options: ReadOptions) -> dict[str, float]:
+    """Means or medians of the columns with missing values, beside those of an earlier table."""
+    import polars as pl
+
+    known = dict(options.fill)
+    if options.missing not in ("mean", "median"):
+        return known
+    columns = pl.scan_parquet(path).select(pl.col(name).fill_nan(None) for name in features if name not in known)
+    gaps = columns.null_count().collect().row(0, named=True)
+    lacking = [name for name, count in gaps.items() if count]
+    if not lacking:
+        return known
+    middles = columns.select(pl.col(lacking).mean() if options.missing == "mean" else pl.col(lacking).median())
+    return {**known, **middles.collect().row(0, named=True)}
+
+
+def _complete_rows(path: Path, features: list[str], fill: Mapping[str, float]) -> Array:
+    """Whether each row has all values that are not filled in, (n,)."""
+    import polars as pl
+
+    wanted = [pl.col(name).cast(pl.Float64).is_finite().fill_null(False) for name in features if name not in fill]
+    complete = pl.scan_parquet(path).select(pl.all_horizontal(wanted).alias("complete")).collect()
+    return np.asarray(complete["complete"].to_numpy())
 
 
 def _vector_rows(path: Path, file: Any, name: str, edges: Array) -> FileRows:
-    first = next(file.iter_batches(batch_size=1, columns=[name]), None)
-    if first is None or not first.num_rows:
-        raise SourceError(f"{path} has no rows")
+    first = next(file.iter_batches(batch_size=1, columns=[name]))
     sample = _to_vectors(path, name, first.column(0), 0)
 
     def load(start: int, stop: int) -> Array:
         group = file.read_row_group(int(np.searchsorted(edges, start, side="right")) - 1, columns=[name])
         vectors = _to_vectors(path, name, group[name].combine_chunks(), start)
         if vectors.shape[1:] != sample.shape[1:]:
-            raise _ragged(path, name, start, vectors.shape[1], sample.shape[1])
+            raise vector_error(path, name, start, vectors.shape[1], [sample.shape[1]])
         return vectors
 
     return FileRows(path, BlockArray((int(edges[-1]), *sample.shape[1:]), sample.dtype, edges, load), f"vectors {name!r}")
@@ -104,23 +178,16 @@ def _to_vectors(path: Path, name: str, column: Any, start: int) -> Array:
     import pyarrow.compute
 
     if column.null_count:
-        row = start + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise SourceError(f"{path}, column {name!r}, row {row} (counted from 0): missing vector; drop the row")
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise vector_error(path, name, start + row, None, [])
     if getattr(column.type, "extension_name", "") == TENSOR:
         return np.asarray(column.to_numpy_ndarray())
     lengths = pyarrow.compute.list_value_length(column).to_numpy(zero_copy_only=False)
     different = np.flatnonzero(lengths != lengths[0])
     if len(different):
-        raise _ragged(path, name, start + int(different[0]), int(lengths[different[0]]), int(lengths[0]))
+        raise vector_error(path, name, start + int(different[0]), int(lengths[different[0]]), [int(lengths[0])])
     values = column.flatten().to_numpy(zero_copy_only=False)
     return np.asarray(values).reshape(len(column), -1)
-
-
-def _ragged(path: Path, name: str, row: int, found: int, wanted: int) -> SourceError:
-    return SourceError(
-        f"{path}, column {name!r}, row {row} (counted from 0): {found:,} values, where others have {wanted:,}; "
-        "vectors must have the same length"
-    )
 
 
 def _check_unique(path: Path, names: list[str]) -> None:
@@ -129,47 +196,21 @@ def _check_unique(path: Path, names: list[str]) -> None:
         raise SourceError(f"{path} has {count} columns {name!r}: rename all but one")
 
 
-def _sort_columns(schema: Any, index: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Names of the numeric columns, of the other flat columns and of the nested ones."""
-    from pyarrow import types
-
-    features, others, nested = [], [], []
-    for column in schema:
-        if types.is_nested(column.type) or is_vector(column.type):
-            nested.append(column.name)
-        elif column.name not in index and (types.is_integer(column.type) or types.is_floating(column.type)):
-            features.append(column.name)
-        else:
-            others.append(column.name)
-    return features, others, nested
-
-
-def _row_group_loader(path: Path, file: Any, features: list[str], edges: Array, *, dtype: Any) -> Callable[[int, int], Array]:
+def _row_group_loader(
+    path: Path, file: Any, features: list[str], edges: Array, *, dtype: Any, fill: Mapping[str, float]
+) -> Callable[[int, int], Array]:
     def load(start: int, stop: int) -> Array:
         group = file.read_row_group(int(np.searchsorted(edges, start, side="right")) - 1, columns=features)
         out = np.empty((stop - start, len(features)), dtype)
         for i, name in enumerate(features):
-            column = group[name]
-            if column.null_count:
-                row = start + int(np.flatnonzero(column.is_null().to_numpy())[0])
-                remedy = "drop the row or fill the value with sklearn.impute.SimpleImputer"
-                raise SourceError(f"{path}, column {name!r}, row {row} (counted from 0): missing value; {remedy}")
-            out[:, i] = column.to_numpy()
+            column = group[name].to_numpy()  # integers with gaps become floats with NaN
+            gaps = ~np.isfinite(column)
+            if gaps.any() and name in fill:
+                column = np.where(gaps, fill[name], column)
+            out[:, i] = column
         return out
 
     return load
 
 
-def _to_array(column: Any) -> Array:
-    """Numbers and complete booleans unchanged, all else as strings; missing values become NaN or empty strings."""
-    from pyarrow import types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    is_number = types.is_integer(column.type) or types.is_floating(column.type)
-    if is_number or (types.is_boolean(column.type) and not column.null_count):
-        return to_numbers_or_strings(column.to_numpy())
-    return to_strings(column.to_pylist())
-
-
-FORMATS = (SourceFormat((".parquet", ".pq"), _open_parquet, has_parts=True),)
+FORMATS = (SourceFormat((".parquet", ".pq"), part="vector", open_table=_open_parquet),)

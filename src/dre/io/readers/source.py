@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.units import DominantColumns
+
 Array = np.ndarray[Any, Any]
 INSTALL = "pip install 'deep-recursive-embedding[files]'"
 MAX_NAMES = 20  # names that an error lists
@@ -59,6 +61,8 @@ class Source:
         What was filled in for missing values, by column.
     dropped : DroppedRows, default=None
         Which rows of the file are not here, since they lack values.
+    mixed_units : DominantColumns, default=None
+        The columns of a table that outweigh all others, if the columns seem to have different units.
 
     Examples
     --------
@@ -75,6 +79,7 @@ class Source:
     names_title: str = "name"
     fill: dict[str, float] = field(default_factory=dict)
     dropped: DroppedRows | None = None
+    mixed_units: DominantColumns | None = None
 
     def __post_init__(self) -> None:
         per_row = self.metadata if self.names is None else {"row names": self.names, **self.metadata}
@@ -92,23 +97,23 @@ class SourceFormat:
     suffixes : tuple of str
         In lower case, with the dot.
     open : callable, default=None
-        Maps a path and the name of an array in the file, or None, to a `Source`. Tables have ``read_table`` instead.
-    has_parts : bool, default=False
-        Whether one file can hold several arrays.
+        Maps a path and a part, or None, to a `Source`.
+    part : str, default=""
+        What a part of such a file is: an array, a vector column, or a size in pixels. Empty if it has none.
     is_folder : bool, default=False
         Whether the format can be a folder.
     markers : tuple of str, default=()
         File names that identify such a folder, whatever its suffix.
-    read_table : callable, default=None
-        Maps a path and the mark of decimals, or None, to a `dre.io.readers.table.Table`.
+    open_table : callable, default=None
+        In place of ``open`` for a table: also takes `dre.io.readers.options.ReadOptions`.
     """
 
     suffixes: tuple[str, ...]
     open: Callable[[Path, str | None], Source] | None = None
-    has_parts: bool = False
+    part: str = ""
     is_folder: bool = False
     markers: tuple[str, ...] = ()
-    read_table: Callable[[Path, str | None], Any] | None = None
+    open_table: Callable[[Path, str | None, Any], Source] | None = None
 
 
 def match_suffix(name: str, suffixes: Iterable[str]) -> str | None:

@@ -44,4 +44,4 @@ def _shapes(group: Any, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield from _shapes(item, f"{prefix}{name}/")
 
 
-FORMATS = (SourceFormat((".zarr",), _open_zarr, has_parts=True, is_folder=True, markers=("zarr.json", ".zgroup", ".zarray")),)
+FORMATS = (SourceFormat((".zarr",), _open_zarr, part="array", is_folder=True, markers=("zarr.json", ".zgroup", ".zarray")),)
