@@ -1,0 +1,105 @@
+// The card of a point: a short one while the pointer is over it; a click pins it, with all columns and its neighbors.
+const SHORT_VALUE = 120, LONG_VALUE = 20000; // characters of a value
+const SHORT_COLUMNS = 8; // columns on the short card
+const CARD_IMAGE = 112, PINNED_IMAGE = 144; // pixels
+let pinnedMap = null; // where the point was pinned
+
+// Links only to http and https; everything else stays text.
+function valueElement(text, limit) {
+  const shown = text.length > limit ? `${text.slice(0, limit)}…` : text;
+  if (!/^https?:\/\/\S+$/i.test(text)) return document.createTextNode(shown);
+  return make("a", { href: text, target: "_blank", rel: "noopener noreferrer" }, shown);
+}
+
+// The color column comes first, with its color; then the others in their order.
+function cardColumns() {
+  const decoded = rows.columns.filter((column) => column.values);
+  return colorColumn ? [colorColumn, ...decoded.filter((column) => column !== colorColumn)] : decoded;
+}
+
+function columnList(i, columns, limit) {
+  return make("dl", {}, ...columns.flatMap((column) => [
+    make("dt", { title: column.name }, column.name),
+    make("dd", {}, column === colorColumn ? make("span", { class: "dot", style: `background: ${cssColor(colors[i])}` }) : null,
+      valueElement(valueOf(column, i), limit)),
+  ]));
+}
+
+function showCard(i, map = maps[0]) {
+  const card = $("card");
+  if (i === hovered && card.hidden === i < 0) return;
+  hovered = i;
+  card.hidden = i < 0 || i === pinned;
+  drawOverlays();
+  if (card.hidden) return;
+  const columns = cardColumns(), more = columns.length - SHORT_COLUMNS;
+  card.replaceChildren(
+    make("b", {}, nameOf(i)),
+    ...(about.thumbnails ? [imageElement(i, CARD_IMAGE)] : []),
+    columnList(i, columns.slice(0, SHORT_COLUMNS), SHORT_VALUE),
+    ...(more > 0 ? [make("p", { class: "quiet" }, `${plural(more, "more column")}: click to pin`)] : []),
+  );
+  const [px, py] = map.toPage(i), { width, height } = card.getBoundingClientRect(), area = $("map");
+  card.style.left = `${Math.max(6, px + 16 + width > area.clientWidth ? px - width - 16 : px + 16)}px`;
+  card.style.top = `${Math.max(6, Math.min(area.clientHeight - height - 6, py - height / 2))}px`;
+}
+
+// Pins the card of a row; −1 closes it.
+function pinCard(i, map = maps[0]) {
+  showCard(-1, map);
+  pinned = i;
+  pinnedMap = i < 0 ? null : map;
+  walk.list = null;
+  showPinned();
+  stateChanged();
+}
+
+// Shows the pinned card anew: after a pin, another color, another stage or when neighbors have arrived.
+function showPinned() {
+  const card = $("pinned"), i = pinned, hadFocus = card.contains(document.activeElement);
+  card.hidden = i < 0;
+  neighborsShown = null;
+  if (i >= 0) {
+    const found = neighborsOf(i, pinnedMap), close = makeButton({ class: "close", "aria-label": "Close the card", title: "Close (Escape)" }, "×");
+    neighborsShown = { map: found.map, data: found.data || [] };
+    const scrolled = make(
+      "div", { class: "body", tabindex: "0", "aria-label": "Values of the pinned point" },
+      about.thumbnails ? imageElement(i, PINNED_IMAGE) : null,
+      columnList(i, cardColumns(), LONG_VALUE), neighborLists(found, (j) => pinCard(j, pinnedMap)),
+    );
+    card.replaceChildren(make("header", {}, make("b", {}, nameOf(i)), onClick(close, () => pinCard(-1))), scrolled);
+    dockCard(card, i);
+    announce(`Pinned ${rowLabel(i)}. ${found.data ? `${found.kept} of ${found.k} neighbors kept.` : ""}`);
+    if (hadFocus) close.focus();
+  }
+  redraw();
+}
+
+// In another stage other points are near on the map.
+function stageArrived() {
+  if (pinned >= 0) showPinned();
+}
+
+// At the right edge of the maps, or at the left if the card would hide its own point. Where it still would, the map moves.
+function dockCard(card, i) {
+  card.classList.toggle("left", pinnedMap.toPage(i)[0] > $("map").clientWidth - card.offsetWidth - 30);
+  const box = card.getBoundingClientRect(), area = $("map").getBoundingClientRect(), [px, py] = pinnedMap.toPage(i);
+  const isHidden = px + area.left > box.left && px + area.left < box.right && py + area.top > box.top && py + area.top < box.bottom;
+  if (isHidden && box.top > area.top + 80) pinnedMap.panBy(0, (box.top - area.top) / 2 - py);
+}
+
+// N and B walk through the neighbors of the row that was pinned last by hand, and back to it.
+const walk = { list: null, at: 0 };
+
+function walkNeighbors(step) {
+  if (pinned < 0) return;
+  if (!walk.list) {
+    const { data, map } = neighborsOf(pinned, pinnedMap);
+    walk.list = [pinned, ...(data || map)];
+    walk.at = 0;
+  }
+  const { list } = walk, at = Math.max(0, Math.min(list.length - 1, walk.at + step));
+  pinCard(list[at], pinnedMap);
+  walk.list = list;
+  walk.at = at;
+}

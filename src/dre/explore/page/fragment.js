@@ -1,0 +1,58 @@
+// What is shown, in the fragment of the address: the same address shows the same again, and nothing is stored elsewhere.
+const WRITE_AFTER = 250; // milliseconds without a change
+let writeTimer = null, isRestoring = true; // until the first state is in place
+
+function readFragment() {
+  const read = new URLSearchParams(location.hash.slice(1)), number = (text) => (text === null || text === "" || !Number.isFinite(Number(text)) ? null : Number(text));
+  const numbers = (name) => {
+    const found = (read.get(name) || "").split(",").map(number);
+    return found.includes(null) ? null : found;
+  };
+  const view = numbers("view"), beside = numbers("beside"), pin = number(read.get("pinned")), stage = number(read.get("stage"));
+  return {
+    theme: ["light", "dark"].includes(read.get("theme")) ? read.get("theme") : null,
+    color: read.get("color"), scale: read.get("scale"), render: read.get("render"),
+    view: view && view.length === 3 ? view : null,
+    stage: stage !== null && about.maps[0].stages[stage] ? stage : null,
+    beside: beside && about.maps[beside[0]] && about.maps[beside[0]].stages[beside[1]] ? beside : null,
+    pinned: Number.isInteger(pin) && pin >= 0 && pin < n ? pin : -1,
+    density: read.get("density") === "1",
+  };
+}
+
+// Only what differs from a page that was just opened.
+function fragmentText() {
+  const { view } = maps[0], last = about.maps[0].stages.length - 1, stage = currentStage(), short = (value) => String(Number(value.toPrecision(5)));
+  const colorName = colorColumn ? colorColumn.name : "", parts = {
+    theme: chosenTheme,
+    color: colorName === (about.color || "") ? null : colorName,
+    scale: colorColumn && isScale(colorColumn) && colorScale !== (colorColumn.scale || "linear") ? colorScale : null,
+    view: view.isHome ? null : [view.x, view.y, view.scale / view.home].map(short).join(","),
+    stage: stage === last ? null : stage,
+    beside: besideText(),
+    pinned: pinned < 0 ? null : pinned,
+    density: densityOn() ? 1 : null,
+    render: wanted.render,
+  };
+  const given = Object.entries(parts).filter(([, value]) => value !== null);
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+}
+
+function writeFragment() {
+  const text = fragmentText();
+  if (text !== location.hash.slice(1)) history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+}
+
+// Call after a change of the theme, color, view, stage, maps or pinned point.
+function stateChanged() {
+  if (isRestoring) return;
+  clearTimeout(writeTimer);
+  writeTimer = setTimeout(writeFragment, WRITE_AFTER);
+}
+
+function showView([x, y, zoomed]) {
+  const { view } = maps[0];
+  Object.assign(view, { x, y, scale: view.home * Math.max(MIN_ZOOM, Math.min(MAX_ZOOM, zoomed)), isHome: false });
+  maps[0].clamp();
+  redraw();
+}

@@ -1,0 +1,66 @@
+// Keys: every tool and view without a pointer, and a list of them.
+const PAN_PIXELS = 60;
+const HELP = [
+  ["arrow keys", "move the map"], ["+ and −", "zoom"], ["0", "show the whole map"], ["/", "search"], ["L, P", "lasso, pan"],
+  ["D", "density"], ["T", "table"], ["[ and ]", "previous and next stage"], ["Enter", "pin the point at the center of the map"],
+  ["N and B", "next neighbor of the pinned point, and back"], ["Escape", "close the card, then remove the last filter"], ["?", "this list"],
+];
+
+function showHelp() {
+  if (!$("help-keys").children.length) $("help-keys").append(...HELP.flatMap(([keys, effect]) => [make("dt", {}, keys), make("dd", {}, effect)]));
+  $("help").showModal();
+}
+
+function zoomAll(factor) {
+  for (const map of maps) map.zoom(factor);
+}
+
+function panAll(dx, dy) {
+  showCard(-1);
+  for (const map of maps) map.panBy(dx, dy);
+}
+
+function stepStage(step) {
+  const last = about.maps[0].stages.length - 1;
+  goToStage(Math.max(0, Math.min(last, currentStage() + step)));
+}
+
+// The highlighted point nearest to the center of the map.
+function pinCenter() {
+  const map = maps[0], { width, height } = map.view;
+  pinCard(map.nearestPoint(width / 2, height / 2, Math.hypot(width, height)), map);
+}
+
+// The card first, then the table if the focus is in it, then the last filter.
+function escape() {
+  if (pinned >= 0) pinCard(-1);
+  else if (isTableOpen() && $("table").contains(document.activeElement)) showTable(false);
+  else clearLastFilter();
+}
+
+const KEYS = {
+  l: () => useTool("lasso"), p: () => useTool("pan"), "+": () => zoomAll(1.6), "=": () => zoomAll(1.6), "-": () => zoomAll(1 / 1.6), 0: () => resetViews(),
+  d: () => setDensity(!densityOn()), t: () => showTable(!isTableOpen()), "[": () => stepStage(-1), "]": () => stepStage(1),
+  "/": () => $("search").focus(), "?": showHelp, n: () => walkNeighbors(1), b: () => walkNeighbors(-1), Escape: escape,
+};
+
+// These belong to the map: elsewhere they scroll, or press a button.
+const MAP_KEYS = {
+  ArrowLeft: () => panAll(PAN_PIXELS, 0), ArrowRight: () => panAll(-PAN_PIXELS, 0), ArrowUp: () => panAll(0, PAN_PIXELS), ArrowDown: () => panAll(0, -PAN_PIXELS),
+  PageUp: () => stepStage(-1), PageDown: () => stepStage(1), Enter: pinCenter,
+};
+
+function listenToKeyboard() {
+  $("close-help").addEventListener("click", () => $("help").close());
+  document.addEventListener("keydown", (event) => {
+    const { target, key } = event, isField = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+    if (isField && key === "Escape") target.blur();
+    if (isField) return;
+    const isOnMap = target === document.body || target.classList.contains("points");
+    const action = (isOnMap && MAP_KEYS[key]) || KEYS[key.length === 1 ? key.toLowerCase() : key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}

@@ -1,0 +1,65 @@
+// The nearest neighbors of a point: on the map, where they are computed, and in the data, where the page brings them.
+const MAP_NEIGHBORS = 10;
+let dataNeighbors = null; // { k, ids }, once decoded
+
+// Rows nearest to row i by their coordinates, nearest first; one pass that keeps the k best.
+function nearestOnMap({ x, y, z }, i, k) {
+  const ids = [], distances = [];
+  let worst = Infinity;
+  for (let j = 0; j < n; j++) {
+    const dx = x[j] - x[i], dy = y[j] - y[i], dz = z ? z[j] - z[i] : 0, distance = dx * dx + dy * dy + dz * dz;
+    if (distance >= worst || j === i) continue;
+    let at = Math.min(ids.length, k - 1);
+    while (at > 0 && distances[at - 1] > distance) {
+      ids[at] = ids[at - 1];
+      distances[at] = distances[at - 1];
+      at--;
+    }
+    ids[at] = j;
+    distances[at] = distance;
+    if (ids.length === k) worst = distances[k - 1];
+  }
+  return ids;
+}
+
+// Neighbors of a row in a map and in the data (null if the page has none), and how many of the data's the map keeps.
+function neighborsOf(i, map) {
+  const k = Math.min(n - 1, dataNeighbors ? dataNeighbors.k : MAP_NEIGHBORS);
+  const onMap = nearestOnMap(map.coordinates, i, k);
+  const inData = dataNeighbors ? Array.from(dataNeighbors.ids.subarray(i * dataNeighbors.k, i * dataNeighbors.k + k)) : null;
+  const near = new Set(onMap), kept = inData ? inData.filter((j) => near.has(j)).length : null;
+  return { map: onMap, data: inData, kept, k };
+}
+
+// Both lists side by side; neighbors that are in both are marked.
+function neighborLists({ map, data, kept, k }, pin) {
+  const lists = data ? [["In the data", data, new Set(map)], ["On the map", map, new Set(data)]] : [["On the map", map, new Set()]];
+  const told = data ? `${kept} of ${k} neighbors kept` : "Nearest neighbors";
+  const title = "How many of the nearest rows in the data are among the nearest points of the map";
+  return make(
+    "section", { class: "neighbors", "aria-label": "Nearest neighbors" },
+    make("h3", data ? { title } : {}, told),
+    make("div", { class: data ? "two" : "one" }, ...lists.map(([heading, ids, other]) =>
+      make("div", {}, make("h4", {}, heading), make("ol", {}, ...ids.map((j) => make("li", {}, neighborButton(j, other.has(j), pin))))))),
+  );
+}
+
+function neighborButton(j, isShared, pin) {
+  const label = rowLabel(j), text = rows.names || !colorColumn ? nameOf(j) : `${valueOf(colorColumn, j)} · ${nameOf(j)}`;
+  const mark = about.thumbnails ? imageElement(j, 26) : make("span", { class: "dot", style: `background: ${cssColor(colors[j])}` });
+  const button = makeButton(
+    { class: isShared ? "shared" : null, title: isShared ? `${label}: near on the map and in the data` : label },
+    mark, make("span", { class: "name" }, text), isShared ? make("span", { class: "both", "aria-label": "in both lists" }, "✓") : null,
+  );
+  button.addEventListener("pointerenter", () => ringAround(j));
+  button.addEventListener("pointerleave", () => ringAround(-1));
+  return onClick(button, () => pin(j));
+}
+
+const rowLabel = (i) => [nameOf(i), ...(colorColumn ? [valueOf(colorColumn, i)] : [])].join(" · ");
+
+// A ring on the maps without a card, for rows in lists.
+function ringAround(i) {
+  hovered = i;
+  drawOverlays();
+}

@@ -1,0 +1,57 @@
+// The side panel: what it shows at first, and its controls.
+function showPanel() {
+  $("title").textContent = about.title;
+  const colorable = about.columns.filter((column) => column.kind !== "text").map((column) => column.name);
+  $("color").append(...colorable.map((name) => new Option(name, `column ${about.columns.findIndex((column) => column.name === name)}`)), new Option("single color", "single"));
+  const stageCount = about.maps[0].stages.length;
+  $("slider").max = String(stageCount - 1);
+  $("stages").hidden = stageCount < 2 && !about.maps[0].stages[0].scores.length;
+  $("stages-heading").textContent = stageCount < 2 ? "Scores" : "Stage";
+  $("slider").parentElement.hidden = stageCount < 2;
+  $("notes").append(...about.notes.map((note) => make("p", {}, note)));
+  showChips();
+  showBesideChoices();
+}
+
+// A second map beside the first: another stage, or another map.
+function showBesideChoices() {
+  const choices = about.maps.flatMap((map, k) => map.stages.map((stage, s) => {
+    const title = k === 0 ? stage.title : map.stages.length > 1 ? `${map.title}: ${stage.title}` : map.title;
+    return new Option(title, `${k},${s}`);
+  }));
+  $("beside").append(new Option("nothing", ""), ...choices);
+  $("beside-choice").hidden = choices.length < 2;
+}
+
+function colorChoice() {
+  const [, number] = /^column (\d+)$/.exec($("color").value) || [];
+  return number === undefined ? null : rows.columns[Number(number)];
+}
+
+function collapsePanel(on) {
+  document.body.classList.toggle("collapsed", on);
+  $("collapse").setAttribute("aria-expanded", String(!on));
+}
+
+function listenToPanel() {
+  $("color").addEventListener("change", () => {
+    colorBy(colorChoice());
+    if (pinned >= 0) showPinned();
+  });
+  $("scale").addEventListener("change", () => colorBy(colorColumn, $("scale").value));
+  $("show-names").addEventListener("change", redraw);
+  $("search").addEventListener("input", (event) => searchSoon(event.target.value));
+  $("search").addEventListener("keydown", (event) => { if (event.key === "Enter") zoomToFound(); });
+  $("export").addEventListener("click", exportRows);
+  $("help-button").addEventListener("click", showHelp);
+  $("collapse").addEventListener("click", () => collapsePanel(!document.body.classList.contains("collapsed")));
+  $("beside").addEventListener("change", () => setBeside(...($("beside").value ? $("beside").value.split(",").map(Number) : [null, null])));
+  $("png").addEventListener("click", () => exportPng());
+  $("svg").addEventListener("click", () => exportSvg());
+  for (const [id, name] of [["point-size", "size"], ["point-opacity", "opacity"]]) {
+    $(id).addEventListener("input", () => {
+      pointStyle[name] = Number($(id).value);
+      pointsChanged();
+    });
+  }
+}

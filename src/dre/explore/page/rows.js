@@ -1,0 +1,27 @@
+// The rows that pass all filters: their number, the first of them in the panel, and buttons for the table and the export.
+const MAX_LISTED = 60, MAX_THUMBNAILS = 120;
+const LASSO_HINT = "Choose Lasso, or hold shift, and drag around points. Hold ctrl to add more.";
+
+// Ids of the highlighted rows, or of all.
+function shownIds() {
+  return highlighted ? Uint32Array.from(idsOf(highlighted)) : Uint32Array.from({ length: n }, (_, i) => i);
+}
+
+function rowButton(i) {
+  const button = makeButton(
+    { title: rowLabel(i), "aria-label": rowLabel(i) },
+    about.thumbnails ? imageElement(i, 32) : make("span", { class: "dot", style: `background: ${cssColor(colors[i])}` }),
+    about.thumbnails ? null : make("span", { class: "name" }, rowLabel(i)),
+  );
+  button.addEventListener("pointerenter", () => ringAround(i));
+  button.addEventListener("pointerleave", () => ringAround(-1));
+  return onClick(button, () => pinCard(i));
+}
+
+const showRows = oncePerFrame(() => {
+  const ids = highlighted ? idsOf(highlighted) : [], listed = about.thumbnails ? MAX_THUMBNAILS : MAX_LISTED, list = $("selected-rows");
+  list.classList.toggle("images", Boolean(about.thumbnails));
+  list.replaceChildren(...ids.slice(0, listed).map((i) => make("li", {}, rowButton(i))));
+  $("rows-told").textContent = highlighted ? (ids.length > listed ? `The first ${listed} of ${grouped(ids.length)}; the table shows all.` : "") : LASSO_HINT;
+});
+highlightWatchers.push(showRows);

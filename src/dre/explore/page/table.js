@@ -1,0 +1,154 @@
+// A table of the rows that pass all filters: only rows on the screen are rendered, columns sort, a row pins its point.
+const rowPixels = () => (isTouch() ? 44 : 27); // as in panel.css
+const MAX_SCROLL = 8e6; // pixels; browsers limit the height of an element
+const CHARACTER = 7.5, NARROWEST = 72, WIDEST = 280; // pixels
+const table = { ids: new Uint32Array(0), sorted: null, columns: [], active: 0 }; // sorted: { key, down }
+
+// The columns of the table: how a cell reads, and by which key it sorts.
+function tableColumns() {
+  const shown = rows.columns.map((column) => ({
+    key: column.name, width: columnWidth(column), isNumber: column.kind === "number",
+    text: (i) => valueOf(column, i), order: columnOrder(column),
+  }));
+  const names = rows.names ? [{ key: "name", width: 170, text: nameOf, order: () => nameRanks() }] : [];
+  return [{ key: "row", width: 66, isNumber: true, text: String, order: () => (i) => i }, ...names, ...shown];
+}
+
+// Wide enough for its name and its longest value, within limits.
+function columnWidth(column) {
+  const longest = column.names ? column.names.reduce((most, name) => Math.max(most, name.length), 0) : column.kind === "date" ? (column.precision === "day" ? 10 : 19) : 9;
+  return Math.round(Math.max(NARROWEST, Math.min(WIDEST, CHARACTER * Math.max(column.name.length + 2, longest) + 18)));
+}
+
+// Positions of texts in their order; a plain comparison where there are too many for one that knows languages.
+function ranksOf(texts) {
+  const order = Uint32Array.from(texts, (_, k) => k), isMany = texts.length > 20000;
+  order.sort(isMany ? (a, b) => (texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : 0) : (a, b) => collator.compare(texts[a], texts[b]));
+  const ranks = new Uint32Array(texts.length);
+  order.forEach((k, rank) => { ranks[k] = rank; });
+  return ranks;
+}
+
+function columnOrder(column) {
+  return () => {
+    if (!column.names) return (i) => column.values[i];
+    column.ranks = column.ranks || ranksOf(column.names);
+    return (i) => (column.missing && column.values[i] === column.names.length - 1 ? NaN : column.ranks[column.values[i]]);
+  };
+}
+
+function nameRanks() {
+  rows.nameRanks = rows.nameRanks || ranksOf(rows.names);
+  return (i) => rows.nameRanks[i];
+}
+
+// Missing values come last in either direction; equal ones keep the order of the rows.
+function sortIds(ids) {
+  if (!table.sorted) return ids;
+  const key = table.columns.find((column) => column.key === table.sorted.key).order(), sign = table.sorted.down ? -1 : 1;
+  const keys = Float64Array.from(ids, key), places = Uint32Array.from(ids, (_, k) => k);
+  places.sort((a, b) => {
+    if (Number.isNaN(keys[a]) || Number.isNaN(keys[b])) return Number.isNaN(keys[a]) - Number.isNaN(keys[b]) || a - b;
+    return sign * (keys[a] - keys[b]) || a - b;
+  });
+  return places.map((k) => ids[k]);
+}
+
+const isTableOpen = () => !$("table").hidden;
+
+function showTable(on) {
+  $("table").hidden = !on;
+  $("show-table").setAttribute("aria-pressed", String(on));
+  if (on) fillTable();
+}
+
+const fillTable = oncePerFrame(() => {
+  if (!isTableOpen()) return;
+  if (!table.columns.length) table.columns = tableColumns();
+  table.ids = sortIds(shownIds());
+  table.active = Math.max(0, table.ids.indexOf(pinned));
+  $("table-told").textContent = highlighted ? `${grouped(table.ids.length)} of ${plural(n, "row")}` : plural(n, "row");
+  const grid = $("table-grid"), wide = table.columns.reduce((sum, column) => sum + column.width, 0) + (about.thumbnails ? 36 : 0);
+  grid.style.setProperty("--columns", (about.thumbnails ? "36px " : "") + table.columns.map((column) => `${column.width}px`).join(" "));
+  grid.style.width = `${wide}px`;
+  grid.setAttribute("aria-rowcount", String(table.ids.length + 1));
+  $("table-head").replaceChildren(...(about.thumbnails ? [make("span", { role: "columnheader", "aria-label": "image" })] : []), ...table.columns.map(headCell));
+  $("table-space").style.height = `${Math.min(MAX_SCROLL, table.ids.length * rowPixels())}px`;
+  showTableRows();
+});
+
+function headCell(column) {
+  const isSorted = table.sorted !== null && table.sorted.key === column.key, down = isSorted && table.sorted.down;
+  const button = makeButton({ title: `Sort by ${column.key}` }, column.key, make("span", { "aria-hidden": "true" }, isSorted ? (down ? " ↓" : " ↑") : ""));
+  onClick(button, () => {
+    table.sorted = !isSorted ? { key: column.key, down: false } : down ? null : { key: column.key, down: true };
+    fillTable();
+  });
+  return make("span", { role: "columnheader", class: column.isNumber ? "number" : null, "aria-sort": isSorted ? (down ? "descending" : "ascending") : "none" }, button);
+}
+
+// The number of the first row on the screen. In a very long table a pixel stands for several rows.
+function firstTableRow(scroller, visible) {
+  const space = Math.min(MAX_SCROLL, table.ids.length * rowPixels()), exact = scroller.scrollTop / rowPixels();
+  if (space < MAX_SCROLL) return Math.floor(exact);
+  return Math.round((scroller.scrollTop / Math.max(1, space - visible * rowPixels())) * Math.max(0, table.ids.length - visible));
+}
+
+function showTableRows() {
+  const scroller = $("table-scroller"), visible = Math.max(1, Math.floor((scroller.clientHeight - rowPixels()) / rowPixels()));
+  const first = Math.max(0, Math.min(firstTableRow(scroller, visible), table.ids.length - 1)), made = [];
+  for (let k = first; k < Math.min(table.ids.length, first + visible + 2); k++) made.push(tableRow(k));
+  const body = $("table-rows"), exact = table.ids.length * rowPixels() < MAX_SCROLL;
+  body.style.transform = `translateY(${exact ? first * rowPixels() : scroller.scrollTop}px)`;
+  body.replaceChildren(...made);
+}
+
+function tableRow(k) {
+  const i = table.ids[k], cells = table.columns.map(({ text, isNumber }) => {
+    const value = text(i);
+    return make("span", { role: "cell", class: isNumber ? "number" : null, title: value.length > 12 ? value.slice(0, 500) : null }, value.slice(0, 200));
+  });
+  const row = make(
+    "div", { role: "row", id: `table-row-${k}`, "aria-rowindex": String(k + 2), class: i === pinned ? "pinned" : k === table.active ? "active" : null },
+    about.thumbnails ? make("span", { role: "cell" }, imageElement(i, rowPixels() - 5)) : null, ...cells,
+  );
+  row.addEventListener("pointerenter", () => ringAround(i));
+  row.addEventListener("pointerleave", () => ringAround(-1));
+  return onClick(row, () => pinTableRow(k));
+}
+
+function pinTableRow(k) {
+  table.active = k;
+  pinCard(table.ids[k]);
+  showTableRows();
+}
+
+// Arrow keys move along the rows, Enter pins.
+function tableKey(event) {
+  const page = Math.max(1, Math.floor($("table-scroller").clientHeight / rowPixels()) - 2);
+  const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+  if (event.key === "Enter" && event.target === $("table-scroller")) return pinTableRow(table.active);
+  if (step === undefined || event.target !== $("table-scroller")) return;
+  event.preventDefault();
+  table.active = Math.max(0, Math.min(table.ids.length - 1, table.active + step));
+  scrollToRow(table.active);
+  showTableRows();
+  $("table-scroller").setAttribute("aria-activedescendant", `table-row-${table.active}`);
+}
+
+function scrollToRow(k) {
+  const scroller = $("table-scroller"), visible = Math.max(1, Math.floor((scroller.clientHeight - rowPixels()) / rowPixels())), first = firstTableRow(scroller, visible);
+  if (k >= first && k < first + visible) return;
+  const space = Math.min(MAX_SCROLL, table.ids.length * rowPixels()), goal = k < first ? k : k - visible + 1;
+  scroller.scrollTop = space < MAX_SCROLL ? goal * rowPixels() : (goal / Math.max(1, table.ids.length - visible)) * (space - visible * rowPixels());
+}
+
+function listenToTable() {
+  $("show-table").addEventListener("click", () => showTable(!isTableOpen()));
+  $("close-table").addEventListener("click", () => showTable(false));
+  $("table-export").addEventListener("click", exportRows);
+  $("table-scroller").addEventListener("scroll", oncePerFrame(showTableRows));
+  $("table-scroller").addEventListener("keydown", tableKey);
+  new ResizeObserver(oncePerFrame(() => { if (isTableOpen()) showTableRows(); })).observe($("table-scroller"));
+  highlightWatchers.push(fillTable);
+}
