@@ -21,9 +21,12 @@ from dre.explore.thumbnails import Thumbnails
 
 Array = np.ndarray[Any, Any]
 SCRIPTS = (
-    *("data", "view", "maps", "canvas_points", "draw", "class_names", "overlay", "pointer", "tools"),
-    *("color", "select", "stages", "controls"),
+    *("data", "dom", "view", "maps", "turn", "orders", "look", "canvas_points", "webgl_points", "draw", "density", "frames"),
+    *("class_names", "overlay", "pointer", "tools", "stages", "picture"),
+    *("ticks", "scale", "color", "filters", "class_list", "legend", "histogram", "range_fields", "columns", "search"),
+    *("neighbors", "card", "rows", "export", "table", "theme", "fragment", "summary", "keyboard", "panel", "start"),
 )  # joined in this order
+STYLES = ("page", "panel")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +119,7 @@ def page(explorer: Explorer) -> str:
     return Template(_asset("page.html")).substitute(
         title=html.escape(explorer.title.encode("utf-8", "replace").decode()),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=_asset("page.css"),
+        style="\n".join(_asset(f"{name}.css") for name in STYLES),
         script=script,
         about=to_json(_about(explorer)),
         payload="\n".join(_payload(explorer)),

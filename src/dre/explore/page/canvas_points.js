@@ -1,4 +1,54 @@
 // Points written straight into the pixels of a canvas: the renderer for browsers without WebGL2.
+class CanvasPoints {
+  name = "canvas";
+  frames = new Map(); // image data of each size
+
+  isBusy() { return false; }
+
+  begin() { this.began = performance.now(); }
+
+  end(note) { note(performance.now() - this.began); }
+
+  // Draws the points of a list on the map's canvas; `share` of them, if some are left out while the map moves.
+  draw(map, { ids, split }, look, share) {
+    const { canvas, context } = map, { frame, pixels } = this.frameOf(canvas);
+    pixels.fill(background);
+    const paint = (from, to, each, color) => this.drawDiscs(map, pixels, ids, from, to, each.radius, thicken(each.opacity, share), color);
+    paint(0, split, look.dimmed, dimmedColor);
+    paint(split, ids.length, look, null);
+    context.putImageData(frame, 0, 0);
+  }
+
+  frameOf({ width, height }) {
+    const size = `${width} ${height}`;
+    if (!this.frames.has(size)) {
+      if (this.frames.size > 3) this.frames.clear();
+      const frame = new ImageData(width, height);
+      this.frames.set(size, { frame, pixels: new Uint32Array(frame.data.buffer) });
+    }
+    return this.frames.get(size);
+  }
+
+  drawDiscs({ view, now: { x, y }, canvas: { width, height } }, pixels, ids, from, to, size, opacity, oneColor) {
+    const radius = size * view.ratio, shape = disc(radius), count = shape.length, reach = Math.ceil(radius) + 1;
+    const offsets = Int32Array.from(shape, ([dx, dy]) => dy * width + dx);
+    const alphas = Int32Array.from(shape, ([, , coverage]) => Math.round(256 * coverage * opacity));
+    const scale = view.scale * view.ratio, x0 = width / 2 - view.x * scale, y0 = height / 2 + view.y * scale;
+    for (let k = from; k < to; k++) {
+      const i = ids[k], px = (x[i] * scale + x0 + 0.5) | 0, py = (y0 - y[i] * scale + 0.5) | 0;
+      if (px < reach || py < reach || px >= width - reach || py >= height - reach) continue;
+      const center = py * width + px, color = oneColor === null ? colors[i] : oneColor;
+      const redBlue = color & 0xff00ff, green = color & 0x00ff00;
+      for (let j = 0; j < count; j++) {
+        const at = center + offsets[j], alpha = alphas[j], under = pixels[at], rest = 256 - alpha;
+        const rb = ((Math.imul(under & 0xff00ff, rest) + Math.imul(redBlue, alpha)) >>> 8) & 0xff00ff;
+        const g = ((Math.imul(under & 0x00ff00, rest) + Math.imul(green, alpha)) >>> 8) & 0x00ff00;
+        pixels[at] = 0xff000000 | rb | g;
+      }
+    }
+  }
+}
+
 // The pixels of an antialiased disc: [dx, dy, coverage from 0 to 1].
 function disc(radius) {
   const reach = Math.ceil(radius), found = [];
@@ -11,47 +61,7 @@ function disc(radius) {
   return found;
 }
 
-class CanvasPoints {
-  frame = null;
-
-  draw(map, radius) {
-    const { canvas, context } = map;
-    if (!this.frame || this.frame.width !== canvas.width || this.frame.height !== canvas.height) {
-      this.frame = context.createImageData(canvas.width, canvas.height);
-      this.pixels = new Uint32Array(this.frame.data.buffer);
-    }
-    this.pixels.fill(background);
-    if (highlighted) {
-      this.drawDiscs(map, 0, radius, 0.5);
-      map.visible = this.drawDiscs(map, 1, Math.max(radius, 1.6 * map.view.ratio), 1);
-    } else {
-      map.visible = this.drawDiscs(map, null, radius, n > 20000 ? 0.75 : 0.9);
-    }
-    context.putImageData(this.frame, 0, 0);
-  }
-
-  // Blends the discs of all points, or of those with this highlight (0 or 1), into the pixels; returns how many are visible.
-  drawDiscs(map, highlight, radius, opacity) {
-    const { view, now: { x, y }, canvas: { width, height } } = map, { pixels } = this, shape = disc(radius), count = shape.length;
-    const offsets = Int32Array.from(shape, ([dx, dy]) => dy * width + dx);
-    const alphas = Int32Array.from(shape, ([, , coverage]) => Math.round(256 * coverage * opacity));
-    const scale = view.scale * view.ratio, x0 = width / 2 - view.x * scale, y0 = height / 2 + view.y * scale, reach = Math.ceil(radius) + 1;
-    let visible = 0;
-    for (let k = 0; k < n; k++) {
-      const i = drawOrder[k];
-      if (highlight !== null && highlighted[i] !== highlight) continue;
-      const px = (x[i] * scale + x0 + 0.5) | 0, py = (y0 - y[i] * scale + 0.5) | 0;
-      if (px < reach || py < reach || px >= width - reach || py >= height - reach) continue;
-      visible++;
-      const center = py * width + px, color = highlight === 0 ? dimmedColor : colors[i];
-      const redBlue = color & 0xff00ff, green = color & 0x00ff00;
-      for (let j = 0; j < count; j++) {
-        const at = center + offsets[j], alpha = alphas[j], under = pixels[at], rest = 256 - alpha;
-        const rb = ((Math.imul(under & 0xff00ff, rest) + Math.imul(redBlue, alpha)) >>> 8) & 0xff00ff;
-        const g = ((Math.imul(under & 0x00ff00, rest) + Math.imul(green, alpha)) >>> 8) & 0x00ff00;
-        pixels[at] = 0xff000000 | rb | g;
-      }
-    }
-    return visible;
-  }
+// The opacity with which a share of the points looks as dense as all of them.
+function thicken(opacity, share) {
+  return 1 - Math.pow(1 - opacity, Math.min(8, 1 / share));
 }

@@ -1,14 +1,47 @@
-// Draws a map: its points, then what lies over them.
-const renderer = new CanvasPoints();
+// Draws a map: its points or their density, then what lies over them. WebGL2 draws the points where it can.
+let renderer = createPoints();
 
-// Many points are small; points grow when zooming in.
-function pointRadius({ view }) {
-  const usual = Math.min(4.5, Math.max(1.1, 90 / Math.sqrt(n)));
-  return Math.min(9, usual * Math.pow(Math.max(1, view.scale / view.home), 0.35)) * view.ratio;
+// The fragment #render=canvas asks for the canvas, #render=webgl2 for WebGL2 even if it is emulated.
+function createPoints() {
+  const asked = new URLSearchParams(location.hash.slice(1)).get("render");
+  if (asked === "canvas") return new CanvasPoints();
+  const gl = openWebgl(asked === "webgl2");
+  return gl ? new WebglPoints(gl) : new CanvasPoints();
 }
 
-function drawMap(map) {
-  renderer.draw(map, pointRadius(map));
-  map.canvas.dataset.renderer = "canvas";
+// Whichever one is in use, each map shows the same picture.
+function useRenderer(other) {
+  renderer = other;
+  pointMs = 0;
+  redraw();
+}
+
+function drawMap(map, level) {
+  const drawn = drawPoints(map, level);
   drawOverlay(map);
+  return drawn;
+}
+
+// Draws 1 / 2^level of the points; returns how many that are.
+function drawPoints(map, level) {
+  if (map.isThreeDimensional) map.sortByDepth();
+  const base = baseOrder(map), list = orderOf(map, level);
+  map.look = pointLook(map);
+  map.visible = countVisible(map, base);
+  if (densityOn()) drawDensity(map, list);
+  else renderer.draw(map, list, map.look, base.ids.length ? Math.max(list.ids.length, 1) / base.ids.length : 1);
+  map.drawnVersion = map.version;
+  map.canvas.dataset.renderer = renderer.name;
+  return list.ids.length;
+}
+
+// How many points are on the screen, of the highlighted ones if there are some. Of many, a sample is counted.
+function countVisible(map, { ids, split }) {
+  const { view, now: { x, y } } = map, stride = Math.max(1, Math.floor((ids.length - split) / 20000));
+  const halfWidth = view.width / 2 / view.scale, halfHeight = view.height / 2 / view.scale;
+  let count = 0;
+  for (let k = split; k < ids.length; k += stride) {
+    if (Math.abs(x[ids[k]] - view.x) <= halfWidth && Math.abs(y[ids[k]] - view.y) <= halfHeight) count++;
+  }
+  return count * stride;
 }

@@ -1,61 +1,86 @@
 // The pointer on a map: hover, click or tap, drag, wheel, pinch and lasso.
 const TAP_PIXELS = 8; // a press that moves less is a click or a tap
-const REACH = { mouse: 8, pen: 10, touch: 22 }; // pixels from a point that still meet it
+const REACH = { mouse: 8, pen: 12, touch: 24 }; // pixels from a point that still meet it
+
+// What a drag does: the tool says so; shift draws a lasso; the right button or ctrl turns a map of three components.
+function dragKind(map, event) {
+  const tool = currentTool(), isOther = event.button === 2 || (event.ctrlKey && tool !== "lasso");
+  if (event.shiftKey || (tool === "lasso" && !isOther)) return "lasso";
+  if (!map.isThreeDimensional || event.button === 1) return "pan";
+  return (tool === "turn") === isOther ? "pan" : "turn";
+}
+
+function isDragButton(map, { button }) {
+  return button === 0 || button === 1 || (button === 2 && map.isThreeDimensional);
+}
+
+// Both fingers move the map; their distance zooms it.
+function pinch(map, before, after, fixed) {
+  const middle = ([ax, ay]) => [(ax + fixed[0]) / 2, (ay + fixed[1]) / 2], apart = ([ax, ay]) => Math.max(1, Math.hypot(ax - fixed[0], ay - fixed[1]));
+  const [fromX, fromY] = middle(before), [toX, toY] = middle(after);
+  map.panBy(toX - fromX, toY - fromY);
+  map.zoom(apart(after) / apart(before), toX, toY);
+}
 
 function listenToPointer(map) {
   const { element } = map, pressed = new Map(); // pointers that are down: one for a mouse, two for a pinch
-  let drawing = false, add = false, began = [0, 0], moved = false;
-  const pick = (event) => map.nearestPoint(...map.locate(event), REACH[event.pointerType] || REACH.mouse);
+  let kind = null, add = false, began = [0, 0], isTap = false;
+  const isStill = () => map !== maps[0] || Number.isInteger(position);
+  const pick = (event) => (isStill() ? map.nearestPoint(...map.locate(event), REACH[event.pointerType] || REACH.mouse) : -1);
+
   element.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
+    activeMap = map;
+    if (!isDragButton(map, event) || pressed.size > 1) return;
+    if (event.button === 1) event.preventDefault(); // no scroll mark
     element.setPointerCapture(event.pointerId);
+    pressed.set(event.pointerId, map.locate(event));
+    isTap = pressed.size === 1 && event.button === 0;
     began = map.locate(event);
-    moved = pressed.size > 0;
-    pressed.set(event.pointerId, began);
-    drawing = pressed.size === 1 && (isLassoOn() || event.shiftKey);
+    kind = pressed.size > 1 ? "pinch" : dragKind(map, event);
     add = event.ctrlKey || event.metaKey;
-    map.lasso = drawing ? [began] : null;
-    if (!drawing) element.classList.add("moving");
+    map.lasso = kind === "lasso" ? [began] : null;
+    element.classList.toggle("moving", kind !== "lasso");
     showCard(-1, map);
   });
+
   element.addEventListener("pointermove", (event) => {
-    const [px, py] = map.locate(event), before = pressed.get(event.pointerId);
+    const at = map.locate(event), before = pressed.get(event.pointerId);
     if (!before) {
-      showCard(pick(event), map);
+      if (event.pointerType !== "touch") showCard(pick(event), map);
       return;
     }
-    if (Math.hypot(px - began[0], py - began[1]) >= TAP_PIXELS) moved = true;
-    if (drawing) {
-      map.lasso.push([px, py]);
-    } else if (pressed.size === 2) {
-      const [, [ox, oy]] = [...pressed].find(([id]) => id !== event.pointerId);
-      map.zoom(Math.hypot(px - ox, py - oy) / Math.max(1, Math.hypot(before[0] - ox, before[1] - oy)), ox, oy);
-    } else {
-      map.panBy(px - before[0], py - before[1]);
-    }
-    pressed.set(event.pointerId, [px, py]);
-    redraw();
+    // A tap may tremble.
+    if (isTap && Math.hypot(at[0] - began[0], at[1] - began[1]) < (event.pointerType === "touch" ? TAP_PIXELS : 3)) return;
+    isTap = false;
+    pressed.set(event.pointerId, at);
+    if (kind === "lasso") map.lasso.push(at);
+    else if (kind === "turn") turnBy(map, at[0] - before[0], at[1] - before[1]);
+    else if (pressed.size === 2) pinch(map, before, at, [...pressed].find(([id]) => id !== event.pointerId)[1]);
+    else map.panBy(at[0] - before[0], at[1] - before[1]);
+    drawOverlays();
   });
+
   const release = (event) => {
     if (!pressed.delete(event.pointerId)) return;
+    const polygon = map.lasso, isDone = event.type === "pointerup";
     element.classList.remove("moving");
-    if (drawing) {
-      const polygon = map.lasso;
-      map.lasso = null;
-      drawing = false;
-      if (event.type === "pointerup" && polygon.length > 2) selectIds(map.pointsInside(polygon), add);
-    } else if (event.type === "pointerup" && !moved) {
-      pinCard(pick(event), map);
-    }
+    map.lasso = null;
+    if (isDone && isTap) pinCard(pick(event), map);
+    else if (isDone && polygon && polygon.length > 2) selectIds(map.pointsInside(polygon), add);
+    if (pressed.size === 1) kind = "pan"; // one finger stays after a pinch
+    isTap = false;
     redraw();
   };
   element.addEventListener("pointerup", release);
   element.addEventListener("pointercancel", release);
   element.addEventListener("pointerleave", (event) => { if (!pressed.size && event.pointerType !== "touch") showCard(-1, map); });
+  element.addEventListener("focusin", () => { activeMap = map; });
   element.addEventListener("dblclick", (event) => map.zoom(2, ...map.locate(event)));
+  element.addEventListener("contextmenu", (event) => { if (map.isThreeDimensional) event.preventDefault(); });
   element.addEventListener("wheel", (event) => {
     event.preventDefault();
     showCard(-1, map);
-    map.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...map.locate(event));
+    const perUnit = event.ctrlKey ? 0.01 : event.deltaMode ? 0.05 : 0.0015; // ctrl: a pinch on a touchpad
+    map.zoom(Math.exp(-Math.max(-400, Math.min(400, event.deltaY)) * perUnit), ...map.locate(event));
   }, { passive: false });
 }

@@ -1,6 +1,18 @@
 // One map on the screen: its canvases, its current coordinates, and the visible part as a center and a scale in pixels.
 const MAX_ZOOM = 500, MIN_ZOOM = 0.25; // relative to the view of the whole map
 const CELLS = 256; // of the grid on each side
+const MAX_SORTED = 100000; // points that are sorted by depth in every frame
+
+function boxAround(x, y) {
+  let left = Infinity, right = -Infinity, bottom = Infinity, top = -Infinity;
+  for (let i = 0; i < n; i++) {
+    if (x[i] < left) left = x[i];
+    if (x[i] > right) right = x[i];
+    if (y[i] < bottom) bottom = y[i];
+    if (y[i] > top) top = y[i];
+  }
+  return { left, right, bottom, top };
+}
 
 class MapView {
   constructor(element, source = 0) {
@@ -12,7 +24,11 @@ class MapView {
     this.source = source; // index into about.maps
     this.view = { x: 0.5, y: 0.5, scale: 500, home: 500, isHome: true, width: 1, height: 1, ratio: 1 };
     this.coordinates = null; // as decoded, of the nearest stage
+    this.placed = null; // coordinates at this moment, between two stages perhaps
+    this.rotation = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]; // of three components
     this.now = { x: null, y: null }; // on the plane of the screen
+    this.version = 0; // counts changes of `now`
+    this.byDepth = null; // ids from far to near, of three components
     this.box = { left: 0, right: 1, bottom: 0, top: 1 }; // around all points
     this.visible = 0; // points on the screen
     this.lasso = null; // corners in pixels while it is drawn
@@ -41,20 +57,37 @@ class MapView {
     return px > -margin && py > -margin && px < this.view.width + margin && py < this.view.height + margin;
   }
 
-  // Call after points have moved.
-  setNow(x, y) {
+  // Call after points have moved: with coordinates { x, y, z } that may be those of a stage or lie between two.
+  place(placed = this.placed) {
+    this.placed = placed;
+    if (placed.z) {
+      this.turned = this.turned || { x: new Float32Array(n), y: new Float32Array(n), depth: new Float32Array(n) };
+      project(placed, this.rotation, this.turned);
+      this.isDepthOld = true;
+    } else {
+      this.byDepth = null;
+    }
+    const { x, y } = placed.z ? this.turned : placed;
     this.now.x = x;
     this.now.y = y;
     this.grid = null;
-    let left = Infinity, right = -Infinity, bottom = Infinity, top = -Infinity;
-    for (let i = 0; i < n; i++) {
-      if (x[i] < left) left = x[i];
-      if (x[i] > right) right = x[i];
-      if (y[i] < bottom) bottom = y[i];
-      if (y[i] > top) top = y[i];
-    }
-    this.box = { left, right, bottom, top };
-    redraw();
+    this.version++;
+    this.box = boxAround(x, y);
+    redrawMoving();
+  }
+
+  get isThreeDimensional() { return Boolean(this.placed && this.placed.z); }
+
+  // Sorting takes longer than drawing, so many points keep their old order while they turn.
+  sortByDepth() {
+    if (!this.isDepthOld || (isMoving && this.byDepth && n > MAX_SORTED)) return;
+    this.byDepth = farToNear(this.turned.depth);
+    this.isDepthOld = false;
+  }
+
+  // Whether it pays to leave out points off screen: many points, of which many are, and which are not on the move.
+  isCullable() {
+    return n > WORTH_CULLING && this.view.scale > 2 * this.view.home && this.version === this.drawnVersion;
   }
 
   // The center of the screen stays on the map, so that panning can't lose it.
@@ -68,8 +101,7 @@ class MapView {
     this.view.x -= dx / this.view.scale;
     this.view.y += dy / this.view.scale;
     this.view.isHome = false;
-    this.clamp();
-    redraw();
+    this.moved();
   }
 
   // Zoom by a factor; the map under (px, py) stays in place.
@@ -79,8 +111,13 @@ class MapView {
     view.x = x - (px - view.width / 2) / view.scale;
     view.y = y + (py - view.height / 2) / view.scale;
     view.isHome = false;
+    this.moved();
+  }
+
+  moved() {
     this.clamp();
-    redraw();
+    redrawMoving();
+    stateChanged();
   }
 
   // Show the given rows, or all; of many rows, a few outliers may stay outside.
@@ -92,6 +129,7 @@ class MapView {
     view.scale = Math.min(fit.scale, view.home * 200);
     view.isHome = !ids;
     redraw();
+    stateChanged();
   }
 
   fitted(ids) {
@@ -108,22 +146,25 @@ class MapView {
     return { x: (left + right) / 2, y: (bottom + top) / 2, scale };
   }
 
-  // Fits the canvases to the element; the center and the relative zoom stay.
+  // Fits the canvases to the element; the center and the relative zoom stay. Returns whether the size has changed.
   resize() {
-    const { view } = this, box = this.element.getBoundingClientRect();
-    view.ratio = Math.min(2, window.devicePixelRatio || 1);
-    view.width = Math.max(1, box.width);
-    view.height = Math.max(1, box.height);
-    for (const each of [this.canvas, this.overlay]) {
-      each.width = Math.max(1, Math.round(box.width * view.ratio));
-      each.height = Math.max(1, Math.round(box.height * view.ratio));
+    const { view, canvas } = this, { width, height } = this.element.getBoundingClientRect();
+    const ratio = Math.min(2, window.devicePixelRatio || 1);
+    if (view.width === width && view.height === height && view.ratio === ratio) return false;
+    Object.assign(view, { width: Math.max(1, width), height: Math.max(1, height), ratio });
+    for (const each of [canvas, this.overlay]) {
+      each.width = Math.max(1, Math.round(width * ratio));
+      each.height = Math.max(1, Math.round(height * ratio));
     }
-    if (!this.now.x) return;
+    if (!this.now.x) return false;
     const zoomed = view.scale / view.home;
-    if (view.isHome) return this.fitView();
-    view.home = this.fitted(null).scale;
-    view.scale = view.home * zoomed;
-    redraw();
+    if (view.isHome) {
+      this.fitView();
+    } else {
+      view.home = this.fitted(null).scale;
+      view.scale = view.home * zoomed;
+    }
+    return true;
   }
 
   // A grid over the map finds points near the pointer; it is rebuilt after points have moved.

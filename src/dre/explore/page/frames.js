@@ -1,0 +1,54 @@
+// When maps are drawn: at most once a frame; while they move with fewer points, as many as this machine draws in time.
+const FRAME_MS = 22; // for the points, of the 33 that 30 frames a second leave
+const STILL_MS = 160; // without movement, until all points are drawn again
+let requested = false, isMoving = false, stillTimer = 0;
+let pointMs = 0; // what one point costs, from recent frames
+
+function redraw() {
+  if (requested || !maps[0].now.x) return;
+  requested = true;
+  requestAnimationFrame(drawWhenReady);
+}
+
+// Call when the view or the points move; all detail returns when the movement ends.
+function redrawMoving() {
+  isMoving = true;
+  clearTimeout(stillTimer);
+  stillTimer = setTimeout(() => {
+    isMoving = false;
+    redraw();
+  }, STILL_MS);
+  redraw();
+}
+
+// The share of the points to draw, as a power of 1/2.
+function detailLevel() {
+  if (!isMoving || !pointMs) return 0;
+  let points = 0;
+  for (const map of maps) points += baseOrder(map).ids.length;
+  return Math.max(0, Math.min(10, Math.ceil(Math.log2((points * pointMs) / FRAME_MS))));
+}
+
+// Frames that wait in a queue would trail the pointer.
+function drawWhenReady() {
+  if (renderer.isBusy()) return requestAnimationFrame(drawWhenReady);
+  requested = false;
+  drawFrame();
+}
+
+function drawFrame() {
+  const level = detailLevel();
+  let drawn = 0;
+  renderer.begin();
+  for (const map of maps) drawn += drawMap(map, level);
+  if (!densityOn()) renderer.end((milliseconds) => noteCost(milliseconds, drawn));
+  const { dataset } = maps[0].canvas;
+  dataset.detail = level ? "part" : "full";
+  dataset.frames = Number(dataset.frames || 0) + 1; // for scripts that wait for a frame
+}
+
+function noteCost(milliseconds, points) {
+  if (points < 1000) return;
+  const cost = milliseconds / points;
+  pointMs = pointMs ? 0.6 * pointMs + 0.4 * cost : cost;
+}
