@@ -1,7 +1,7 @@
 // The card of a point: a short one while the pointer is over it; a click pins it, with all columns and its neighbors.
 const SHORT_VALUE = 120, LONG_VALUE = 20000; // characters of a value
 const SHORT_COLUMNS = 8; // columns on the short card
-const CARD_IMAGE = 112, PINNED_IMAGE = 144; // pixels
+const CARD_IMAGE = 72, PINNED_IMAGE = 96; // pixels
 let pinnedMap = null; // where the point was pinned
 
 // Links only to http and https; everything else stays text.
@@ -11,18 +11,24 @@ function valueElement(text, limit) {
   return make("a", { href: text, target: "_blank", rel: "noopener noreferrer" }, shown);
 }
 
-// The color column comes first, with its color; then the others in their order.
-function cardColumns() {
-  const decoded = rows.columns.filter((column) => column.values);
-  return colorColumn ? [colorColumn, ...decoded.filter((column) => column !== colorColumn)] : decoded;
+function columnList(i, columns, limit) {
+  return make("dl", {}, ...columns.flatMap((column) => [make("dt", { title: column.name }, column.name), make("dd", {}, valueElement(valueOf(column, i), limit))]));
 }
 
-function columnList(i, columns, limit) {
-  return make("dl", {}, ...columns.flatMap((column) => [
-    make("dt", { title: column.name }, column.name),
-    make("dd", {}, column === colorColumn ? make("span", { class: "dot", style: `background: ${cssColor(colors[i])}` }) : null,
-      valueElement(valueOf(column, i), limit)),
-  ]));
+// Columns that the head of the card does not show already.
+function otherColumns() {
+  const title = about.card && about.card.title !== null ? rows.columns[about.card.title] : null;
+  return rows.columns.filter((column) => column.values && column !== colorColumn && column !== title);
+}
+
+// The image, and beside it the color column with its color; the other columns follow in their order.
+function cardTop(i, tall, told = null) {
+  const label = colorColumn ? [
+    make("span", { class: "quiet" }, colorColumn.name),
+    make("p", { class: "label" }, make("span", { class: "dot", style: `background: ${cssColor(colors[i])}` }), valueOf(colorColumn, i).slice(0, SHORT_VALUE)),
+  ] : [];
+  if (!about.thumbnails && !label.length && !told) return null;
+  return make("div", { class: "top" }, about.thumbnails ? imageElement(i, tall) : null, make("div", {}, ...label, told));
 }
 
 function showCard(i, map = maps[0]) {
@@ -32,13 +38,11 @@ function showCard(i, map = maps[0]) {
   card.hidden = i < 0 || i === pinned;
   drawOverlays();
   if (card.hidden) return;
-  const columns = cardColumns(), more = columns.length - SHORT_COLUMNS;
-  card.replaceChildren(
-    make("b", {}, nameOf(i)),
-    ...(about.thumbnails ? [imageElement(i, CARD_IMAGE)] : []),
-    columnList(i, columns.slice(0, SHORT_COLUMNS), SHORT_VALUE),
-    ...(more > 0 ? [make("p", { class: "quiet" }, `${plural(more, "more column")}: click to pin`)] : []),
-  );
+  const columns = otherColumns(), more = columns.length - SHORT_COLUMNS;
+  card.replaceChildren(...[
+    make("b", {}, nameOf(i)), cardTop(i, CARD_IMAGE), columnList(i, columns.slice(0, SHORT_COLUMNS), SHORT_VALUE),
+    more > 0 ? make("p", { class: "quiet" }, `${plural(more, "more column")}: click to pin`) : null,
+  ].filter(Boolean));
   const [px, py] = map.toPage(i), { width, height } = card.getBoundingClientRect(), area = $("map");
   card.style.left = `${Math.max(6, px + 16 + width > area.clientWidth ? px - width - 16 : px + 16)}px`;
   card.style.top = `${Math.max(6, Math.min(area.clientHeight - height - 6, py - height / 2))}px`;
@@ -64,15 +68,19 @@ function showPinned() {
     neighborsShown = { map: found.map, data: found.data || [] };
     const scrolled = make(
       "div", { class: "body", tabindex: "0", "aria-label": "Values of the pinned point" },
-      about.thumbnails ? imageElement(i, PINNED_IMAGE) : null,
-      columnList(i, cardColumns(), LONG_VALUE), neighborLists(found, (j) => pinCard(j, pinnedMap)),
+      cardTop(i, PINNED_IMAGE, keptLine(found)), columnList(i, otherColumns(), LONG_VALUE), neighborLists(found, (j) => pinCard(j, pinnedMap)),
     );
     card.replaceChildren(make("header", {}, make("b", {}, nameOf(i)), onClick(close, () => pinCard(-1))), scrolled);
     dockCard(card, i);
-    announce(`Pinned ${rowLabel(i)}. ${found.data ? `${found.kept} of ${found.k} neighbors kept.` : ""}`);
+    announce(`Pinned ${rowLabel(i)}. ${keptText(found)}`);
     if (hadFocus) close.focus();
   }
   redraw();
+}
+
+function keptLine(found) {
+  const title = "How many of the nearest rows in the data are among the nearest points of the map";
+  return found.data ? make("p", { class: "kept", title }, make("span", { class: "share", style: `--share: ${found.kept / found.k}`, "aria-hidden": "true" }), keptText(found)) : null;
 }
 
 // In another stage other points are near on the map.

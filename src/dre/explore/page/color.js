@@ -1,7 +1,8 @@
-// The column that colors the points, classes or a scale, and its legend, where classes can be picked.
+// The column that colors the points, as classes or on a scale.
 const GRAY = 0xb8aca6; // 0xBBGGRR
+const PLAIN = "#2f6fb3";
 let colorColumn = null;
-let pickedClasses = null; // codes of the classes that were clicked in the legend; null if none was
+let colorScale = "linear"; // of a column of numbers or dates
 
 function parseHex(hex) {
   const value = parseInt(hex.slice(1), 16);
@@ -19,100 +20,43 @@ function colorRamp(stops) {
 }
 
 const isDark = () => document.documentElement.classList.contains("dark");
-const colorsOf = (column) => (isDark() ? column.dark : column.colors);
+const colorsOf = (column) => (isDark() && column.dark ? column.dark : column.colors);
+const isScale = (column) => column.kind === "number" || column.kind === "date";
 
 function classColors(column) {
-  return column.names.map((_, code) => (code < column.colors.length ? parseHex(column.colors[code]) : GRAY));
+  const known = colorsOf(column), unnamed = column.missing ? column.names.length - 1 : -1;
+  return column.names.map((_, code) => (code < known.length && code !== unnamed ? parseHex(known[code]) : GRAY));
 }
 
-function colorBy(column) {
+// The scale of a column is remembered while another column colors the points.
+function colorBy(column, scale = null) {
   colorColumn = column;
-  pickedClasses = null;
+  if (column && isScale(column)) {
+    const known = scaleNames(column), asked = scale || column.chosenScale || column.scale;
+    colorScale = column.chosenScale = known.includes(asked) ? asked : known[0];
+  }
   drawOrder = shuffled;
   if (column && column.lowOnTop) drawOrder = shuffled.slice().sort((a, b) => column.values[b] - column.values[a]);
   updateColors();
   showLegend();
-  showSelection();
-  updateHighlight();
+  showRows();
+  describeMap();
+  stateChanged();
 }
 
 function updateColors() {
   const column = colorColumn;
   if (!column) {
-    colors.fill(parseHex("#2f6fb3"));
-  } else if (column.scale) {
-    const ramp = colorRamp(colorsOf(column)), step = 255 / (column.high - column.low);
+    colors.fill(parseHex(PLAIN));
+  } else if (isScale(column)) {
+    const ramp = colorRamp(colorsOf(column)), position = positionOn(column, colorScale), { values } = column;
     for (let i = 0; i < n; i++) {
-      const position = (column.values[i] - column.low) * step;
-      colors[i] = Number.isNaN(position) ? GRAY : ramp[Math.max(0, Math.min(255, Math.round(position)))];
+      const share = position(values[i]);
+      colors[i] = Number.isNaN(share) ? GRAY : ramp[Math.round(share * 255)];
     }
   } else {
     const table = classColors(column);
     for (let i = 0; i < n; i++) colors[i] = table[column.values[i]];
   }
-}
-
-function showLegend() {
-  const legend = $("legend"), column = colorColumn;
-  legend.replaceChildren();
-  $("show-names").parentElement.hidden = !column || column.scale;
-  if (column) legend.append(...(column.scale ? scaleLegend(column) : classLegend(column)));
-}
-
-function scaleLegend(column) {
-  const bar = document.createElement("div"), ends = document.createElement("div");
-  bar.className = "ramp";
-  bar.style.background = `linear-gradient(to right, ${colorsOf(column).join(", ")})`;
-  ends.className = "ends";
-  for (const end of [column.low, column.high]) {
-    const label = document.createElement("span");
-    label.textContent = String(Number(end.toPrecision(3)));
-    ends.append(label);
-  }
-  return [bar, ends];
-}
-
-function classLegend(column) {
-  const table = classColors(column), counts = new Uint32Array(column.names.length);
-  for (let i = 0; i < n; i++) counts[column.values[i]]++;
-  const colored = column.names.slice(0, column.colors.length), gray = column.names.slice(column.colors.length);
-  const entries = colored.map((name, code) => classButton(name, code, table[code], counts[code]));
-  if (gray.length) {
-    const rest = document.createElement("p");
-    rest.className = "quiet";
-    rest.textContent = gray.length > 1 ? `${gray.length.toLocaleString("en")} smaller classes in gray` : `${gray[0]} in gray`;
-    entries.push(rest);
-  }
-  return entries;
-}
-
-function classButton(name, code, color, count) {
-  const button = document.createElement("button"), dot = document.createElement("span");
-  const label = document.createElement("span"), number = document.createElement("span");
-  button.type = "button";
-  button.setAttribute("aria-pressed", "true");
-  button.title = `Click to show only ${name}, shift-click to add or remove it`;
-  dot.className = "dot";
-  dot.style.background = cssColor(color);
-  label.className = "name";
-  label.textContent = name;
-  number.className = "count";
-  number.textContent = count.toLocaleString("en");
-  button.append(dot, label, number);
-  button.addEventListener("click", (event) => pickClass(code, event.shiftKey));
-  return button;
-}
-
-// A click picks a class alone, or no class if it was alone already; with shift it adds or removes the class.
-function pickClass(code, add) {
-  const before = pickedClasses || new Set();
-  const wasAlone = before.size === 1 && before.has(code);
-  const picked = add ? new Set(before) : new Set();
-  if (add && before.has(code)) picked.delete(code);
-  else if (!wasAlone || add) picked.add(code);
-  pickedClasses = picked.size ? picked : null;
-  [...$("legend").querySelectorAll("button")].forEach((button, each) => {
-    button.setAttribute("aria-pressed", String(!pickedClasses || pickedClasses.has(each)));
-  });
-  updateHighlight();
+  pointsChanged();
 }

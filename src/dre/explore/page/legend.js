@@ -7,7 +7,9 @@ function showLegend() {
   $("scale-choice").hidden = names.length < 2;
   $("scale").replaceChildren(...names.map((name) => new Option(name, name, false, name === colorScale)));
   legendList = column && !isNumeric ? classList(column, { dots: true }) : null;
-  $("legend").replaceChildren(...(isNumeric ? colorBar(column) : legendList ? [legendList.element, ...grayNote(column)] : []));
+  const shown = isNumeric ? colorBar(column) : legendList ? [legendList.element, ...grayNote(column)] : [];
+  if (column && column.explain) shown.push(make("p", { class: "quiet" }, column.explain));
+  $("legend").replaceChildren(...shown);
 }
 
 highlightWatchers.push(() => { if (legendList) legendList.update(); });
@@ -22,11 +24,8 @@ function colorBar(column) {
   const labels = spaced(ticks, 0.17).map(([position, label]) => make("span", { style: `left: ${100 * position}%; --at: ${position}` }, label));
   const bar = make("div", { class: "ramp", style: `background: linear-gradient(to right, ${colorsOf(column).join(", ")})` });
   const missing = maskOf(column, Number.isNaN), without = countOf(missing);
-  return [
-    bar, make("div", { class: "axis" }, ...labels),
-    column.explain ? make("p", { class: "quiet" }, column.explain) : null,
-    without ? make("p", { class: "quiet" }, `${plural(without, "point")} without a value, in gray.`) : null,
-  ].filter(Boolean);
+  const told = without ? [make("p", { class: "quiet" }, `${plural(without, "point")} without a value, in gray.`)] : [];
+  return [bar, make("div", { class: "axis" }, ...labels), ...told];
 }
 
 // Ticks that keep a distance from each other, as a share of the axis; the last stays.

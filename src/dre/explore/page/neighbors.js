@@ -31,26 +31,28 @@ function neighborsOf(i, map) {
   return { map: onMap, data: inData, kept, k };
 }
 
-// Both lists side by side; neighbors that are in both are marked.
-function neighborLists({ map, data, kept, k }, pin) {
+// How many of the data's neighbors the map keeps, in words.
+const keptText = ({ data, kept, k }) => (data ? `${kept} of ${k} neighbors kept` : "");
+
+// Both lists side by side, or as rows of images; neighbors that are in both are marked.
+function neighborLists({ map, data }, pin) {
   const lists = data ? [["In the data", data, new Set(map)], ["On the map", map, new Set(data)]] : [["On the map", map, new Set()]];
-  const told = data ? `${kept} of ${k} neighbors kept` : "Nearest neighbors";
-  const title = "How many of the nearest rows in the data are among the nearest points of the map";
+  const layout = about.thumbnails ? "images" : data ? "two" : "one";
   return make(
     "section", { class: "neighbors", "aria-label": "Nearest neighbors" },
-    make("h3", data ? { title } : {}, told),
-    make("div", { class: data ? "two" : "one" }, ...lists.map(([heading, ids, other]) =>
+    make("h3", {}, "Nearest neighbors"),
+    make("div", { class: layout }, ...lists.map(([heading, ids, other]) =>
       make("div", {}, make("h4", {}, heading), make("ol", {}, ...ids.map((j) => make("li", {}, neighborButton(j, other.has(j), pin))))))),
   );
 }
 
 function neighborButton(j, isShared, pin) {
-  const label = rowLabel(j), text = rows.names || !colorColumn ? nameOf(j) : `${valueOf(colorColumn, j)} · ${nameOf(j)}`;
-  const mark = about.thumbnails ? imageElement(j, 26) : make("span", { class: "dot", style: `background: ${cssColor(colors[j])}` });
-  const button = makeButton(
-    { class: isShared ? "shared" : null, title: isShared ? `${label}: near on the map and in the data` : label },
-    mark, make("span", { class: "name" }, text), isShared ? make("span", { class: "both", "aria-label": "in both lists" }, "✓") : null,
-  );
+  const label = isShared ? `${rowLabel(j)}: near on the map and in the data` : rowLabel(j);
+  const text = rows.names || !colorColumn ? nameOf(j) : `${valueOf(colorColumn, j)} · ${nameOf(j)}`, color = cssColor(colors[j]);
+  const shown = about.thumbnails
+    ? [imageElement(j, 26)]
+    : [make("span", { class: "dot", style: `background: ${color}` }), make("span", { class: "name" }, text), isShared ? make("span", { class: "both" }, "✓") : null];
+  const button = makeButton({ class: isShared ? "shared" : null, title: label, "aria-label": label, style: `--color: ${color}` }, ...shown);
   button.addEventListener("pointerenter", () => ringAround(j));
   button.addEventListener("pointerleave", () => ringAround(-1));
   return onClick(button, () => pin(j));
