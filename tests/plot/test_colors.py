@@ -82,5 +82,5 @@ def test_a_value_far_out_does_not_take_the_colors_of_the_others() -> None:
     values[3], values[5] = 1e6, np.nan
     found = color_by(values, 1000)
     assert isinstance(found, Continuous)
-    assert found.high < 10
+    assert found.ends.high < 10
     assert found.extend == "both"

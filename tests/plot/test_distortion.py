@@ -26,12 +26,23 @@ def test_distortion_shows_every_point_once_in_each_panel_and_the_worst_last() ->
         assert f"{name} {result[name]:.3f}" in axis.get_title()
 
 
-def test_dark_is_wrong_in_every_shaded_map() -> None:
-    distorted = plot.distortion(Y, metrics.evaluate(X, Y)).axes[0].collections[0]
+def test_the_colors_of_trust_mean_the_same_in_every_map() -> None:
+    good, bad = np.linspace(0.97, 1, len(Y)), np.linspace(0.4, 1, len(Y))
+    shown = [plot.distortion(Y, {"trustworthiness": values}).axes[0].collections[0] for values in (good, bad)]
+    assert [dots.get_clim() for dots in shown] == [(0.5, 1.0)] * 2
+    for dots in shown:
+        pale, orange, dark = dots.to_rgba(np.array([0.98, 0.8, 0.5]))[:, :3]
+        assert pale.min() > 0.8  # nearly a light gray
+        assert dark.max() < 0.5
+        assert orange[0] - orange[2] > 0.3
+    explained = plot.distortion(Y, {"trustworthiness": good}).axes[0].get_xlabel()
+    assert "0.5: as in a random map" in explained
+
+
+def test_the_points_that_moved_are_dark() -> None:
     moved = plot.stability(Y, Y + RNG.normal(size=Y.shape)).axes[0].collections[0]
-    for dots in (distorted, moved):
-        shades = dots.to_rgba(dots.get_array())[:, :3].mean(1)
-        assert shades[-1] < 0.5 < shades[0]
+    shades = moved.to_rgba(moved.get_array())[:, :3].mean(1)
+    assert shades[-1] < 0.5 < shades[0]
 
 
 def test_a_result_without_values_of_points_or_of_another_map_is_refused() -> None:

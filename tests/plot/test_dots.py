@@ -61,7 +61,7 @@ def test_values_of_many_rows_are_averaged_in_each_pixel(monkeypatch: pytest.Monk
     scale = color_by(values, 1000)
     assert isinstance(scale, Continuous)
     for pixel, mean in zip(there, (0.5, 9.5), strict=True):
-        share = (mean - scale.low) / (scale.high - scale.low)
+        share = (mean - scale.ends.low) / (scale.ends.high - scale.ends.low)
         low, high = LIGHT.viridis
         assert np.allclose(pixel[:3], colormaps["viridis"](low + share * (high - low))[:3], atol=0.02)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 from dre import plot
-from dre.plot.colors import hex_colors
+from dre.plot.colors import MAX_COLORS, as_classes, hex_colors
 
 RNG = np.random.default_rng(0)
 
@@ -71,17 +72,75 @@ def test_a_legend_has_every_class_in_its_color_and_keeps_the_map_as_large(count:
 
 
 def test_names_without_room_become_a_legend_unless_the_axes_are_the_callers() -> None:
-    embedding, labels = clusters(500, 60)
-    own = plot.scatter(embedding, labels)
+    embedding, labels = RNG.normal(size=(500, 2)), np.array([f"class number {i % 25}" for i in range(500)])
+    own = plot.scatter(embedding, labels, size=3)
     assert not own.texts
-    assert len(own.figure.legends[0].get_texts()) == len(set(labels))
-    theirs = plot.scatter(embedding, labels, ax=own.figure.add_subplot())
-    assert not theirs.texts
+    assert len(own.figure.legends[0].get_texts()) == 25
+    theirs = plot.scatter(embedding, labels, ax=plt.figure(figsize=(3, 3)).add_subplot())
     assert theirs.get_legend() is None
+    assert f"{len(theirs.texts)} of 25 classes are named" in theirs.get_xlabel()
 
 
-def test_too_many_classes_for_a_list_are_refused_with_a_remedy() -> None:
-    with pytest.raises(ValueError, match="label_placement='none'"):
-        plot.scatter(RNG.normal(size=(300, 2)), [f"n{i}" for i in range(300)], label_placement="legend")
+@pytest.mark.parametrize("placement", ["auto", "map", "legend"])
+@pytest.mark.parametrize("count", [50, 200, 1000])
+@pytest.mark.parametrize("size", [4.0, 8.0])
+def test_any_number_of_classes_is_named_as_far_as_there_is_room_and_the_rest_counted(
+    placement: str, count: int, size: float
+) -> None:
+    labels = np.repeat(np.arange(count), 3 + np.arange(count) % 7)
+    embedding = RNG.normal(size=(count, 2))[labels] * 10 + RNG.normal(size=(len(labels), 2)) * 0.1
+    axis = plot.scatter(embedding, [f"{label:04}" for label in labels], label_placement=placement, size=size)
+    axis.figure.canvas.draw()
+    page = axis.figure.bbox
+    if placement == "legend" or (placement == "auto" and count == 50):
+        (legend,) = axis.figure.legends
+        box, shown = legend.get_window_extent(), [text.get_text() for text in legend.get_texts()]
+        assert box.x1 <= page.x1 + 1
+        assert box.y0 >= page.y0 - 1
+        assert not box.overlaps(axis.get_window_extent())
+        if len(shown) < count:
+            assert shown[-1] == f"and {count - len(shown) + 1:,} smaller classes"
+    else:
+        found = boxes(axis)
+        assert not any(a.overlaps(b) for a, b in combinations(found, 2))
+        assert len(found) >= 20
+        assert len(found) == count or f"{len(found)} of {count:,} classes are named" in axis.get_xlabel()
+
+
+def test_the_largest_of_many_classes_have_names_and_colors_of_their_own() -> None:
+    sizes = np.where(np.arange(400) % 4 == 0, 9, 2)
+    classes = as_classes([f"{code:03}" for code in np.repeat(np.arange(400), sizes)])
+    assert len(set(classes.colors)) == MAX_COLORS
+    large = [classes.colors[code] for code in range(0, 400, 4)]
+    assert len(set(large)) == 100
+    legend = plot.scatter(RNG.normal(size=(sizes.sum(), 2)), [f"{c:03}" for c in np.repeat(np.arange(400), sizes)],
+                          label_placement="legend", size=3).figure.legends[0]  # fmt: skip
+    named = [text.get_text() for text in legend.get_texts()][:-1]
+    assert named
+    assert all(int(name) % 4 == 0 for name in named)
+
+
+def test_names_in_a_legend_are_in_the_order_that_people_expect_and_short() -> None:
+    labels = [f"cluster {i % 12} {'x' * 40} {i % 12}" for i in range(120)]
+    legend = plot.scatter(RNG.normal(size=(120, 2)), labels, label_name="Leiden", label_placement="legend").figure.legends[0]
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert [int(text.split()[1]) for text in shown] == list(range(12))
+    assert [int(text.split()[-1]) for text in shown] == list(range(12))
+    assert max(map(len, shown)) <= 32
+    assert legend.get_title().get_text() == "Leiden"
+
+
+def test_dollars_in_a_name_are_dollars() -> None:
+    axis = plot.scatter([[0, 0], [1, 1], [3, 1]], ["$5 to $10", "a_$b", "\\frac$ $"])
+    axis.figure.canvas.draw()
+    assert {text.get_text() for text in axis.texts} == {"$5 to $10", "a_$b", "\\frac$ $"}
+    assert not any(text.get_parse_math() for text in axis.texts)
+
+
+def test_gray_points_are_explained_beside_names_on_the_map() -> None:
+    assert plot.scatter([[0, 0], [1, 1], [3, 1]], ["a", "b", None]).get_xlabel() == "gray: no label"
+
+
+def test_an_unknown_place_is_refused_with_a_remedy() -> None:
     with pytest.raises(ValueError, match="Did you mean 'legend'"):
         plot.scatter(RNG.normal(size=(3, 2)), label_placement="legends")

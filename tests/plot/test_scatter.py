@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
@@ -44,6 +46,52 @@ def test_numbers_with_many_values_get_a_scale_of_colors() -> None:
 def test_a_map_with_a_hole_is_refused() -> None:
     with pytest.raises(ValueError, match="Input Y contains NaN"):
         plot.scatter(np.where(Y.max() == Y, np.nan, Y))
+
+
+def test_a_color_bar_has_the_name_of_the_values_and_names_the_rows_without_one() -> None:
+    values = X[:, 5].copy()
+    values[::9] = np.nan
+    bar = plot.scatter(Y, pd.Series(values, name="height")).figure.axes[1]
+    assert bar.get_ylabel() == "height"
+    assert [text.get_text() for text in bar.get_legend().get_texts()] == ["no value"]
+    assert plot.scatter(Y, X[:, 5], label_name="age").figure.axes[1].get_legend() is None
+
+
+@pytest.mark.parametrize(
+    ("days", "shown"), [(4000, r"20\d\d"), (200, r"20\d\d-\d\d"), (9, r"20\d\d-\d\d-\d\d"), (0.2, r"20.* \d\d:\d\d")]
+)
+def test_dates_have_ticks_that_can_be_read(days: float, shown: str) -> None:
+    seconds = np.linspace(0, days * 86_400, len(Y)).astype("timedelta64[s]")
+    for dates in ((start := np.datetime64("2020-03-01T00:00:00") + seconds), start.astype(str), pd.Series(start)):
+        axis = plot.scatter(Y, dates, label_name="visit")
+        axis.figure.canvas.draw()
+        ticks = [text.get_text() for text in axis.figure.axes[1].get_yticklabels()]
+        assert 2 <= len(ticks) <= 9
+        assert all(re.fullmatch(shown, text) for text in ticks)
+        assert axis.figure.axes[1].get_ylabel() == "visit"
+
+
+def test_skewed_positive_numbers_have_a_logarithmic_bar_and_others_a_linear_one() -> None:
+    rng = np.random.default_rng(1)
+    skewed = np.exp(2 * rng.normal(size=len(Y))) * 1000
+    axis = plot.scatter(Y, skewed)
+    assert axis.collections[0].norm.vmax > 1000 * axis.collections[0].norm.vmin > 0
+    axis.figure.canvas.draw()
+    ticks = [text.get_text() for text in axis.figure.axes[1].get_yticklabels()]
+    assert "1,000" in ticks
+    for values in (skewed - skewed.min(), X[:, 5], 1000 + skewed / skewed.max()):
+        assert type(plot.scatter(Y, values).collections[0].norm).__name__ == "Normalize"
+
+
+@pytest.mark.parametrize("stretch", [(4, 1), (1, 1), (1, 3)])
+@pytest.mark.parametrize("labels", [None, X[:, 5], LABELS])
+def test_a_figure_has_the_shape_of_its_map(stretch: tuple[int, int], labels: Any) -> None:
+    points = RNG.random((300, 2))[:120] * stretch
+    axis = plot.scatter(points, labels, title="a map", size=6)
+    axis.figure.canvas.draw()
+    width, height = axis.get_window_extent().size / axis.figure.dpi
+    assert max(width, height) == pytest.approx(6, rel=0.03)
+    assert width / height == pytest.approx(np.clip(stretch[0] / stretch[1], 0.5, 2), rel=0.1)
 
 
 @pytest.mark.parametrize("draw", [lambda ax: plot.scatter(Y, ax=ax), lambda ax: plot.recall([0.5, 0.4], ax=ax)])

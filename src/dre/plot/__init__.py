@@ -3,6 +3,7 @@
 from dre.plot.diagrams import centroids, recall, shepard, silhouette
 from dre.plot.distortion import distortion, stability
 from dre.plot.history import history
+from dre.plot.pairs import pairs
 from dre.plot.save import save
 from dre.plot.scatter import scatter
 from dre.plot.stages import stages
@@ -11,6 +12,7 @@ __all__ = [
     "centroids",
     "distortion",
     "history",
+    "pairs",
     "recall",
     "save",
     "scatter",

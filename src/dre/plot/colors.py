@@ -1,20 +1,29 @@
-"""Colors of rows: a palette for up to 150 classes, and a scale for continuous values."""
+"""Colors of rows: a palette for up to 150 classes, and a scale for numbers and dates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dre.metrics.inputs import has_label, label_array
-from dre.plot.kinds import NUMBER, kind_of, known_values
+from dre.plot.kinds import DATE, NUMBER, as_dates, kind_of, known_values
 
 Array = np.ndarray[Any, Any]
 Color = tuple[float, float, float]
 MAX_COLORS = 150  # beyond, colors repeat: more are hard to distinguish
+ENDS = (0.01, 0.99)  # quantiles at the ends of a scale, so that outliers do not take all of its range
+LOG_FROM = 30  # ratio of the ends of a scale of positive numbers from which it may be logarithmic,
+LOG_BELOW = 0.15  # if the median would lie below this share of a linear one
+# Trustworthiness and continuity of single points have the same scale in every map, so that maps can be compared.
+TRUST_ENDS = (0.5, 1.0)
+TRUST_EXPLAINED = {
+    "trustworthiness": "1: all neighbors in the map are neighbors in the data; 0.5: as in a random map",
+    "continuity": "1: all neighbors in the data are neighbors in the map; 0.5: as in a random map",
+}
 # Chosen by hand, each far from all before it; gray is kept for rows without a label.
 FIRST = (
     "#3a79cc",  # blue
@@ -59,6 +68,26 @@ class Categorical:
         """(n,) bool."""
         return np.asarray(self.codes >= 0)
 
+    @cached_property
+    def counts(self) -> Array:
+        """Number of rows of each class."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+
+    @cached_property
+    def largest(self) -> Array:
+        """Codes of the classes, the largest first."""
+        return np.argsort(-self.counts, kind="stable")
+
+    @cached_property
+    def colors(self) -> list[Color]:
+        """One color per class. Beyond 150 classes colors repeat: the largest classes then have colors of their own."""
+        count = len(self.names)
+        order = np.arange(count) if count <= MAX_COLORS else self.largest
+        found: list[Color] = [(0.0, 0.0, 0.0)] * count
+        for code, color in zip(order.tolist(), class_colors(count), strict=True):
+            found[code] = color
+        return found
+
     def rows(self) -> list[Array]:
         """Return the row indices of each class."""
         order = self.codes.argsort(kind="stable")
@@ -66,13 +95,30 @@ class Categorical:
         return [order[start:stop] for start, stop in pairwise(ends)]
 
 
-@dataclass(frozen=True, eq=False)
-class Continuous:
-    """Rows colored by value; ``values`` (n,) are NaN for rows without one, ``low`` and ``high`` end the color scale."""
+@dataclass(frozen=True)
+class ColorScale:
+    """Values at the ends of a color scale, and what is between them: "linear" or "log"."""
 
-    values: Array
     low: float
     high: float
+    scale: str = "linear"
+
+    def relative(self, values: Array) -> Array:
+        """Scale values to [0, 1] between ``low`` and ``high``."""
+        if self.scale == "log":
+            shares: Array = np.log(values / self.low) / np.log(self.high / self.low)
+            return shares
+        shares = (values - self.low) / (self.high - self.low)
+        return shares
+
+
+@dataclass(frozen=True, eq=False)
+class Continuous:
+    """Rows colored by value; ``values`` (n,) are NaN for rows without one. Dates are in days since 1970."""
+
+    values: Array
+    ends: ColorScale
+    is_date: bool = False
 
     @property
     def is_labeled(self) -> Array:
@@ -82,27 +128,26 @@ class Continuous:
     @property
     def extend(self) -> str:
         """The side on which values exceed the scale, as a colorbar takes it."""
-        below, above = np.nanmin(self.values) < self.low, np.nanmax(self.values) > self.high
+        below, above = np.nanmin(self.values) < self.ends.low, np.nanmax(self.values) > self.ends.high
         return {(True, True): "both", (True, False): "min", (False, True): "max"}.get((bool(below), bool(above)), "neither")
 
     def relative(self, values: Array) -> Array:
-        """Scale values to [0, 1] between ``low`` and ``high``."""
-        share: Array = (values - self.low) / (self.high - self.low)
-        return share
+        """Scale values to [0, 1] between the ends."""
+        return self.ends.relative(values)
 
 
 Coloring = Categorical | Continuous | None  # None: all rows alike
 
 
-def color_by(labels: Any, n: int) -> Coloring:
-    """Tell whether labels are classes or continuous: numbers with many distinct values are continuous, as `kind_of` tells.
+def color_by(labels: Any, n: int, name: str | None = None) -> Coloring:
+    """Color rows by class, or by a scale if `kind_of` takes the labels for numbers or dates.
 
     Examples
     --------
     >>> color_by(["b", None, "a"], 3).codes.tolist()
     [1, -1, 0]
-    >>> type(color_by(np.linspace(0, 1, 100), 100)).__name__
-    'Continuous'
+    >>> color_by(["2026-01-02", "2026-01-12"], 2).is_date
+    True
     """
     if labels is None:
         return None
@@ -110,21 +155,57 @@ def color_by(labels: Any, n: int) -> Coloring:
     missing = ~has_label(values)
     if missing.all():
         return None
-    known = known_values(values)
-    if kind_of(values) == NUMBER:
-        return _continuous(known, missing)
-    distinct = np.unique(known)
-    codes = np.full(n, -1, dtype=np.int16 if len(distinct) < 2**15 else np.int64)
-    codes[~missing] = np.searchsorted(distinct, known)
+    kind = kind_of(values, name)
+    if kind == DATE:
+        return _dated(values)
+    if kind == NUMBER:
+        return _continuous(known_values(values), missing)
+    return as_classes(values)
+
+
+def as_classes(labels: Any) -> Categorical:
+    """Color rows by class, whatever the labels are.
+
+    >>> as_classes(np.array([0.5, 1.5, np.nan, 0.5])).names
+    ['0.5', '1.5']
+    """
+    values = label_array(labels, len(labels))
+    missing = ~has_label(values)
+    distinct, codes_of_known = np.unique(known_values(values), return_inverse=True)
+    codes = np.full(len(values), -1, dtype=np.int16 if len(distinct) < 2**15 else np.int64)
+    codes[~missing] = codes_of_known
     return Categorical([f"{name:g}" if distinct.dtype.kind == "f" else str(name) for name in distinct], codes)
 
 
 def _continuous(known: Array, missing: Array) -> Continuous:
-    """Clip the scale to the 1st and 99th percentiles, so that outliers do not take all of its range."""
     values = np.full(len(missing), np.nan)
     values[~missing] = known
-    smallest, low, high, largest = np.quantile(known, [0, 0.01, 0.99, 1]).tolist()
-    return Continuous(values, low, high) if high > low else Continuous(values, smallest, largest)
+    return Continuous(values, scale_of(known))
+
+
+def _dated(values: Array) -> Continuous:
+    dates = as_dates(values)
+    assert dates is not None
+    days = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 86_400_000)
+    ends = scale_of(days[np.isfinite(days)], may_be_log=False)
+    return Continuous(days, ends, is_date=True)
+
+
+def scale_of(known: Array, *, may_be_log: bool = True) -> ColorScale:
+    """Choose a color scale for numbers: outliers are beyond its ends, and it is logarithmic for skewed positive numbers.
+
+    >>> scale_of(np.arange(1.0, 102.0))
+    ColorScale(low=2.0, high=100.0, scale='linear')
+    >>> scale_of(10.0 ** np.linspace(0, 6, 1001)).scale
+    'log'
+    """
+    smallest, low, middle, high, largest = np.quantile(known, [0, ENDS[0], 0.5, ENDS[1], 1]).tolist()
+    if high <= low:
+        low, high = smallest, largest
+    if high <= low:
+        high = low + 1.0
+    is_skewed = smallest > 0 and high > LOG_FROM * low and middle - low < LOG_BELOW * (high - low)
+    return ColorScale(low, high, "log" if may_be_log and is_skewed else "linear")
 
 
 def hex_colors(count: int) -> list[str]:

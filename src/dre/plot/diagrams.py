@@ -12,6 +12,7 @@ from dre.metrics.centroids import CentroidDistances
 from dre.metrics.inputs import unique_labels
 from dre.metrics.shepard_diagram import ShepardDiagram
 from dre.plot.colors import class_colors
+from dre.plot.fonts import set_fonts, set_tick_labels
 from dre.plot.style import Style, get_axes, get_style, plot_axes
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +66,8 @@ def recall(curves: Any, *, n: int | None = None, title: str = "", ax: Any = None
 
 
 def _label_end(axis: Any, name: str, x: float, y: float, color: Any) -> None:
-    axis.annotate(name, (x, y), xytext=(5, 0), textcoords="offset points", va="center", color=color)
+    text = axis.annotate(name, (x, y), xytext=(5, 0), textcoords="offset points", va="center", color=color, parse_math=False)
+    set_fonts([text])
 
 
 def shepard(diagram: ShepardDiagram, *, title: str = "", ax: Any = None, style: str | Style = "light") -> Any:
@@ -151,7 +153,7 @@ def silhouette(values: Any, labels: Any, *, title: str = "", ax: Any = None, sty
     axis.axvline(values.mean(), color=theme.text, linewidth=1)
     axis.axvline(0, color=theme.text, linewidth=0.5)
     plot_axes(axis, title or f"silhouette {values.mean():.3f}", "closer to its own class →", "", theme)
-    axis.set_yticks(middles, [str(name) for name in names])
+    set_tick_labels(axis.yaxis, middles, [str(name) for name in names])
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
     return axis
@@ -191,7 +193,8 @@ def centroids(distances: CentroidDistances, *, title: str = "", ax: Any = None, 
         name = f"{distances.classes[upper[0][i]]} – {distances.classes[upper[1][i]]}"
         at_right = high[i] > (high.min() + high.max()) / 2  # there the text goes to the left, to stay inside
         text = axis.annotate(name, (high[i], low[i]), xytext=(-6 if at_right else 6, 3), textcoords="offset points")
-        text.set(fontsize=9, color=theme.text, ha="right" if at_right else "left", in_layout=False)
+        text.set(fontsize=9, color=theme.text, ha="right" if at_right else "left", in_layout=False, parse_math=False)
+        set_fonts([text])
     axis.margins(0.12)
     heading = title or "distances between classes; blue: most misplaced"
     plot_axes(axis, heading, "distance of centroids in the data", "distance of centroids in the embedding", theme)

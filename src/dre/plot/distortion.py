@@ -10,23 +10,28 @@ import numpy as np
 from dre.metrics.evaluation import Evaluation
 from dre.metrics.procrustes import align, procrustes_distance
 from dre.metrics.recall import neighbor_agreement
+from dre.plot.colors import TRUST_ENDS, TRUST_EXPLAINED
 from dre.plot.dots import RASTERIZED_FROM
+from dre.plot.scales import add_colorbar
 from dre.plot.scatter import as_planar
-from dre.plot.style import LIGHT, Style, add_colorbar, dot_size, get_style, map_axes, panels
+from dre.plot.style import LIGHT, Style, add_note, dot_size, frame_size, get_style, map_axes, panels
+from dre.plot.views import Views, check_embedding
 
 Array = np.ndarray[Any, Any]
+RATIOS = (0.7, 1.8)  # of a panel: titles need some width
 MEANING = {"trustworthiness": "neighbors that are not neighbors in the data", "continuity": "separated from its neighbors"}
 
 
 def distortion(Y: Any, result: Evaluation | Mapping[str, Any], *, note: str = "", style: str | Style = "light") -> Any:
     """Draw an embedding twice, colored by the trustworthiness and by the continuity of every point.
 
-    The most distorted points are drawn last.
+    The colors mean the same in every map: they recede at 1, and end at 0.5, the mean of a random map. The most distorted
+    points are drawn last.
 
     Parameters
     ----------
-    Y : array-like of shape (n, 2)
-        Embedding.
+    Y : array-like of shape (n, 2) or (n, 3)
+        Embedding. With three components each pair of them has a line of its own.
     result : Evaluation, or dict of str to array-like of shape (n,)
         Result of ``dre.metrics.evaluate(X, Y)``, or the values per point by the names of the metrics.
     note : str, default=""
@@ -44,28 +49,41 @@ def distortion(Y: Any, result: Evaluation | Mapping[str, Any], *, note: str = ""
     >>> X = np.random.default_rng(0).normal(size=(50, 5))
     >>> figure = distortion(X[:, :2], evaluate(X, X[:, :2]))
     """
-    points, theme = as_planar(Y), get_style(style)
-    per_point = result.per_point if isinstance(result, Evaluation) else result
-    shown = [name for name in MEANING if name in per_point]
-    if any(np.ndim(per_point[name]) == 0 for name in shown):
-        raise TypeError("these scores are not of single points; pass the result of evaluate itself, not dict(result)")
-    if not shown:
-        raise ValueError(f"the result has none of {', '.join(MEANING)}; pass the result of dre.metrics.evaluate(X, Y)")
-    figure, axes = panels(len(shown), 5.8, 5.4, style=theme)
-    for axis, name in zip(axes, shown, strict=True):
-        values = np.asarray(per_point[name])
-        if values.shape != (len(points),):
-            raise ValueError(
-                f"{name} has the shape {values.shape} and Y {len(points)} rows; these are different embeddings: "
-                "pass the result of evaluate(X, Y) for this Y"
-            )
-        worst = min(float(np.quantile(values, 0.02)), 0.999)
-        dots = draw_distorted(axis, points, values, best=1.0, worst=worst, style=theme)
-        map_axes(axis, f"{name} {values.mean():.3f}\n{theme.distorted}: {MEANING[name]}", theme)
-        add_colorbar(dots, axis, "", extend="min", style=theme)
+    points, theme = check_embedding(Y), get_style(style)
+    shown = _per_point(result, len(points))
+    views = Views.of([points] * len(shown))
+    width, height = frame_size(views.maps, 5.0, RATIOS)
+    figure, axes = panels(len(views.maps), width + 0.8, height + 0.8, max_columns=len(shown), style=theme)
+    worst, best = TRUST_ENDS
+    views.label(axes, theme)
+    for at, (axis, Y_shown) in enumerate(zip(axes, views.maps, strict=True)):
+        name, values = list(shown.items())[at % len(shown)]
+        dots = draw_distorted(axis, Y_shown, values, best=best, worst=worst, style=theme)
+        above = f"{name} {values.mean():.3f}\n{theme.distorted}: {MEANING[name]}" if at < len(shown) else ""
+        map_axes(axis, above, theme)
+        if at >= len(axes) - len(shown):
+            add_note(axis, TRUST_EXPLAINED[name].replace("; ", "\n"), theme)
+        add_colorbar(dots, axis, "", extend="min" if values.min() < worst else "neither", style=theme)
     if note:
         figure.supxlabel(note, color=theme.text, fontsize=9)
     return figure
+
+
+def _per_point(result: Evaluation | Mapping[str, Any], n: int) -> dict[str, Array]:
+    """Return trustworthiness and continuity of each point, as far as they are there."""
+    per_point = result.per_point if isinstance(result, Evaluation) else result
+    shown = {name: np.asarray(per_point[name]) for name in MEANING if name in per_point}
+    if not shown:
+        raise ValueError(f"the result has none of {', '.join(MEANING)}; pass the result of dre.metrics.evaluate(X, Y)")
+    for name, values in shown.items():
+        if values.ndim == 0:
+            raise TypeError("these scores are not of single points; pass the result of evaluate itself, not dict(result)")
+        if values.shape != (n,):
+            raise ValueError(
+                f"{name} has the shape {values.shape} and Y {n} rows; these are different embeddings: "
+                "pass the result of evaluate(X, Y) for this Y"
+            )
+    return shown
 
 
 def stability(A: Any, B: Any, *, k: int = 15, style: str | Style = "light") -> Any:
@@ -95,7 +113,8 @@ def stability(A: Any, B: Any, *, k: int = 15, style: str | Style = "light") -> A
     moved = np.sqrt(((first - second) ** 2).sum(1)) / spread
     worst = max(0.05, float(np.quantile(moved, 0.98)))
     theme = get_style(style)
-    figure, axes = panels(2, 5.6, 5.4, style=theme)
+    width, height = frame_size([first, second], 5.0, RATIOS)
+    figure, axes = panels(2, width + 0.6, height + 0.6, style=theme)
     titles = ("first\n", f"second, aligned\nProcrustes distance {distance:.3f}, shared neighbors {agreement:.3f}")
     for axis, points, title in zip(axes, (first, second), titles, strict=True):
         dots = draw_distorted(axis, points, moved, best=0.0, worst=worst, style=theme)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dre.plot.colors import Categorical, Coloring, Continuous, class_colors, oklab, srgb, to_rgb
-from dre.plot.style import Style, add_image, dot_size, value_colormap
+from dre.plot.colors import Categorical, Coloring, Continuous, oklab, srgb, to_rgb
+from dre.plot.scales import norm_of, value_colormap
+from dre.plot.style import Style, add_image, dot_size
 
 Array = np.ndarray[Any, Any]
 Extent = tuple[float, float, float, float]
@@ -26,17 +27,17 @@ def draw_dots(axis: Any, Y: Array, coloring: Coloring, style: Style) -> None:
         return
     order = np.random.default_rng(0).permutation(len(Y))
     labeled = is_labeled(coloring, len(Y))[order]
-    inches = min(axis.get_window_extent().size) / axis.figure.dpi
+    inches = float(np.sqrt(axis.get_window_extent().size.prod()) / axis.figure.dpi)
     dots = {"s": dot_size(len(Y), inches), "linewidths": 0, "rasterized": len(Y) > RASTERIZED_FROM}
     dots["alpha"] = float(np.interp(np.log10(max(1, len(Y))), [3, 5], [0.9, 0.55]))
     if not labeled.all():
         axis.scatter(*Y[order[~labeled]].T, color=style.unlabeled, **dots)
     order = order[labeled]
     if isinstance(coloring, Categorical):
-        axis.scatter(*Y[order].T, c=np.array(class_colors(len(coloring.names)))[coloring.codes[order]], **dots)
+        axis.scatter(*Y[order].T, c=np.array(coloring.colors)[coloring.codes[order]], **dots)
     elif isinstance(coloring, Continuous):
-        limits = {"vmin": coloring.low, "vmax": coloring.high}
-        axis.scatter(*Y[order].T, c=coloring.values[order], cmap=value_colormap(style), **limits, **dots)
+        shades = {"c": coloring.values[order], "cmap": value_colormap(style), "norm": norm_of(coloring.ends)}
+        axis.scatter(*Y[order].T, **shades, **dots)
 
 
 def is_labeled(coloring: Coloring, n: int) -> Array:
@@ -74,8 +75,9 @@ def density_image(Y: Array, coloring: Coloring, style: Style) -> tuple[Array, Ex
         sums = totals(dict(zip("lab", _oklab_of_rows(coloring), strict=True)))
         image[filled, :3] = srgb(sums[filled] / known[filled, None])
     elif isinstance(coloring, Continuous):
-        means = totals({"value": np.nan_to_num(coloring.values)})[filled, 0] / known[filled]
-        image[filled, :3] = value_colormap(style)(coloring.relative(means).clip(0, 1))[:, :3]
+        shares = np.nan_to_num(coloring.relative(coloring.values).clip(0, 1))
+        means = totals({"value": shares})[filled, 0] / known[filled]
+        image[filled, :3] = value_colormap(style)(means)[:, :3]
     if coloring is not None:
         image[filled, 3] = _alpha(known)[filled]
     return image, extent
@@ -94,7 +96,7 @@ def _canvas(Y: Array, datashader: Any) -> tuple[Any, Extent]:
 
 def _oklab_of_rows(classes: Categorical) -> Array:
     """Return (3, n) OKLab colors; 0 for rows without a label."""
-    table = np.vstack([oklab(np.array(class_colors(len(classes.names)))), np.zeros((1, 3))]).astype(np.float32)
+    table = np.vstack([oklab(np.array(classes.colors)), np.zeros((1, 3))]).astype(np.float32)
     return np.ascontiguousarray(table.T[:, classes.codes])  # code -1 is the last entry
 
 

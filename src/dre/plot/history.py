@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.plot.fonts import set_figure_fonts
 from dre.plot.style import Style, get_style, panels, plot_axes
 
 Array = np.ndarray[Any, Any]
@@ -69,6 +70,7 @@ def history(
     figure.supxlabel("seconds in epochs" if against == "seconds" else "epoch of the run", color=theme.text, fontsize=10)
     if title:
         figure.suptitle(title, color=theme.text, fontsize=12)
+        set_figure_fonts(figure)
     return figure
 
 

@@ -1,20 +1,23 @@
-"""Names of classes: labels at their medoids in the embedding, or a legend beside it."""
+"""Names of classes at their medoids in a map, the largest classes first, as many as fit without covering each other."""
 
 from __future__ import annotations
 
-from textwrap import fill
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
-from dre.plot.colors import MAX_COLORS, Categorical, Color, class_colors
+from dre.plot.colors import Categorical, Color
+from dre.plot.fonts import set_fonts
 from dre.plot.style import Style
 
 Array = np.ndarray[Any, Any]
 LABEL_WIDTH = 20  # characters per line of a label
-LEGEND_WIDTH = 32  # characters of a name in the legend
+MAX_LINES = 3  # of a label
+MAX_COVERED = 0.22  # of the map by all labels
 GAP = 2.0  # points between two labels, at least
 SMALL_CLASS = 6  # rows of a class that its label must not hide
+MANY_CLASSES = 40  # of which no label may hide its own class
 # Offsets tried for a label, in line heights: the medoid itself, then rings around it.
 OFFSETS = [(0.0, 0.0)] + [
     (1.4 * ring * np.cos(turn), ring * np.sin(turn)) for ring in (0.7, 1.4, 2.1) for turn in np.linspace(0, 2 * np.pi, 13)[:-1]
@@ -29,49 +32,35 @@ def draw_labels(axis: Any, Y: Array, classes: Categorical, style: Style) -> list
     kwargs = {"ha": "center", "va": "center", "weight": "bold", "fontsize": _font_size(axis, len(classes.names))}
     kwargs |= {"in_layout": False, "zorder": 5, "path_effects": outline}
     rows = classes.rows()
-    colors = class_colors(len(classes.names))
+    left = MAX_COVERED * float(axis.get_window_extent().size.prod())
     texts: list[Any] = []
     occupied = np.empty((0, 4))
-    for code in sorted(range(len(rows)), key=lambda code: -len(rows[code])):
+    for code in classes.largest.tolist():
         x, y = medoid(Y[rows[code]])
-        color = _readable(colors[code], style) if len(rows) > 1 else style.text
-        text = axis.text(x, y, fill(classes.names[code], LABEL_WIDTH), color=color, **kwargs)
-        room = _find_room(axis, text, occupied, may_cover=len(rows[code]) >= SMALL_CLASS)
-        if room is None:
+        color = _readable(classes.colors[code], style) if len(rows) > 1 else style.text
+        text = axis.text(x, y, wrapped(classes.names[code]), color=color, parse_math=False, **kwargs)
+        set_fonts([text])
+        room = _find_room(axis, text, occupied, may_cover=SMALL_CLASS <= len(rows[code]) and len(rows) <= MANY_CLASSES)
+        if room is None or left <= 0:
             text.remove()
             continue
         box, position = room
         if position is not None:
             text.set_position(position)
         occupied = np.vstack([occupied, box])
+        left -= (box[2] - box[0]) * (box[3] - box[1])
         texts.append(text)
     return texts
 
 
-def draw_legend(axis: Any, classes: Categorical, style: Style, *, widen: bool) -> Any:
-    """Add a legend to the right of the embedding; ``widen`` grows the figure by its width."""
-    from matplotlib.lines import Line2D
+def wrapped(name: str) -> str:
+    """Break a name into a few short lines.
 
-    if len(classes.names) > MAX_COLORS:
-        raise ValueError(
-            f"{len(classes.names):,} classes are too many for a legend, which holds {MAX_COLORS}; "
-            "pass label_placement='none' or label_placement='map'"
-        )
-    colors: list[Any] = [*class_colors(len(classes.names))]
-    names = [name if len(name) <= LEGEND_WIDTH else f"{name[: LEGEND_WIDTH - 1]}…" for name in classes.names]
-    if not classes.is_labeled.all():
-        colors, names = [*colors, style.unlabeled], [*names, "no label"]
-    dots = [Line2D([], [], marker="o", linestyle="", markersize=6, color=color) for color in colors]
-    size = 10 if len(names) <= 20 else 8
-    lines = max(1, int(axis.get_window_extent().height * 72 / axis.figure.dpi / (1.5 * size)))
-    kwargs = {"ncols": -(-len(names) // lines), "fontsize": size, "frameon": False, "labelcolor": style.text}
-    kwargs |= {"handletextpad": 0.2, "columnspacing": 1.0, "labelspacing": 0.3, "borderaxespad": 0.2}
-    if not widen:
-        return axis.legend(dots, names, loc="upper left", bbox_to_anchor=(1.01, 1), **kwargs)
-    figure = axis.figure
-    legend = figure.legend(dots, names, loc="outside right upper", **kwargs)
-    figure.set_figwidth(figure.get_figwidth() + legend.get_window_extent().width / figure.dpi + 0.1)
-    return legend
+    >>> wrapped("excitatory neuron of layer 2/3")
+    'excitatory neuron of\\nlayer 2/3'
+    """
+    lines = wrap(name, LABEL_WIDTH) or [name]
+    return "\n".join(lines if len(lines) <= MAX_LINES else [*lines[: MAX_LINES - 1], f"{lines[MAX_LINES - 1]}…"])
 
 
 def medoid(points: Array, sample: int = 300) -> Array:
@@ -84,8 +73,8 @@ def medoid(points: Array, sample: int = 300) -> Array:
 
 def _font_size(axis: Any, n_classes: int) -> float:
     inches = min(axis.get_window_extent().size) / axis.figure.dpi
-    size = 11.0 if n_classes <= 12 else 9.5 if n_classes <= 40 else 7.5
-    return float(size * min(1.6, max(0.8, inches / 5.2)))
+    size, largest = (11.0, 1.6) if n_classes <= 12 else (9.5, 1.6) if n_classes <= MANY_CLASSES else (7.0, 1.1)
+    return float(size * min(largest, max(0.8, inches / 5.2)))
 
 
 def _find_room(axis: Any, text: Any, occupied: Array, *, may_cover: bool) -> tuple[Array, Any] | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from dre.notation import unknown
+from dre.plot.fonts import set_fonts
 
 Array = np.ndarray[Any, Any]
 INSTALL = "plots need matplotlib: pip install 'deep-recursive-embedding[plot]'"
+RATIOS = (0.5, 2.0)  # of the width of a map to its height; longer ones leave a part of their frame empty
+MIN_FIGURE = 1.0  # inches
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,29 @@ def panels(
     return figure, axes[:count]
 
 
+def frame_size(points: Sequence[Array], size: float, limits: tuple[float, float] = RATIOS) -> tuple[float, float]:
+    """Return width and height of frames with the shape of maps, within limits; the longer side is ``size``.
+
+    >>> frame_size([np.array([[0.0, 0.0], [4.0, 2.0]])], 6.0)
+    (6.0, 3.0)
+    """
+    extents = np.array([np.ptp(each, axis=0) for each in points], dtype=float)
+    wide, high = np.maximum(extents.max(0), 1e-9 * max(extents.max(), 1e-300))
+    ratio = float(np.clip(wide / high, *limits))
+    return (size, size / ratio) if ratio >= 1 else (size * ratio, size)
+
+
+def shape_figure(axis: Any, points: Array, size: float) -> None:
+    """Give a figure of one map the shape of the map: what is beside the axes stays as large as it is."""
+    width, height = frame_size([points], size)
+    figure = axis.figure
+    for _ in range(2):  # the width of a title or a color bar can depend on the first
+        apply_layout(axis)
+        own = axis.get_window_extent().size / figure.dpi
+        around = figure.get_size_inches() - own
+        figure.set_size_inches(np.maximum(np.array([width, height]) + around, MIN_FIGURE))
+
+
 def get_axes(ax: Any, width: float = 5.0, height: float = 4.2, *, style: Style = LIGHT) -> Any:
     """Return ``ax``, or the axes of a new figure if it is None."""
     return panels(1, width, height, style=style)[1][0] if ax is None else ax
@@ -112,6 +139,14 @@ def map_axes(axis: Any, title: str = "", style: Style = LIGHT, *, margin: float 
     axis.spines[:].set_color(style.frame)
     axis.margins(margin)
     axis.set_title(title, color=style.text, fontsize=11)
+    set_fonts([axis.title])
+
+
+def add_note(axis: Any, note: str, style: Style = LIGHT) -> None:
+    """Add a line below a map, after those that are there."""
+    lines = [line for line in (axis.get_xlabel(), note) if line]
+    axis.set_xlabel("\n".join(lines), color=style.text, fontsize=9.5)
+    set_fonts([axis.xaxis.label])
 
 
 def plot_axes(axis: Any, title: str, x: str, y: str, style: Style = LIGHT) -> None:
@@ -123,6 +158,7 @@ def plot_axes(axis: Any, title: str, x: str, y: str, style: Style = LIGHT) -> No
     axis.spines[["top", "right"]].set_visible(False)
     axis.spines[["left", "bottom"]].set_color(style.frame)
     axis.tick_params(which="both", labelcolor=style.text, color=style.frame)
+    set_fonts([axis.title, axis.xaxis.label, axis.yaxis.label])
 
 
 def apply_layout(axis: Any) -> None:
@@ -149,23 +185,6 @@ def add_image(
     artist.set_data(image)
     artist.set_clip_path(axis.patch)
     axis.add_image(artist)
-
-
-def add_colorbar(mappable: Any, axes: Any, label: str, *, extend: str, style: Style = LIGHT) -> None:
-    """Add a colorbar; ``extend`` is "min", "max", "both" or "neither", as in matplotlib."""
-    figure = axes.figure if hasattr(axes, "figure") else axes[0].figure
-    bar = figure.colorbar(mappable, ax=axes, shrink=0.6, pad=0.02, extend=extend)
-    bar.set_label(label, color=style.text)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=style.text, length=0)
-
-
-def value_colormap(style: Style = LIGHT) -> Any:
-    """Return the part of viridis that stands out from the background."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(colormaps["viridis"](np.linspace(*style.viridis, 256)))
 
 
 def dot_size(n: int, inches: float = 5.2) -> float:

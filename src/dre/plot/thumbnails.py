@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from dre.data.subsample import to_array
-from dre.plot.colors import Categorical, Coloring, Continuous, class_colors
-from dre.plot.style import Style, add_image, value_colormap
+from dre.plot.colors import Categorical, Coloring, Continuous
+from dre.plot.scales import value_colormap
+from dre.plot.style import Style, add_image
 
 Array = np.ndarray[Any, Any]
 SIDE = 1 / 26  # of an image, relative to the shorter side of the axes
@@ -71,7 +72,7 @@ def channels_last(images: Array) -> Array:
 
 def _edge_colors(coloring: Coloring, rows: Array, style: Style) -> Any:
     if isinstance(coloring, Categorical):
-        colors: list[Any] = [*class_colors(len(coloring.names)), style.unlabeled]
+        colors: list[Any] = [*coloring.colors, style.unlabeled]
         return [colors[code] for code in coloring.codes[rows]]  # code -1 is the last entry
     if isinstance(coloring, Continuous):
         colormap = value_colormap(style)
