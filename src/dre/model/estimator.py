@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from dre.augment import Augment
 from dre.batches import Batches
+from dre.data.dataframes import check_columns, select_features
 from dre.data.image_layout import model_shape
 from dre.data.scaling import Scaling
 from dre.data.validation import check_labels, check_rows, check_seed
@@ -82,6 +83,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ``learning_rate`` overrides its first value.
     standardize : bool, default=False
         Divide each column by its standard deviation: for columns in different units.
+    columns : "numbers" or list of str, optional
+        Columns of a DataFrame to map: those that hold numbers, or these. By default all columns, which must hold numbers.
     device : str, default="auto"
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
     random_state : int, RandomState or None, default=None
@@ -133,6 +136,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         learning_rate: float | None = None,
         optimizer: str | Optimizer | None = None,
         standardize: bool = False,
+        columns: str | Sequence[str] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -151,6 +155,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.standardize = standardize
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -178,7 +183,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self
         """
         with _all_or_nothing(self):
-            return self._fit(check_rows(self, X, fitting=True), y, check_observers(observers), precomputed_knn)
+            rows = check_rows(self, select_features(X, check_columns(self.columns)), fitting=True)
+            return self._fit(rows, y, check_observers(observers), precomputed_knn)
 
     def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
@@ -244,7 +250,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         # scikit-learn would call an image's height its features
         if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(X))
-        return self._map.embed(check_rows(self, X, fitting=False), stage)
+        selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
+        return self._map.embed(check_rows(self, selected, fitting=False), stage)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
@@ -272,6 +279,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Metrics of the map compare distances in the map with distances between these rows, under the model's ``metric``.
         """
         check_is_fitted(self)
+        X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
@@ -416,6 +424,7 @@ class DeepTSNE(DRE):
         learning_rate: float | None = None,
         optimizer: str | Optimizer | None = None,
         standardize: bool = False,
+        columns: str | Sequence[str] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -429,6 +438,7 @@ class DeepTSNE(DRE):
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.standardize = standardize
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -453,6 +463,7 @@ class DeepUMAP(DRE):
         learning_rate: float | None = None,
         optimizer: str | Optimizer | None = None,
         standardize: bool = False,
+        columns: str | Sequence[str] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -467,6 +478,7 @@ class DeepUMAP(DRE):
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.standardize = standardize
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose

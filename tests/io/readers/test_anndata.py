@@ -8,7 +8,7 @@ import torch
 from anndata_files import CELLS, COUNTS, GENES, KINDS, PCA, SIZES, middle_obs, new_obs, old_obs, sparse, write_cells
 from row_checks import same_rows
 
-from dre.io.readers import SourceError, open_source
+from dre.io.readers import ReadOptions, SourceError, open_source
 
 MATRICES = [COUNTS, scipy.sparse.csr_matrix(COUNTS)]
 
@@ -73,12 +73,51 @@ def test_parts_can_be_named(written):
         open_source(f"{path}:obs")
 
 
-def test_without_x_a_part_must_be_named(written):
+def test_without_x_the_components_are_the_rows_or_a_part_must_be_named(written):
     path = written()
     with h5py.File(path, "a") as file:
         del file["X"]
+    same_rows(open_source(path).rows, PCA)
+    with h5py.File(path, "a") as file:
+        del file["obsm/X_pca"]
     with pytest.raises(SourceError, match=r"unknown part 'X'.*name a part, as in x\.h5ad:obsm/X_pca"):
         open_source(path)
+
+
+def test_many_genes_are_mapped_by_their_components_as_in_scanpy(written):
+    genes = np.random.default_rng(0).normal(size=(12, 60)).astype(np.float32)
+    path = written(genes)
+    found = open_source(path)
+    same_rows(found.rows, PCA)
+    assert "the rows are the principal components obsm/X_pca, as in scanpy; x.h5ad:X maps the genes" in found.messages
+    same_rows(open_source(f"{path}:X").rows, genes)
+    same_rows(open_source(path, options=ReadOptions(features=GENES)).rows, genes)  # a model of genes
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csc_matrix])
+def test_raw_counts_are_noticed(written, matrix):
+    counts = COUNTS.copy()
+    counts[3, 2] = 50
+    path = written(matrix(counts))
+    assert any("X looks like raw counts" in line and "x.h5ad:obsm/X_pca" in line for line in open_source(path).messages)
+    with h5py.File(path, "a") as file:
+        del file["obsm/X_pca"]
+    assert any("sc.pp.log1p" in line for line in open_source(path).messages)
+    logs = open_source(written(matrix(np.log1p(counts))))
+    assert not any("counts" in line for line in logs.messages)
+
+
+def test_genes_and_the_names_of_cells_are_chosen(written):
+    path = written()
+    found = open_source(path, options=ReadOptions(columns=["gene 1-gene 3"], drop=["gene 2"], id="kind"))
+    same_rows(found.rows, COUNTS[:, [1, 3]])
+    assert found.columns == ["gene 1", "gene 3"]
+    assert found.names.tolist() == KINDS
+    assert "kind" not in found.metadata
+    with pytest.raises(SourceError, match="unknown column 'gen'"):
+        open_source(path, options=ReadOptions(columns=["gen"]))
+    with pytest.raises(SourceError, match="not a table"):
+        open_source(path, options=ReadOptions(categories=True))
 
 
 def test_many_sparse_rows_are_read_in_several_blocks(tmp_path, monkeypatch):

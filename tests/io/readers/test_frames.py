@@ -58,3 +58,35 @@ def test_a_damaged_file_is_named(tmp_path):
         (tmp_path / name).write_bytes(b"no such file")
         with pytest.raises(SourceError, match=rf"{name} cannot be read"):
             open_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.arrow"])
+def test_the_only_column_of_vectors_is_the_rows(tmp_path, name):
+    vectors = np.random.default_rng(0).normal(size=(N, 3)).round(4)
+    frame = FRAME.select("id", "kind").with_columns(vector=pl.Series(vectors.tolist()))
+    if name == "x.jsonl":
+        frame.write_ndjson(tmp_path / name)
+    else:
+        frame.with_columns(pl.col("vector").cast(pl.Array(pl.Float64, 3))).write_ipc(tmp_path / name)
+    found = open_source(tmp_path / name)
+    np.testing.assert_array_equal(found.rows, vectors)
+    assert found.names.tolist() == [str(100 + i) for i in range(N)]
+    assert found.metadata["kind"].tolist() == FRAME["kind"].to_list()
+    assert found.messages == ["the rows are the vectors 'vector' of 3 values; other columns are not features"]
+
+
+def test_one_of_several_columns_of_vectors_is_named(tmp_path):
+    pl.DataFrame({"a": [[1.0, 2.0], [3.0, 4.0]], "b": [[5.0], [6.0]]}).write_ipc(tmp_path / "x.arrow")
+    with pytest.raises(SourceError, match="several columns of vectors, a, b: pass vector='a'"):
+        open_source(tmp_path / "x.arrow")
+    np.testing.assert_array_equal(open_source(tmp_path / "x.arrow", options=ReadOptions(vector="b")).rows, [[5], [6]])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [([[1.0], [2.0, 3.0]], "row 1.*2 values, where others have 1"), ([[1.0], None], "row 1.*missing vector")],
+)
+def test_vectors_that_do_not_fit_are_named_with_their_row(tmp_path, values, message):
+    pl.DataFrame({"a": values}).write_ipc(tmp_path / "x.arrow")
+    with pytest.raises(SourceError, match=message):
+        open_source(tmp_path / "x.arrow")

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 from row_checks import same_rows
 
-from dre.io.readers import SourceError, open_source
+from dre.io.readers import ReadOptions, SourceError, open_source
 
 GRAY = np.random.default_rng(0).integers(256, size=(12, 6, 5), dtype=np.uint8)
 COLOR = np.random.default_rng(0).integers(256, size=(12, 6, 5, 3), dtype=np.uint8)
@@ -76,8 +76,13 @@ def test_photos_of_all_sizes_become_small_squares_or_what_is_said(tmp_path):
     assert found.rows.shape == (6, 64, 64, 3)
     assert (found.rows.read(0, 6).numpy() == 40 * np.arange(6)[:, None, None, None]).all()
     assert open_source(f"{tmp_path}/x:16").rows.shape == (6, 16, 16, 3)
-    with pytest.raises(SourceError, match="expected a number of pixels, as in x:64"):
-        open_source(f"{tmp_path}/x:large")
+    assert open_source(f"{tmp_path}/x:16x8").rows.shape == (6, 16, 8, 3)
+    assert open_source(tmp_path / "x", options=ReadOptions(size=(16, 8))).rows.shape == (6, 16, 8, 3)
+    for shape in ((12, 10, 3), (12, 10)):  # as a model was fitted: in gray, too
+        assert open_source(tmp_path / "x", options=ReadOptions(row_shape=shape)).rows.shape == (6, *shape)
+    for part in ("large", "16x", "1x2x5", "0"):
+        with pytest.raises(SourceError, match="expected a number of pixels, as in x:64"):
+            open_source(f"{tmp_path}/x:{part}")
 
 
 def test_gray_beside_color_is_color(tmp_path):

@@ -9,8 +9,8 @@ import torch
 from row_checks import same_rows
 
 from dre import DRE
-from dre.data.rows import HostRows
-from dre.io.readers import SourceError, open_source
+from dre.data.rows import HostRows, is_rows, read_all
+from dre.io.readers import ReadOptions, SourceError, open_source
 
 X = np.random.default_rng(0).normal(size=(12, 5))
 KINDS = np.array(["B cell", "T cell"] * 6)
@@ -122,3 +122,35 @@ def test_without_columns_there_are_no_rows(tmp_path):
     np.savez(tmp_path / "x.npz", a=KINDS)
     with pytest.raises(SourceError, match=r"no array with columns; its arrays: a \(12,\)"):
         open_source(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+@pytest.mark.parametrize("policy", ["drop", "mean", "median"])
+def test_gaps_of_an_array_are_dropped_or_filled(tmp_path, name, policy):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    X[4, 1], X[7, 0] = np.nan, np.inf
+    if name == "x.npy":
+        np.save(tmp_path / name, X)
+    else:
+        np.savez(tmp_path / name, X=X, kind=np.arange(12))
+    found = open_source(tmp_path / name, options=ReadOptions(missing=policy))
+    rows = read_all(found.rows, np.float64) if is_rows(found.rows) else found.rows
+    if policy == "drop":
+        kept = np.isfinite(X).all(1)
+        np.testing.assert_array_equal(rows, X[kept])
+        np.testing.assert_array_equal(found.dropped.kept, kept)
+        assert found.messages == ["2 of 12 rows lack values and are left out"]
+        assert name == "x.npy" or found.metadata["kind"].tolist() == np.arange(12)[kept].tolist()
+        return
+    middle = getattr(np, f"nan{policy}")
+    assert found.fill == {"0": middle(np.delete(X[:, 0], 7)), "1": middle(X[:, 1])}
+    again = open_source(tmp_path / name, options=ReadOptions(fill={"0": 9.0, "1": 8.0}))
+    assert (again.rows[7, 0], again.rows[4, 1]) == (9.0, 8.0)
+
+
+def test_an_array_without_names_has_no_columns_to_choose(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3))
+    with pytest.raises(SourceError, match="no names of columns"):
+        open_source(tmp_path / "x.npy", options=ReadOptions(columns=["a"]))
+    with pytest.raises(SourceError, match="does not hold a folder of images: leave out the option size='8x8'"):
+        open_source(tmp_path / "x.npy", options=ReadOptions(size=(8, 8)))

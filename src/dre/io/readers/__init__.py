@@ -75,8 +75,8 @@ def open_source(
         raise SourceError(_not_found(path, os.fspath(data)))
     format_, options = _detect_format(path), options or ReadOptions()
     part = _part(path, format_, part, options)
-    if format_.open_table is not None:
-        return format_.open_table(path, part, options)
+    if format_.open_with is not None:
+        return format_.open_with(path, part, options)
     assert format_.open is not None
     return with_options(path, format_.open(path, part), options)
 

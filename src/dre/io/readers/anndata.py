@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.rows import is_rows
+from dre.io.readers.arrays import with_options
 from dre.io.readers.file_rows import FileRows, LazyArray, open_csr, read_csc
 from dre.io.readers.hdf5 import by_chunks, get_item, is_array, open_file
+from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     Array,
     Source,
@@ -28,6 +31,8 @@ from dre.io.readers.source import (
 from dre.notation import unknown
 
 SPARSE_FORMATS = {"csr_matrix": "csr", "csc_matrix": "csc"}
+EXAMINED, LARGE_COUNT = 200, 10  # cells that are examined for raw counts, and a count that no binary matrix has
+PCA, MOST_GENES = "obsm/X_pca", 50  # scanpy maps its principal components, unless there are no more genes than this
 MATRIX_GROUPS = ("layers", "obsm")  # hold matrices with a row per cell, beside X
 
 
@@ -45,15 +50,20 @@ def is_anndata(root: Any) -> bool:
     return not is_array(root) and (_attribute(root, "encoding-type") == "anndata" or ("obs" in root and "var" in root))
 
 
-def open_anndata(path: Path, root: Any, part: str | None, to_lazy: Callable[[Any], LazyArray]) -> Source:
-    """Open ``X``, or the matrix that ``part`` names; ``to_lazy`` wraps a dense array for reading in pieces."""
-    name = part or "X"
+def open_anndata(
+    path: Path, root: Any, part: str | None, to_lazy: Callable[[Any], LazyArray], options: ReadOptions | None = None
+) -> Source:
+    """Open the matrix that ``part`` names, or the default; ``to_lazy`` wraps a dense array for reading in pieces."""
+    options = options or ReadOptions()
+    name = part or _default_matrix(root, options)
     item = get_item(root, name)
     if item is None:
         hint = "" if part else f"; name a part, as in {path.name}:obsm/X_pca"
         raise SourceError(f"{path}: {unknown('part', name, _matrix_names(root))}{hint}")
     obs = _read_table(root, "obs")
     messages = [f"unreadable columns of obs are ignored: {summarize_names(obs.unreadable)}"] if obs.unreadable else []
+    if part is None and name == PCA and not options.row_shape:
+        messages.append(f"the rows are the principal components {PCA}, as in scanpy; {path.name}:X maps the genes")
     rows: Any
     if is_array(item):
         rows = FileRows(path, to_lazy(item), f"an array {name!r}")
@@ -64,12 +74,27 @@ def open_anndata(path: Path, root: Any, part: str | None, to_lazy: Callable[[Any
             messages.append(f"{name} is stored by columns (CSC), so all of it was read; save it as CSR to read it in pieces")
         else:
             rows = open_csr(path, item, shape, f"a matrix {name!r}")
-    return Source(rows, _gene_names(root, name, rows.shape[1]), obs.names, obs.columns, messages)
+    genes = _gene_names(root, name, rows.shape[1])
+    if genes is not None and _are_counts(rows):
+        messages.append(_counts_message(path, name, _matrix_names(root)))
+    return with_options(path, Source(rows, genes, obs.names, obs.columns, messages), options)
 
 
-def _open_h5ad(path: Path, part: str | None) -> Source:
+def _default_matrix(root: Any, options: ReadOptions) -> str:
+    """X, or the principal components of many genes, as in scanpy. A model that was fitted to genes reads X."""
+    genes = get_item(root, "X")
+    width = 0 if genes is None else int(np.atleast_1d(_shape(genes))[-1])
+    is_wide = genes is None or width > MOST_GENES
+    return PCA if is_wide and not options.features and not options.columns and get_item(root, PCA) is not None else "X"
+
+
+def _shape(item: Any) -> Any:
+    return item.shape if is_array(item) else item.attrs.get("shape", item.attrs.get("h5sparse_shape", 0))
+
+
+def _open_h5ad(path: Path, part: str | None, options: ReadOptions) -> Source:
     with as_source_error(path):
-        return open_anndata(path, open_file(path), part, by_chunks)
+        return open_anndata(path, open_file(path), part, by_chunks, options)
 
 
 def _matrix_names(root: Any) -> list[str]:
@@ -91,6 +116,23 @@ def _gene_names(root: Any, matrix: str, count: int) -> list[str] | None:
     table = "raw/var" if matrix.startswith("raw/") else "var" if matrix == "X" or matrix.startswith("layers/") else None
     names = None if table is None or get_item(root, table) is None else _read_table(root, table).names
     return None if names is None or len(names) != count else [str(name) for name in names]
+
+
+def _are_counts(rows: Any) -> bool:
+    """Whether the first cells have counts of reads: integers from 0 to some large number."""
+    n = min(EXAMINED, rows.shape[0])
+    values = rows.read(0, n).numpy() if is_rows(rows) else rows[:n].toarray()
+    return bool(values.size and values.min() >= 0 and values.max() >= LARGE_COUNT and (values == np.floor(values)).all())
+
+
+def _counts_message(path: Path, name: str, known: list[str]) -> str:
+    pca = next((each for each in known if each.startswith("obsm/") and "pca" in each.lower()), None)
+    remedy = (
+        "normalize and log-transform them, and map their principal components: sc.pp.normalize_total, sc.pp.log1p, sc.pp.pca"
+        if pca is None
+        else f"map the principal components instead, {path.name}:{pca}"
+    )
+    return f"{name} looks like raw counts, whose largest genes decide all distances: {remedy}"
 
 
 def _attribute(item: Any, name: str) -> str:
@@ -165,4 +207,4 @@ def _mask(values: Array, missing: Array) -> Array:
     return np.where(missing, np.nan, values) if is_number else np.where(missing, "", values.astype(str))
 
 
-FORMATS = (SourceFormat((".h5ad",), _open_h5ad, part="array"),)
+FORMATS = (SourceFormat((".h5ad",), part="array", open_with=_open_h5ad),)

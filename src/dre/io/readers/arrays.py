@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, is_rows, read_all
+from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, is_rows
 from dre.io.readers.features import dropped_message, expand
 from dre.io.readers.missing import complete
 from dre.io.readers.options import ReadOptions
@@ -94,7 +94,8 @@ def _completed(path: Path, source: Source, options: ReadOptions) -> Source:
         return without_gaps(path, source, kept)
     if len(source.rows.shape) != 2:
         raise SourceError(f"{path}: images with missing pixels cannot be filled in; pass missing='drop'")
-    values = read_all(source.rows, np.float64) if is_rows(source.rows) else np.array(source.rows, dtype=np.float64)
+    rows = source.rows.read(0, source.rows.shape[0]) if is_rows(source.rows) else source.rows
+    values = np.array(rows, dtype=np.float64)
     names = source.columns or [str(i) for i in range(values.shape[1])]
     gaps = np.where(np.isfinite(values), values, np.nan)
     found = complete(Table(path, [], _place, source.names), names, gaps, options.missing, options.fill)

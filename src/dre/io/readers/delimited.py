@@ -247,4 +247,4 @@ def _open_delimited(path: Path, part: str | None, options: ReadOptions) -> Sourc
     return source_of(read_table(path, options.decimal), options)
 
 
-FORMATS = (SourceFormat((*SUFFIXES, *(f"{suffix}.gz" for suffix in SUFFIXES)), open_table=_open_delimited),)
+FORMATS = (SourceFormat((*SUFFIXES, *(f"{suffix}.gz" for suffix in SUFFIXES)), open_with=_open_delimited),)

@@ -154,7 +154,7 @@ def _open_arrow(path: Path, part: str | None, options: ReadOptions) -> Source:
 
 
 FORMATS = (
-    SourceFormat((".xlsx", ".xls", ".ods"), open_table=_open_excel),
-    SourceFormat((".jsonl", ".ndjson"), part="vector", open_table=_open_json_lines),
-    SourceFormat((".arrow", ".feather", ".ipc"), part="vector", open_table=_open_arrow),
+    SourceFormat((".xlsx", ".xls", ".ods"), open_with=_open_excel),
+    SourceFormat((".jsonl", ".ndjson"), part="vector", open_with=_open_json_lines),
+    SourceFormat((".arrow", ".feather", ".ipc"), part="vector", open_with=_open_arrow),
 )

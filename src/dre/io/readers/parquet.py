@@ -213,4 +213,4 @@ def _row_group_loader(
     return load
 
 
-FORMATS = (SourceFormat((".parquet", ".pq"), part="vector", open_table=_open_parquet),)
+FORMATS = (SourceFormat((".parquet", ".pq"), part="vector", open_with=_open_parquet),)

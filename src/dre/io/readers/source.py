@@ -104,8 +104,8 @@ class SourceFormat:
         Whether the format can be a folder.
     markers : tuple of str, default=()
         File names that identify such a folder, whatever its suffix.
-    open_table : callable, default=None
-        In place of ``open`` for a table: also takes `dre.io.readers.options.ReadOptions`.
+    open_with : callable, default=None
+        In place of ``open`` for a format that follows `dre.io.readers.options.ReadOptions` itself, its third argument.
     """
 
     suffixes: tuple[str, ...]
@@ -113,7 +113,7 @@ class SourceFormat:
     part: str = ""
     is_folder: bool = False
     markers: tuple[str, ...] = ()
-    open_table: Callable[[Path, str | None, Any], Source] | None = None
+    open_with: Callable[[Path, str | None, Any], Source] | None = None
 
 
 def match_suffix(name: str, suffixes: Iterable[str]) -> str | None:

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from dre.io.readers.anndata import is_anndata, open_anndata
+from dre.io.readers.arrays import with_options
 from dre.io.readers.file_rows import BlockArray, FileRows
 from dre.io.readers.hdf5 import is_array, read_metadata, select_array
+from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import INSTALL, Source, SourceError, SourceFormat, as_source_error
 
+MARKERS = ("zarr.json", ".zgroup", ".zarray")  # files in such a folder
 
-def _open_zarr(path: Path, part: str | None) -> Source:
+
+def _open_zarr(path: Path, part: str | None, options: ReadOptions) -> Source:
     try:
         import zarr
     except ImportError as problem:
@@ -22,13 +26,13 @@ def _open_zarr(path: Path, part: str | None) -> Source:
         if is_array(root):
             if part is not None:
                 raise SourceError(f"{path} is a single array: leave out {part!r}")
-            return Source(FileRows(path, _by_chunks(root)))
+            return with_options(path, Source(FileRows(path, _by_chunks(root))), options)
         if is_anndata(root):
-            return open_anndata(path, root, part, _by_chunks)
+            return open_anndata(path, root, part, _by_chunks, options)
         shapes = dict(_shapes(root, ""))
         name, array = select_array(path, root, shapes, part)
         rows = FileRows(path, _by_chunks(array), f"an array {name!r}")
-        return Source(rows, metadata=read_metadata(root, shapes, array))
+        return with_options(path, Source(rows, metadata=read_metadata(root, shapes, array)), options)
 
 
 def _by_chunks(array: Any) -> Any:
@@ -44,4 +48,4 @@ def _shapes(group: Any, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield from _shapes(item, f"{prefix}{name}/")
 
 
-FORMATS = (SourceFormat((".zarr",), _open_zarr, part="array", is_folder=True, markers=("zarr.json", ".zgroup", ".zarray")),)
+FORMATS = (SourceFormat((".zarr",), None, "array", is_folder=True, markers=MARKERS, open_with=_open_zarr),)

@@ -1,0 +1,104 @@
+"""DataFrames of pandas and polars: the columns that a map is made of, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+NUMBERS = "numbers"
+LISTED = 5  # columns that an error names
+REMEDIES = {  # by kind of column
+    "text": "encode",
+    "date": "encode",
+    "categories": "encode",
+    "vectors": "pass numpy.stack(frame[name]) for",
+    "values of other kinds": "convert",
+}
+
+
+def check_columns(columns: Any) -> str | list[str] | None:
+    """Check the parameter ``columns``: None, ``"numbers"``, or names."""
+    if columns is None or (isinstance(columns, str) and columns == NUMBERS):
+        return columns
+    is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
+    if not is_list or not all(isinstance(name, str) for name in columns) or not columns:
+        raise ValueError(f"columns={columns!r}: expected 'numbers', or a list of names of columns")
+    return list(columns)
+
+
+def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[str] | None = None) -> Any:
+    """Return a DataFrame with the columns to map; anything else is returned unchanged.
+
+    Parameters
+    ----------
+    X : DataFrame or anything else
+    columns : None, "numbers" or list of str
+        None keeps all columns, which must hold numbers.
+    fitted : sequence of str, default=None
+        Names of the columns that a model was fitted to: ``columns`` then selects these, whatever else X has.
+
+    Examples
+    --------
+    >>> import polars
+    >>> frame = polars.DataFrame({"size": [1.0, 2.0], "kind": ["a", "b"]})
+    >>> select_features(frame, "numbers").columns
+    ['size']
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return X
+    kinds = {name: _kind(frame[name]) for name in frame.columns}
+    if columns is None:
+        wanted = frame.columns
+    elif fitted is not None:
+        wanted = list(fitted)
+    else:
+        wanted = [name for name, kind in kinds.items() if kind == "number"] if columns == NUMBERS else list(columns)
+    lacking = [name for name in wanted if name not in kinds]
+    if lacking:
+        raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, frame.columns))}")
+    if not wanted:
+        raise ValueError("X has no column of numbers: encode its columns first, say with sklearn.preprocessing.OneHotEncoder")
+    _check_kinds({name: kinds[name] for name in wanted}, offers_numbers=columns is None)
+    return X if columns is None else frame.select(wanted).to_native()
+
+
+def _kind(column: Any) -> str:
+    dtype = column.dtype
+    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
+        return "number" if dtype.is_numeric() else "yes or no"
+    if dtype.is_temporal():
+        return "date"
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        return "categories"
+    if isinstance(dtype, nw.String):
+        return "text"
+    if dtype.is_nested():
+        return "vectors"
+    return _kind_of_objects(column)
+
+
+def _kind_of_objects(column: Any) -> str:
+    """The kind of a column of Python objects, which may be numbers, or arrays."""
+    values = column.to_list()
+    if any(isinstance(value, list | tuple | np.ndarray) for value in values[:1]):
+        return "vectors"
+    try:
+        np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return "text" if any(isinstance(value, str) for value in values) else "values of other kinds"
+    return "number"
+
+
+def _check_kinds(kinds: dict[str, str], *, offers_numbers: bool) -> None:
+    wrong = {name: kind for name, kind in kinds.items() if kind in REMEDIES}
+    if not wrong:
+        return
+    listed = ", ".join(f"{name!r} ({kind})" for name, kind in list(wrong.items())[:LISTED])
+    more = f" and {len(wrong) - LISTED} more" if len(wrong) > LISTED else ""
+    first = REMEDIES[next(iter(wrong.values()))]
+    numbers = "Pass columns='numbers' to map the numbers alone, or" if offers_numbers else "Leave them out, or"
+    raise ValueError(f"X has columns that do not hold numbers: {listed}{more}. {numbers} {first} these columns first.")

@@ -1,0 +1,68 @@
+"""DataFrames: columns that hold no numbers are named with a remedy, and numbers are found by name."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from dre import DRE
+from dre.data.dataframes import select_features
+
+N = 40
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "size": RNG.normal(size=N),
+        "name": [f"row {i}" for i in range(N)],
+        "day": pd.date_range("2024-01-01", periods=N),
+        "count": pd.array(RNG.integers(9, size=N), dtype="Int64"),
+        "kind": pd.Categorical(["a", "b"] * (N // 2)),
+        "old": [True, False] * (N // 2),
+    }
+)
+FRAMES = [FRAME, pl.from_pandas(FRAME)]
+
+
+def cheap(**options):
+    return DRE(schedule="x: gaussian(5) -> kl * 2", random_state=0, device="cpu", **options)
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars"])
+def test_columns_without_numbers_are_named_with_the_remedy(frame):
+    with pytest.raises(ValueError, match=r"'name' \(text\), 'day' \(date\), 'kind' \(categories\)\. Pass columns='numbers'"):
+        cheap().fit(frame)
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars"])
+def test_the_numbers_alone_are_mapped_and_found_again_in_any_order(frame, tmp_path):
+    model = cheap(columns="numbers").fit(frame)
+    assert model.feature_names_in_.tolist() == ["size", "count"]
+    shuffled = frame[list(reversed(frame.columns))]
+    np.testing.assert_array_equal(model.transform(shuffled), model.transform(frame))
+    model.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(DRE.load(tmp_path / "m.safetensors").transform(shuffled), model.transform(frame))
+    with pytest.raises(ValueError, match="X has no column 'count'"):
+        model.transform(frame[["size", "name"]])
+
+
+def test_columns_are_chosen_by_name():
+    model = cheap(columns=["count", "old"]).fit(FRAME)
+    assert model.feature_names_in_.tolist() == ["count", "old"]
+    with pytest.raises(ValueError, match=r"'kind' \(categories\)\. Leave them out, or encode"):
+        cheap(columns=["count", "kind"]).fit(FRAME)
+    with pytest.raises(ValueError, match="columns='size': expected 'numbers', or a list"):
+        cheap(columns="size").fit(FRAME)
+
+
+def test_vectors_and_objects_are_told_apart():
+    frame = pd.DataFrame({"embedding": [np.ones(3)] * 4, "size": np.array([1, 2, 3, 4], dtype=object)})
+    with pytest.raises(ValueError, match=r"'embedding' \(vectors\).*numpy\.stack"):
+        select_features(frame, None)
+    assert select_features(frame, "numbers").columns.tolist() == ["size"]
+    with pytest.raises(ValueError, match="no column of numbers"):
+        select_features(frame[["embedding"]], "numbers")
+
+
+def test_arrays_are_left_alone():
+    X = RNG.normal(size=(5, 2))
+    assert select_features(X, "numbers") is X
