@@ -29,7 +29,7 @@ class CanvasPoints {
     return this.frames.get(size);
   }
 
-  drawDiscs({ view, now: { x, y }, canvas: { width, height } }, pixels, ids, from, to, size, opacity, oneColor) {
+  drawDiscs({ view, tints, now: { x, y }, canvas: { width, height } }, pixels, ids, from, to, size, opacity, oneColor) {
     const radius = size * view.ratio, shape = disc(radius), count = shape.length, reach = Math.ceil(radius) + 1;
     const offsets = Int32Array.from(shape, ([dx, dy]) => dy * width + dx);
     const alphas = Int32Array.from(shape, ([, , coverage]) => Math.round(256 * coverage * opacity));
@@ -37,7 +37,7 @@ class CanvasPoints {
     for (let k = from; k < to; k++) {
       const i = ids[k], px = (x[i] * scale + x0 + 0.5) | 0, py = (y0 - y[i] * scale + 0.5) | 0;
       if (px < reach || py < reach || px >= width - reach || py >= height - reach) continue;
-      const center = py * width + px, color = oneColor === null ? colors[i] : oneColor;
+      const center = py * width + px, color = oneColor === null ? tints[i] : oneColor;
       const redBlue = color & 0xff00ff, green = color & 0x00ff00;
       for (let j = 0; j < count; j++) {
         const at = center + offsets[j], alpha = alphas[j], under = pixels[at], rest = 256 - alpha;

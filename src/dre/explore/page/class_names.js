@@ -70,9 +70,15 @@ function middles(map, ids, places, best, cellOf, around) {
   return nearest.map(([row]) => row);
 }
 
+// The toolbar takes up room too.
+function toolbarOn(map) {
+  const { left, right, top, bottom } = $("tools").getBoundingClientRect(), corner = map.element.getBoundingClientRect();
+  return { center: (left + right) / 2 - corner.left, middle: (top + bottom) / 2 - corner.top, half: (right - left) / 2, tall: (bottom - top) / 2 };
+}
+
 // Those that fit: a name that would cover a larger one is tried a line lower and higher, then left out.
 function placeNames(map, classes) {
-  const { ink, view } = map, taken = [], list = [];
+  const { ink, view } = map, taken = [toolbarOn(map)], list = [];
   for (const { code, row } of classes) {
     const name = colorColumn.names[code], text = name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH - 1)}…` : name;
     const half = ink.measureText(text).width / 2 + NAME_GAP, [px, py] = map.toScreen(row);
@@ -80,10 +86,10 @@ function placeNames(map, classes) {
     const shift = [0, NAME_HEIGHT, -NAME_HEIGHT].find((each) => {
       const middle = py + each;
       return middle > NAME_HEIGHT / 2 && middle < view.height - NAME_HEIGHT / 2
-        && taken.every((other) => Math.abs(other.center - center) >= other.half + half || Math.abs(other.middle - middle) >= NAME_HEIGHT);
+        && taken.every((other) => Math.abs(other.center - center) >= other.half + half || Math.abs(other.middle - middle) >= other.tall + NAME_HEIGHT / 2);
     });
     if (shift === undefined) continue;
-    taken.push({ center, middle: py + shift, half });
+    taken.push({ center, middle: py + shift, half, tall: NAME_HEIGHT / 2 });
     list.push({ code, row, text, dx: center - px, dy: shift });
   }
   return list;

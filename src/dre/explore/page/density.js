@@ -1,6 +1,7 @@
 // The density of the points as a heat map, at this zoom: counted in small cells, smoothed, and colored by theme.
 const DENSITY_CELL = 3; // pixels
 const DENSITY_BLUR = 2; // cells to each side, three times, which is close to a Gaussian of 8 pixels
+const DENSITY_POWER = 0.42; // keeps thin regions visible beside dense ones
 const DENSITY_COLORS = {
   light: ["#ffffff", "#dcebf7", "#a6cbe6", "#5b9fd0", "#2468ad", "#173a73", "#0b1c40"],
   dark: ["#14161a", "#2b1f4a", "#5f2b74", "#a13a76", "#de5a5d", "#f79a4f", "#fbe8a6"],
@@ -68,8 +69,8 @@ function drawDensity(map, list) {
   for (const value of values) if (value > most) most = value;
   const picture = new ImageData(columns, lines), pixels = new Uint32Array(picture.data.buffer);
   for (let cell = 0; cell < values.length; cell++) {
-    // The square root keeps thin regions visible beside dense ones.
-    pixels[cell] = (0xff000000 | ramp[most ? Math.min(255, Math.round(255 * Math.sqrt(Math.max(0, values[cell]) / most))) : 0]) >>> 0;
+    const share = most ? Math.min(1, Math.max(0, values[cell] / most)) : 0;
+    pixels[cell] = (0xff000000 | ramp[Math.round(255 * Math.pow(share, DENSITY_POWER))]) >>> 0;
   }
   densityCanvas.width = columns;
   densityCanvas.height = lines;

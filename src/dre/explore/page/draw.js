@@ -12,7 +12,7 @@ function createPoints() {
 // Whichever one is in use, each map shows the same picture.
 function useRenderer(other) {
   renderer = other;
-  pointMs = 0;
+  budget = Infinity;
   redraw();
 }
 
@@ -27,6 +27,7 @@ function drawPoints(map, level) {
   if (map.isThreeDimensional) map.sortByDepth();
   const base = baseOrder(map), list = orderOf(map, level);
   map.look = pointLook(map);
+  map.tints = map.isThreeDimensional ? shade(map) : colors;
   map.visible = countVisible(map, base);
   if (densityOn()) drawDensity(map, list);
   else renderer.draw(map, list, map.look, base.ids.length ? Math.max(list.ids.length, 1) / base.ids.length : 1);

@@ -2,7 +2,7 @@
 const FRAME_MS = 22; // for the points, of the 33 that 30 frames a second leave
 const STILL_MS = 160; // without movement, until all points are drawn again
 let requested = false, isMoving = false, stillTimer = 0;
-let pointMs = 0; // what one point costs, from recent frames
+let budget = Infinity; // points that a frame may draw while maps move
 
 function redraw() {
   if (requested || !maps[0].now.x) return;
@@ -23,10 +23,10 @@ function redrawMoving() {
 
 // The share of the points to draw, as a power of 1/2.
 function detailLevel() {
-  if (!isMoving || !pointMs) return 0;
+  if (!isMoving) return 0;
   let points = 0;
   for (const map of maps) points += baseOrder(map).ids.length;
-  return Math.max(0, Math.min(10, Math.ceil(Math.log2((points * pointMs) / FRAME_MS))));
+  return points <= budget ? 0 : Math.min(10, Math.ceil(Math.log2(points / budget)));
 }
 
 // Frames that wait in a queue would trail the pointer.
@@ -41,14 +41,14 @@ function drawFrame() {
   let drawn = 0;
   renderer.begin();
   for (const map of maps) drawn += drawMap(map, level);
-  if (!densityOn()) renderer.end((milliseconds) => noteCost(milliseconds, drawn));
+  renderer.end((milliseconds) => adjustBudget(milliseconds, drawn));
   const { dataset } = maps[0].canvas;
   dataset.detail = level ? "part" : "full";
   dataset.frames = Number(dataset.frames || 0) + 1; // for scripts that wait for a frame
 }
 
-function noteCost(milliseconds, points) {
-  if (points < 1000) return;
-  const cost = milliseconds / points;
-  pointMs = pointMs ? 0.6 * pointMs + 0.4 * cost : cost;
+// A slow frame lowers the budget in proportion; after a quick one, twice the points are sure to be drawn in time.
+function adjustBudget(milliseconds, points) {
+  if (milliseconds > FRAME_MS) budget = Math.max(2000, (points * FRAME_MS) / milliseconds);
+  else if (milliseconds < 0.4 * FRAME_MS) budget = Math.max(budget, 2 * points);
 }

@@ -31,7 +31,7 @@ function densities(map) {
 // Radius in pixels of the screen and opacity, for points that lie this close.
 function lookFor(density, view) {
   const apart = view.home / Math.sqrt(density || 1e-9), zoomed = Math.max(1, view.scale / view.home);
-  const radius = Math.min(LARGEST, Math.min(4.5, Math.max(SMALLEST, 0.45 * apart)) * Math.pow(zoomed, 0.4));
+  const radius = Math.min(LARGEST, Math.min(4.5, Math.max(SMALLEST, 0.6 * apart)) * Math.pow(zoomed, 0.4));
   const overlap = Math.PI * ((radius * view.home) / (apart * view.scale)) ** 2;
   const opacity = Math.max(0.18, Math.min(0.9, 0.95 / Math.sqrt(1 + overlap / 4)));
   return { radius: radius * pointStyle.size, opacity: opacity * pointStyle.opacity };

@@ -33,7 +33,7 @@ function mapTexts(map) {
     return svgText((px + dx).toFixed(1), (py + dy + 4.5).toFixed(1), text, { ...halo, "font-size": 13, "font-weight": 600, "text-anchor": "middle" });
   }) : [];
   const caption = map.element.querySelector(".caption");
-  if (maps.length > 1) names.push(svgText(map.view.width - 10, 24, caption.textContent, { ...halo, "font-weight": 600, "text-anchor": "end" }));
+  if (maps.length > 1) names.push(svgText(map.view.width - 18, map.view.height - 17, caption.textContent, { ...halo, "font-weight": 600, "text-anchor": "end" }));
   return names;
 }
 
@@ -43,7 +43,7 @@ function circles(map) {
   ids.forEach((i, k) => {
     const [px, py] = map.toScreen(i), { radius, opacity } = k < split ? look.dimmed : look;
     if (!map.isOnScreen(px, py, radius)) return;
-    const fill = (k < split ? dimmedColor : colors[i]), hex = [fill, fill >> 8, fill >> 16].map((part) => (part & 255).toString(16).padStart(2, "0")).join("");
+    const fill = (k < split ? dimmedColor : map.tints[i]), hex = [fill, fill >> 8, fill >> 16].map((part) => (part & 255).toString(16).padStart(2, "0")).join("");
     found.push(makeSvg("circle", { cx: px.toFixed(1), cy: py.toFixed(1), r: radius.toFixed(2), fill: `#${hex}`, "fill-opacity": opacity.toFixed(2) }));
   });
   return found;

@@ -1,5 +1,6 @@
 // Turning a map of three components: an orthographic view of the points, rotated about the axes of the screen.
 const TURN_PER_PIXEL = 0.008; // radians
+const FADE = 120; // of 256: how much of their color the farthest points lose
 const DEPTH_STEPS = 4096; // points are ordered from far to near in this many steps
 
 // Rotates by drags of this many pixels to the right and down; rows of the matrix are the screen's axes: right, up, towards us.
@@ -24,6 +25,20 @@ function project({ x, y, z }, [right, up, near], into) {
     into.y[i] = 0.5 + up[0] * dx + up[1] * dy + up[2] * dz;
     into.depth[i] = near[0] * dx + near[1] * dy + near[2] * dz;
   }
+}
+
+// The colors of the points, far ones fainter, so that a still picture has depth too.
+function shade(map) {
+  const { depth } = map.turned, known = map.shades;
+  if (known && known.version === map.version && known.colorVersion === colorVersion && known.background === background) return known.colors;
+  const shades = known ? known.colors : new Uint32Array(n), paperRedBlue = background & 0xff00ff, paperGreen = background & 0x00ff00;
+  for (let i = 0; i < n; i++) {
+    const kept = Math.max(256 - FADE, Math.min(256, Math.round(256 - FADE * (0.5 - depth[i])))), rest = 256 - kept;
+    const redBlue = ((colors[i] & 0xff00ff) * kept + paperRedBlue * rest) / 256, green = ((colors[i] & 0x00ff00) * kept + paperGreen * rest) / 256;
+    shades[i] = (redBlue & 0xff00ff) | (green & 0x00ff00);
+  }
+  map.shades = { version: map.version, colorVersion, background, colors: shades };
+  return shades;
 }
 
 // Rows from far to near, by counting: linear in the number of points.

@@ -140,10 +140,16 @@ class MapView {
       const outliers = sample.length > 200 ? Math.floor(sample.length / 1000) : 0;
       return [sample[outliers], sample[sample.length - 1 - outliers]];
     };
-    const [left, right] = range(this.now.x), [bottom, top] = range(this.now.y);
+    const [left, right] = range(this.now.x), [bottom, top] = range(this.now.y), covered = ids ? 0 : this.coveredTop();
     const width = Math.max(right - left, 1e-4), height = Math.max(top - bottom, 1e-4);
-    const scale = Math.min(this.view.width / width, this.view.height / height) * 0.9;
-    return { x: (left + right) / 2, y: (bottom + top) / 2, scale };
+    const scale = Math.min(this.view.width / width, (this.view.height - covered) / height) * 0.92;
+    return { x: (left + right) / 2, y: (bottom + top) / 2 + covered / 2 / scale, scale };
+  }
+
+  // Pixels at the top that lie below the toolbar.
+  coveredTop() {
+    const below = $("tools").getBoundingClientRect().bottom - this.element.getBoundingClientRect().top;
+    return Math.max(0, Math.min(below, 0.2 * this.view.height));
   }
 
   // Fits the canvases to the element; the center and the relative zoom stay. Returns whether the size has changed.

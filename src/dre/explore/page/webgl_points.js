@@ -68,8 +68,7 @@ class WebglPoints {
     this.inputs = Object.fromEntries(["x", "y", "color"].map((name) => [name, gl.getAttribLocation(program, name)]));
     this.positions = new WeakMap(); // map → its buffers
     this.lists = new Map(); // ids → buffer, the one used last at the end
-    this.colorBuffer = gl.createBuffer();
-    this.colorVersion = -1;
+    this.tints = new WeakMap(); // colors → their buffer
     this.fence = null;
   }
 
@@ -104,7 +103,7 @@ class WebglPoints {
     gl.clearColor((background & 255) / 255, ((background >> 8) & 255) / 255, ((background >> 16) & 255) / 255, 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
     this.bindPositions(map);
-    this.bindColors();
+    this.bindColors(map);
     this.bindList(ids);
     gl.uniform2f(this.places.center, map.view.x, map.view.y);
     gl.uniform2f(this.places.unit, (2 * map.view.scale * map.view.ratio) / width, (2 * map.view.scale * map.view.ratio) / height);
@@ -137,11 +136,14 @@ class WebglPoints {
     buffers.version = map.version;
   }
 
-  bindColors() {
-    const { gl, inputs } = this;
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.colorBuffer);
-    if (this.colorVersion !== colorVersion) gl.bufferData(gl.ARRAY_BUFFER, colors, gl.DYNAMIC_DRAW);
-    this.colorVersion = colorVersion;
+  // Colors that depend on the depth change with the positions.
+  bindColors({ tints, version }) {
+    const { gl, inputs } = this, state = tints === colors ? colorVersion : `${colorVersion} ${version} ${background}`;
+    if (!this.tints.has(tints)) this.tints.set(tints, { buffer: gl.createBuffer(), state: null });
+    const known = this.tints.get(tints);
+    gl.bindBuffer(gl.ARRAY_BUFFER, known.buffer);
+    if (known.state !== state) gl.bufferData(gl.ARRAY_BUFFER, tints, gl.DYNAMIC_DRAW);
+    known.state = state;
     gl.enableVertexAttribArray(inputs.color);
     gl.vertexAttribPointer(inputs.color, 4, gl.UNSIGNED_BYTE, true, 0, 0);
   }
