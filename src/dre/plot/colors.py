@@ -20,6 +20,7 @@ LOG_FROM = 30  # ratio of the ends of a scale of positive numbers from which it 
 LOG_BELOW = 0.15  # if the median would lie below this share of a linear one
 # Trustworthiness and continuity of single points have the same scale in every map, so that maps can be compared.
 TRUST_ENDS = (0.5, 1.0)
+TRUST_STOPS = (1.0, 0.95, 0.85, 0.7, 0.5)  # values of the colors of `Style.distortion`: most points of a map are near 1
 TRUST_EXPLAINED = {
     "trustworthiness": "1: all neighbors in the map are neighbors in the data; 0.5: as in a random map",
     "continuity": "1: all neighbors in the data are neighbors in the map; 0.5: as in a random map",
@@ -105,11 +106,9 @@ class ColorScale:
 
     def relative(self, values: Array) -> Array:
         """Scale values to [0, 1] between ``low`` and ``high``."""
-        if self.scale == "log":
-            shares: Array = np.log(values / self.low) / np.log(self.high / self.low)
-            return shares
-        shares = (values - self.low) / (self.high - self.low)
-        return shares
+        is_log = self.scale == "log"
+        values, low, high = (np.log(each) if is_log else each for each in (values, self.low, self.high))
+        return np.asarray((values - low) / (high - low))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from dre.plot.colors import TRUST_ENDS, TRUST_EXPLAINED
 from dre.plot.dots import RASTERIZED_FROM
 from dre.plot.scales import add_colorbar
 from dre.plot.scatter import as_planar
-from dre.plot.style import LIGHT, Style, add_note, dot_size, frame_size, get_style, map_axes, panels
+from dre.plot.style import Style, add_note, dot_size, frame_size, get_style, map_axes, panels, shape_panels, trust_colors
 from dre.plot.views import Views, check_embedding
 
 Array = np.ndarray[Any, Any]
@@ -52,20 +52,22 @@ def distortion(Y: Any, result: Evaluation | Mapping[str, Any], *, note: str = ""
     points, theme = check_embedding(Y), get_style(style)
     shown = _per_point(result, len(points))
     views = Views.of([points] * len(shown))
-    width, height = frame_size(views.maps, 5.0, RATIOS)
-    figure, axes = panels(len(views.maps), width + 0.8, height + 0.8, max_columns=len(shown), style=theme)
+    frame = frame_size(views.maps, 5.0, RATIOS)
+    figure, axes = panels(len(views.maps), *frame, max_columns=len(shown), style=theme)
     worst, best = TRUST_ENDS
     views.label(axes, theme)
+    last = len(axes) - len(shown)  # the first axis of the last line
     for at, (axis, Y_shown) in enumerate(zip(axes, views.maps, strict=True)):
         name, values = list(shown.items())[at % len(shown)]
-        dots = draw_distorted(axis, Y_shown, values, best=best, worst=worst, style=theme)
-        above = f"{name} {values.mean():.3f}\n{theme.distorted}: {MEANING[name]}" if at < len(shown) else ""
-        map_axes(axis, above, theme)
-        if at >= len(axes) - len(shown):
-            add_note(axis, TRUST_EXPLAINED[name].replace("; ", "\n"), theme)
-        add_colorbar(dots, axis, "", extend="min" if values.min() < worst else "neither", style=theme)
+        dots = draw_distorted(axis, Y_shown, values, best=best, worst=worst, colors=trust_colors(theme)[::-1])
+        heading = f"{name} {values.mean():.3f}\n{theme.distorted}: {MEANING[name]}" if at < len(shown) else ""
+        map_axes(axis, heading, theme)
+        add_note(axis, TRUST_EXPLAINED[name].replace("; ", "\n") if at >= last else "", theme)
+    below = any(values.min() < worst for values in shown.values())
+    add_colorbar(dots, axes, " and ".join(shown), extend="min" if below else "neither", style=theme)
     if note:
         figure.supxlabel(note, color=theme.text, fontsize=9)
+    shape_panels(axes, *frame)
     return figure
 
 
@@ -113,21 +115,22 @@ def stability(A: Any, B: Any, *, k: int = 15, style: str | Style = "light") -> A
     moved = np.sqrt(((first - second) ** 2).sum(1)) / spread
     worst = max(0.05, float(np.quantile(moved, 0.98)))
     theme = get_style(style)
-    width, height = frame_size([first, second], 5.0, RATIOS)
-    figure, axes = panels(2, width + 0.6, height + 0.6, style=theme)
+    frame = frame_size([first, second], 5.0, RATIOS)
+    figure, axes = panels(2, *frame, style=theme)
     titles = ("first\n", f"second, aligned\nProcrustes distance {distance:.3f}, shared neighbors {agreement:.3f}")
     for axis, points, title in zip(axes, (first, second), titles, strict=True):
-        dots = draw_distorted(axis, points, moved, best=0.0, worst=worst, style=theme)
+        dots = draw_distorted(axis, points, moved, best=0.0, worst=worst, colors=theme.distortion)
         map_axes(axis, title, theme)
     add_colorbar(dots, axes, "shift, relative to the spread of the first", extend="max", style=theme)
+    shape_panels(axes, *frame)
     return figure
 
 
-def draw_distorted(axis: Any, Y: Array, values: Array, *, best: float, worst: float, style: Style = LIGHT) -> Any:
-    """Draw points shaded from ``best``, which recedes, to ``worst`` on top, and return the dots."""
+def draw_distorted(axis: Any, Y: Array, values: Array, *, best: float, worst: float, colors: Sequence[str]) -> Any:
+    """Draw points in colors from ``best``, which recedes, to ``worst`` on top, and return the dots."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colormap = LinearSegmentedColormap.from_list("distortion", style.distortion)
+    colormap = LinearSegmentedColormap.from_list("distortion", list(colors))
     worst_last = ((values - best) / (worst - best)).argsort(kind="stable")
     return axis.scatter(
         *Y[worst_last].T,

@@ -36,12 +36,15 @@ def draw_labels(axis: Any, Y: Array, classes: Categorical, style: Style) -> list
     texts: list[Any] = []
     occupied = np.empty((0, 4))
     for code in classes.largest.tolist():
+        if left <= 0:
+            break
         x, y = medoid(Y[rows[code]])
         color = _readable(classes.colors[code], style) if len(rows) > 1 else style.text
         text = axis.text(x, y, wrapped(classes.names[code]), color=color, parse_math=False, **kwargs)
         set_fonts([text])
-        room = _find_room(axis, text, occupied, may_cover=SMALL_CLASS <= len(rows[code]) and len(rows) <= MANY_CLASSES)
-        if room is None or left <= 0:
+        may_cover = len(rows[code]) >= SMALL_CLASS and len(rows) <= MANY_CLASSES
+        room = _find_room(axis, text, occupied, may_cover=may_cover)
+        if room is None:
             text.remove()
             continue
         box, position = room

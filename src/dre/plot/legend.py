@@ -43,30 +43,30 @@ def legend_beside(axis: Any, classes: Categorical, style: Style, name: str = "",
 
 def legend_below(figure: Any, classes: Categorical, style: Style, name: str = "") -> Any:
     """Add a legend below all maps of a figure, which grows by its height."""
-    size = font_size(len(classes.names))
-    total = count_entries(classes)
-    columns = total
-    most = total
+    widest, highest = 0.98 * figure.bbox.width, BELOW * figure.bbox.height
+    columns = most = count_entries(classes)
+    look = {"size": font_size(len(classes.names)), "loc": "outside lower center"}
     while True:
-        legend = _draw(
-            figure, classes, style, name, most=most, columns=columns, size=size, loc="outside lower center"
-        )  # fmt: skip
+        legend = _draw(figure, _entries(classes, style, most), style, name, columns=columns, **look)
         box = legend.get_window_extent()
-        too_wide, too_high = box.width > 0.98 * figure.bbox.width, box.height > BELOW * figure.bbox.height
-        if not (too_wide and columns > 1) and not (too_high and most > 2 * columns):
+        too_wide, too_high = box.width > widest and columns > 1, box.height > highest and most > 2 * columns
+        if not too_wide and not too_high:
             break
         legend.remove()
-        if too_wide:
-            columns = max(1, min(columns - 1, int(columns * 0.98 * figure.bbox.width / box.width)))
-        else:
-            most -= columns
+        columns = _fewer(columns, widest / box.width) if too_wide else columns
+        most = most if too_wide else columns * _fewer(-(-most // columns), highest / box.height)
     figure.set_figheight(figure.get_figheight() + box.height / figure.dpi)
     return legend
 
 
+def _fewer(count: int, share: float) -> int:
+    """Return about this share of a count, at least 1 and less than the count."""
+    return max(1, min(count - 1, int(count * share)))
+
+
 def count_entries(classes: Categorical) -> int:
-    """Return the number of entries of a complete legend."""
-    return len(classes.names) + (0 if classes.is_labeled.all() else 1)
+    """Return the number of entries of a legend that has room for all colors."""
+    return min(len(classes.names), MAX_COLORS + 1) + (0 if classes.is_labeled.all() else 1)
 
 
 def font_size(count: int) -> float:
@@ -75,11 +75,11 @@ def font_size(count: int) -> float:
 
 
 def _draw(
-    owner: Any, classes: Categorical, style: Style, name: str, *, most: int, columns: int, size: float, **place: Any
+    owner: Any, entries: list[tuple[str, Any]], style: Style, name: str, *, columns: int, size: float, **place: Any
 ) -> Any:
+    """Draw a legend of texts and colors into a figure or axes."""
     from matplotlib.lines import Line2D
 
-    entries = _entries(classes, style, most)
     marks = [
         Line2D([], [], marker="o" if color else "", linestyle="", markersize=0.6 * size, color=color or "none")
         for _, color in entries
@@ -97,8 +97,8 @@ def _draw(
 def _entries(classes: Categorical, style: Style, most: int) -> list[tuple[str, Any]]:
     """Return texts and colors of at most so many entries; a text without a color counts the classes that are left out."""
     missing = [] if classes.is_labeled.all() else [(NO_LABEL, style.unlabeled)]
-    room = min(most - len(missing), MAX_COLORS + 1 if len(classes.names) > MAX_COLORS else MAX_COLORS)
-    fits = len(classes.names) <= room
+    room = min(most - len(missing), MAX_COLORS + 1)  # all colors, and a line for the rest
+    fits = len(classes.names) <= min(room, MAX_COLORS)
     shown = classes.largest.tolist()[: len(classes.names) if fits else max(1, room - 1)]
     shown.sort(key=lambda code: _natural(classes.names[code]))
     named = [(shorten(classes.names[code]), classes.colors[code]) for code in shown]

@@ -13,7 +13,7 @@ from dre.plot.labels import draw_labels
 from dre.plot.legend import legend_below
 from dre.plot.scales import add_scale
 from dre.plot.scatter import name_note
-from dre.plot.style import Style, add_note, apply_layout, map_axes
+from dre.plot.style import Style, add_note, apply_layout, map_axes, shape_panels
 
 Array = np.ndarray[Any, Any]
 MAX_LABELS = 12  # classes whose names "auto" puts onto each map
@@ -21,12 +21,19 @@ MAX_LETTERS = 80  # of all these names together; longer ones would cover the poi
 
 
 def draw_maps(
-    axes: Sequence[Any], maps: Sequence[Array], coloring: Coloring, style: Style, *, name: str = "", placement: str = "auto"
+    axes: Sequence[Any],
+    maps: Sequence[Array],
+    coloring: Coloring,
+    style: Style,
+    *,
+    name: str = "",
+    placement: str = "auto",
+    frame: tuple[float, float] | None = None,
 ) -> None:
     """Draw maps (n, 2) of the same rows into axes, and explain their colors once.
 
-    A few short names of classes go onto every map, others into a legend below all. Titles and captions of the axes should be
-    there already, since they take room.
+    A few short names of classes go onto every map, others into a legend below all. ``frame`` is the width and height of each
+    map in inches, to which the figure adapts. Titles and captions of the axes should be there already: they take room.
     """
     for axis, Y in zip(axes, maps, strict=True):
         axis.update_datalim(Y)
@@ -40,8 +47,10 @@ def draw_maps(
     if on_maps and placement == "map":
         for axis in axes:
             add_note(axis, " ", style)  # takes the place of the note in the layout
-    for axis in axes:
-        apply_layout(axis)
+    if frame is None:
+        apply_layout(*axes)
+    else:
+        shape_panels(axes, *frame)
     for axis, Y, caption in zip(axes, maps, captions, strict=True):
         draw_dots(axis, Y, coloring, style)
         if isinstance(coloring, Categorical) and on_maps:

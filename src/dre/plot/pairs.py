@@ -56,11 +56,12 @@ def pairs(
     check_placement(label_placement)
     points, theme, name = check_embedding(Y), get_style(style), name_of(labels, label_name)
     views = Views.of([points])
-    width, height = frame_size(views.maps, size, RATIOS)
-    figure, axes = panels(len(views.maps), width + 0.2, height + 0.2, style=theme)
+    frame = frame_size(views.maps, size, RATIOS)
+    figure, axes = panels(len(views.maps), *frame, style=theme)
     views.label(axes, theme)
     if title:
         figure.suptitle(title, color=theme.text, fontsize=12)
     set_figure_fonts(figure)
-    draw_maps(axes, views.maps, color_by(labels, len(points), name), theme, name=name or "", placement=label_placement)
+    coloring = color_by(labels, len(points), name)
+    draw_maps(axes, views.maps, coloring, theme, name=name or "", placement=label_placement, frame=frame)
     return figure

@@ -13,7 +13,7 @@ from dre.plot.dots import draw_dots
 from dre.plot.labels import draw_labels
 from dre.plot.legend import NO_LABEL, legend_beside
 from dre.plot.scales import add_scale
-from dre.plot.style import Style, add_note, apply_layout, get_axes, get_style, map_axes, shape_figure
+from dre.plot.style import Style, add_note, apply_layout, frame_size, get_axes, get_style, map_axes, shape_panels
 from dre.plot.thumbnails import draw_images
 
 Array = np.ndarray[Any, Any]
@@ -84,7 +84,7 @@ def scatter(
     if _may_need_note(coloring, label_placement):
         add_note(axis, " ", theme)  # takes the place of the note in the layout
     if ax is None:
-        shape_figure(axis, points, size)
+        shape_panels([axis], *frame_size([points], size))
     apply_layout(axis)
     draw_dots(axis, points, coloring, theme)
     if images is not None:

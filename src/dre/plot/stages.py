@@ -86,9 +86,9 @@ def stages(
     coloring = color_by(labels, len(aligned[0]), name)
     captions = _Captions(X, coloring, len(aligned[0]), metric)
     views = Views.of(aligned)
-    width, height = frame_size(views.maps, size, RATIOS)
+    frame = frame_size(views.maps, size, RATIOS)
     columns = len(aligned) if views.several else min(len(aligned), MAX_COLUMNS)
-    figure, axes = panels(len(views.maps), width, height + 0.6, max_columns=columns, style=theme)
+    figure, axes = panels(len(views.maps), *frame, max_columns=columns, style=theme)
     views.label(axes, theme)
     for axis, heading in zip(axes, headings, strict=False):
         axis.set_title(heading)
@@ -99,7 +99,7 @@ def stages(
     if captions.note:
         figure.supxlabel(captions.note, color=theme.text, fontsize=9)
     set_figure_fonts(figure)
-    draw_maps(axes, views.maps, coloring, theme, name=name or "", placement=label_placement)
+    draw_maps(axes, views.maps, coloring, theme, name=name or "", placement=label_placement, frame=frame)
     return figure
 
 

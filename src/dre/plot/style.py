@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dre.notation import unknown
+from dre.plot.colors import TRUST_ENDS, TRUST_STOPS, to_rgb
 from dre.plot.fonts import set_fonts
 
 Array = np.ndarray[Any, Any]
@@ -71,6 +72,18 @@ STYLES = {"light": LIGHT, "dark": DARK}
 TEXT, BACKGROUND, FRAME, UNLABELED, ACCENT = LIGHT.text, LIGHT.background, LIGHT.frame, LIGHT.unlabeled, LIGHT.accent
 
 
+def trust_colors(style: Style, count: int = 51) -> list[str]:
+    """Return the colors of trustworthiness and continuity from 0.5 to 1, in equal steps.
+
+    >>> trust_colors(LIGHT)[-1] == LIGHT.distortion[0]  # 1 recedes
+    True
+    """
+    values = np.linspace(*TRUST_ENDS, count)
+    known = np.array([to_rgb(text) for text in style.distortion])[::-1]
+    parts = np.stack([np.interp(values, TRUST_STOPS[::-1], known[:, i]) for i in range(3)], axis=1)
+    return ["#" + "".join(f"{round(255 * part):02x}" for part in color) for color in parts.tolist()]
+
+
 def get_style(style: str | Style) -> Style:
     """Return the style called "light" or "dark"; a Style is returned as it is."""
     if isinstance(style, Style):
@@ -114,15 +127,18 @@ def frame_size(points: Sequence[Array], size: float, limits: tuple[float, float]
     return (size, size / ratio) if ratio >= 1 else (size * ratio, size)
 
 
-def shape_figure(axis: Any, points: Array, size: float) -> None:
-    """Give a figure of one map the shape of the map: what is beside the axes stays as large as it is."""
-    width, height = frame_size([points], size)
-    figure = axis.figure
-    for _ in range(2):  # the width of a title or a color bar can depend on the first
-        apply_layout(axis)
-        own = axis.get_window_extent().size / figure.dpi
-        around = figure.get_size_inches() - own
-        figure.set_size_inches(np.maximum(np.array([width, height]) + around, MIN_FIGURE))
+def shape_panels(axes: Sequence[Any], width: float, height: float) -> None:
+    """Resize a figure such that each of its panels has this size in inches; what is beside them keeps its size."""
+    figure = axes[0].figure
+    rows, columns = axes[0].get_gridspec().get_geometry()
+    for _ in range(2):  # what is beside the panels can change with them
+        apply_layout(*axes)
+        own = axes[0].get_window_extent().size / figure.dpi
+        grown = figure.get_size_inches() + np.array([columns, rows]) * (np.array([width, height]) - own)
+        figure.set_size_inches(np.maximum(grown, MIN_FIGURE))
+        for axis in axes:
+            axis.autoscale_view()  # forgets the limits of the shape before
+    apply_layout(*axes)
 
 
 def get_axes(ax: Any, width: float = 5.0, height: float = 4.2, *, style: Style = LIGHT) -> Any:
@@ -161,13 +177,14 @@ def plot_axes(axis: Any, title: str, x: str, y: str, style: Style = LIGHT) -> No
     set_fonts([axis.title, axis.xaxis.label, axis.yaxis.label])
 
 
-def apply_layout(axis: Any) -> None:
-    """Lay out the figure now, so that data coordinates can be converted to pixels."""
-    figure = axis.figure.figure
+def apply_layout(*axes: Any) -> None:
+    """Lay out the figure of these axes now, so that data coordinates can be converted to pixels."""
+    figure = axes[0].figure.figure
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    axis.apply_aspect()
+    for axis in axes:
+        axis.apply_aspect()
 
 
 def add_image(
