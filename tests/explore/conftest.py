@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known_page import HOSTILE, Seen, known
+from known_page import HOSTILE, Seen, known, shop, visit
 
 from dre.explore import build_explorer, write_page
 
@@ -22,6 +22,14 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "map.html"
     given = known()
     write_page(path, build_explorer(given.pop("stages"), title=f"Title {HOSTILE}", **given))
+    return path
+
+
+@pytest.fixture(scope="session")
+def shop_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pages") / "shop.html"
+    given = shop()
+    write_page(path, build_explorer(given.pop("stages"), title="A shop", **given))
     return path
 
 
@@ -45,3 +53,15 @@ def seen(browser: Any, page_file: Path) -> Iterator[Seen]:
     context = browser.new_context(viewport={"width": 1200, "height": 800}, accept_downloads=True)
     yield Seen(context.new_page()).open(page_file)
     context.close()
+
+
+@pytest.fixture
+def in_shop(browser: Any, shop_file: Path) -> Iterator[Seen]:
+    with visit(browser, shop_file) as seen:
+        yield seen
+
+
+@pytest.fixture
+def on_phone(browser: Any, shop_file: Path) -> Iterator[Seen]:
+    with visit(browser, shop_file, phone=True) as seen:
+        yield seen

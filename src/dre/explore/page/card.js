@@ -2,7 +2,7 @@
 const SHORT_VALUE = 120, LONG_VALUE = 20000; // characters of a value
 const SHORT_COLUMNS = 8; // columns on the short card
 const CARD_IMAGE = 72, PINNED_IMAGE = 96; // pixels
-let pinnedMap = null; // where the point was pinned
+let pinnedMap = maps[0]; // where the point was pinned
 
 // Links only to http and https; everything else stays text.
 function valueElement(text, limit) {
@@ -52,7 +52,7 @@ function showCard(i, map = maps[0]) {
 function pinCard(i, map = maps[0]) {
   showCard(-1, map);
   pinned = i;
-  pinnedMap = i < 0 ? null : map;
+  pinnedMap = map;
   walk.list = null;
   showPinned();
   stateChanged();
@@ -63,6 +63,7 @@ function showPinned() {
   const card = $("pinned"), i = pinned, hadFocus = card.contains(document.activeElement);
   card.hidden = i < 0;
   neighborsShown = null;
+  if (!maps.includes(pinnedMap)) pinnedMap = maps[0]; // the map beside may be gone
   if (i >= 0) {
     const found = neighborsOf(i, pinnedMap), close = makeButton({ class: "close", "aria-label": "Close the card", title: "Close (Escape)" }, "×");
     neighborsShown = { map: found.map, data: found.data || [] };

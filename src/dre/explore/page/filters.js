@@ -93,10 +93,12 @@ function showChips() {
     return make("li", { class: "chip" }, make("span", { title: filter.label }, filter.label), onClick(close, () => setFilter(name, null)));
   });
   if (chips.length > 1) chips.push(make("li", {}, onClick(makeButton({ class: "link", id: "clear-all" }, "Clear all"), clearFilters)));
+  const shown = $("shown"), tall = shown.offsetHeight;
   $("chips").replaceChildren(...chips);
   $("chips").hidden = !chips.length;
-  const shown = highlighted ? `${grouped(countOf(highlighted))} of ${plural(n, "point")}` : plural(n, "point");
-  $("count").textContent = shown + (filters.size ? "" : aboutStages());
+  const count = highlighted ? `${grouped(countOf(highlighted))} of ${plural(n, "point")}` : plural(n, "point");
+  $("count").textContent = count + (filters.size ? "" : aboutStages());
+  $("sections").scrollTop += shown.offsetHeight - tall; // a histogram stays under the pointer that drags over it
 }
 
 function aboutStages() {

@@ -35,7 +35,7 @@ function fragmentText() {
     render: wanted.render,
   };
   const given = Object.entries(parts).filter(([, value]) => value !== null);
-  return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString().replaceAll("%2C", ",");
 }
 
 function writeFragment() {
@@ -48,6 +48,28 @@ function stateChanged() {
   if (isRestoring) return;
   clearTimeout(writeTimer);
   writeTimer = setTimeout(writeFragment, WRITE_AFTER);
+}
+
+// Shows what needs the whole page decoded: a map beside, the density and the pinned point.
+async function restore(state) {
+  isRestoring = true;
+  if (state.beside || besideText()) await showBeside(...(state.beside || [null, null]));
+  if (state.density !== densityOn()) setDensity(state.density);
+  if (state.pinned >= 0 || pinned >= 0) pinCard(state.pinned);
+  isRestoring = false;
+}
+
+// Somebody changed the address, or went back.
+async function followFragment() {
+  const state = readFragment();
+  isRestoring = true;
+  chooseTheme(state.theme);
+  chooseColor(state.color);
+  colorBy(colorChoice(), state.scale);
+  await goToStage(state.stage === null ? about.maps[0].stages.length - 1 : state.stage);
+  resetViews();
+  if (state.view) showView(state.view);
+  await restore(state);
 }
 
 function showView([x, y, zoomed]) {

@@ -11,13 +11,9 @@ function showHelp() {
   $("help").showModal();
 }
 
-function zoomAll(factor) {
-  for (const map of maps) map.zoom(factor);
-}
-
-function panAll(dx, dy) {
+function pan(dx, dy) {
   showCard(-1);
-  for (const map of maps) map.panBy(dx, dy);
+  activeMap.panBy(dx, dy);
 }
 
 function stepStage(step) {
@@ -27,7 +23,7 @@ function stepStage(step) {
 
 // The highlighted point nearest to the center of the map.
 function pinCenter() {
-  const map = maps[0], { width, height } = map.view;
+  const map = activeMap, { width, height } = map.view;
   pinCard(map.nearestPoint(width / 2, height / 2, Math.hypot(width, height)), map);
 }
 
@@ -39,24 +35,29 @@ function escape() {
 }
 
 const KEYS = {
-  l: () => useTool("lasso"), p: () => useTool("pan"), "+": () => zoomAll(1.6), "=": () => zoomAll(1.6), "-": () => zoomAll(1 / 1.6), 0: () => resetViews(),
+  l: () => useTool("lasso"), p: () => useTool("pan"), "+": () => activeMap.zoom(1.6), "=": () => activeMap.zoom(1.6), "-": () => activeMap.zoom(1 / 1.6), 0: () => resetViews(),
   d: () => setDensity(!densityOn()), t: () => showTable(!isTableOpen()), "[": () => stepStage(-1), "]": () => stepStage(1),
   "/": () => $("search").focus(), "?": showHelp, n: () => walkNeighbors(1), b: () => walkNeighbors(-1), Escape: escape,
 };
 
 // These belong to the map: elsewhere they scroll, or press a button.
 const MAP_KEYS = {
-  ArrowLeft: () => panAll(PAN_PIXELS, 0), ArrowRight: () => panAll(-PAN_PIXELS, 0), ArrowUp: () => panAll(0, PAN_PIXELS), ArrowDown: () => panAll(0, -PAN_PIXELS),
+  ArrowLeft: () => pan(PAN_PIXELS, 0), ArrowRight: () => pan(-PAN_PIXELS, 0), ArrowUp: () => pan(0, PAN_PIXELS), ArrowDown: () => pan(0, -PAN_PIXELS),
   PageUp: () => stepStage(-1), PageDown: () => stepStage(1), Enter: pinCenter,
 };
+
+// Escape leaves a field; in the search it ends the search too.
+function leaveField(field) {
+  field.blur();
+  if (field === $("search")) search("");
+}
 
 function listenToKeyboard() {
   $("close-help").addEventListener("click", () => $("help").close());
   document.addEventListener("keydown", (event) => {
     const { target, key } = event, isField = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
     if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
-    if (isField && key === "Escape") target.blur();
-    if (isField) return;
+    if (isField) return key === "Escape" ? leaveField(target) : undefined;
     const isOnMap = target === document.body || target.classList.contains("points");
     const action = (isOnMap && MAP_KEYS[key]) || KEYS[key.length === 1 ? key.toLowerCase() : key];
     if (!action) return;

@@ -42,8 +42,14 @@ function neighborLists({ map, data }, pin) {
     "section", { class: "neighbors", "aria-label": "Nearest neighbors" },
     make("h3", {}, "Nearest neighbors"),
     make("div", { class: layout }, ...lists.map(([heading, ids, other]) =>
-      make("div", {}, make("h4", {}, heading), make("ol", {}, ...ids.map((j) => make("li", {}, neighborButton(j, other.has(j), pin))))))),
+      make("div", {}, make("h4", {}, nearMark(heading), heading), make("ol", {}, ...ids.map((j) => make("li", {}, neighborButton(j, other.has(j), pin))))))),
   );
+}
+
+// The mark that such neighbors have on the map.
+function nearMark(heading) {
+  const shape = heading === "On the map" ? makeSvg("circle", { class: "map-mark", cx: 6, cy: 6, r: 4.5 }) : makeSvg("rect", { class: "data-mark", x: 1.5, y: 1.5, width: 9, height: 9 });
+  return makeSvg("svg", { class: "mark", viewBox: "0 0 12 12", "aria-hidden": "true" }, shape);
 }
 
 function neighborButton(j, isShared, pin) {

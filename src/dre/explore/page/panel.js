@@ -5,7 +5,7 @@ function showPanel() {
   $("color").append(...colorable.map((name) => new Option(name, `column ${about.columns.findIndex((column) => column.name === name)}`)), new Option("single color", "single"));
   const stageCount = about.maps[0].stages.length;
   $("slider").max = String(stageCount - 1);
-  $("stages").hidden = stageCount < 2 && !about.maps[0].stages[0].scores.length;
+  $("stages").hidden = stageCount < 2 && about.maps.length < 2 && !about.maps[0].stages[0].scores.length;
   $("stages-heading").textContent = stageCount < 2 ? "Scores" : "Stage";
   $("slider").parentElement.hidden = stageCount < 2;
   $("notes").append(...about.notes.map((note) => make("p", {}, note)));
@@ -21,6 +21,19 @@ function showBesideChoices() {
   }));
   $("beside").append(new Option("nothing", ""), ...choices);
   $("beside-choice").hidden = choices.length < 2;
+}
+
+async function showBeside(source, stage) {
+  await setBeside(source, stage);
+  $("beside").value = besideText() || "";
+  if (pinned >= 0) showPinned();
+}
+
+// Shows the column of this name in the field, null for the page's own; returns its number, −1 for a single color.
+function chooseColor(name) {
+  const found = about.columns.findIndex((column) => column.name === (name === null ? about.color : name) && column.kind !== "text");
+  $("color").value = found < 0 ? "single" : `column ${found}`;
+  return found;
 }
 
 function colorChoice() {
@@ -45,7 +58,7 @@ function listenToPanel() {
   $("export").addEventListener("click", exportRows);
   $("help-button").addEventListener("click", showHelp);
   $("collapse").addEventListener("click", () => collapsePanel(!document.body.classList.contains("collapsed")));
-  $("beside").addEventListener("change", () => setBeside(...($("beside").value ? $("beside").value.split(",").map(Number) : [null, null])));
+  $("beside").addEventListener("change", () => showBeside(...($("beside").value ? $("beside").value.split(",").map(Number) : [null, null])));
   $("png").addEventListener("click", () => exportPng());
   $("svg").addEventListener("click", () => exportSvg());
   for (const [id, name] of [["point-size", "size"], ["point-opacity", "opacity"]]) {

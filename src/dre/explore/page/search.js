@@ -68,7 +68,7 @@ function findDates(column, text, mask) {
 
 highlightWatchers.push(() => {
   const filter = filters.get("search"), box = $("search");
-  if (!filter && box.value.trim() && document.activeElement !== box) box.value = "";
+  if (!filter && box.value.trim()) box.value = "";
   if (filter && !box.value) box.value = filter.text;
   const told = filter && (filter.count ? `${grouped(filter.count)} found; press Enter to zoom in` : "nothing found");
   $("search-status").textContent = told || "";

@@ -2,10 +2,9 @@
 const wanted = readFragment();
 const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
+// The column that colors the points first; null for a single color.
 async function firstColumn() {
-  const name = wanted.color === null ? about.color : wanted.color;
-  const found = about.columns.findIndex((column) => column.name === name && column.kind !== "text");
-  $("color").value = found < 0 ? "single" : `column ${found}`;
+  const found = chooseColor(wanted.color);
   if (found >= 0) rows.columns[found] = await decodeColumn(about.columns[found], found);
   return found < 0 ? null : rows.columns[found];
 }
@@ -13,6 +12,7 @@ async function firstColumn() {
 async function start() {
   rows.columns = about.columns.map((column) => ({ ...column, values: null, names: null }));
   showPanel();
+  $("sections").inert = true; // until its columns are there
   chooseTheme(wanted.theme);
   await startMaps(wanted);
   if (wanted.view) showView(wanted.view);
@@ -30,26 +30,27 @@ async function start() {
 async function finish() {
   for (const [k, column] of rows.columns.entries()) if (!column.values) rows.columns[k] = await decodeColumn(about.columns[k], k);
   if (about.named) rows.names = await decodeStrings("names");
-  await restOfMaps(wanted);
+  await restOfMaps();
   dataNeighbors = await decodeNeighbors();
   showColumns();
   showRows();
   listenToStages();
   listenToKeyboard();
   listenToTable();
-  if (wanted.density) setDensity(true);
-  if (wanted.pinned >= 0) pinCard(wanted.pinned);
-  isRestoring = false;
+  await restore({ ...wanted, pinned: pinned < 0 ? wanted.pinned : pinned }); // somebody may have been faster
+  window.addEventListener("hashchange", followFragment);
+  $("sections").inert = false;
   document.documentElement.dataset.complete = "yes";
 }
 
 // For scripts and tests.
 window.explorer = {
-  screen: (i) => maps[0].toPage(i),
+  screen: (i, map = 0) => maps[map].toPage(i),
   selected: () => idsOf(filters.has("lasso") ? filters.get("lasso").mask : null),
   highlighted: () => (highlighted ? idsOf(highlighted) : null),
   pinned: () => pinned,
   neighbors: () => neighborsShown,
+  look: () => maps[0].look,
   goToStage,
 };
 
