@@ -180,3 +180,80 @@ def test_errors_of_the_library_name_the_options_of_the_command(
     assert dre("explore", "coordinates.npy") == 1
     assert "use --atlas" in capsys.readouterr().err
     assert name_options("pass label_placement='none'") == "pass --label-placement none"
+
+
+def coordinates(path: str, columns: int = 2, names: list[str] | None = None, n: int = 30) -> None:
+    values = np.random.default_rng(0).normal(size=(n, columns))
+    head = ",".join([*(["name"] if names else []), *(f"dre{i + 1}" for i in range(columns))])
+    lines = [",".join([*([names[i]] if names else []), *(f"{value:.6f}" for value in row)]) for i, row in enumerate(values)]
+    Path(path).write_text("\n".join([head, *lines]) + "\n")
+
+
+def test_other_maps_stand_beside_the_first(dre: Run, model: Path, table: str) -> None:
+    assert dre("transform", model, table, "-o", "umap.npy") == 0
+    assert dre("explore", model, table, "-o", "m.html", "--beside", "umap.npy", "--beside", model, "--device", "cpu") == 0
+    told = about("m.html")
+    assert [each["title"] for each in told["maps"]] == ["digits", "umap", "digits 2"]
+    assert [len(each["stages"]) for each in told["maps"]] == [2, 1, 2]
+    scores = [dict(each["stages"][-1]["scores"]) for each in told["maps"]]
+    assert scores[0]["trustworthiness"] == pytest.approx(scores[1]["trustworthiness"], abs=1e-6)
+
+
+def test_the_rows_of_maps_side_by_side_are_matched_by_name(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"cell {i:02d}" for i in range(30)]
+    coordinates("a.csv", names=names)
+    lines = Path("a.csv").read_text().splitlines()
+    Path("b.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    assert dre("explore", "a.csv", "--beside", "b.csv") == 0
+    first, other = (each["stages"][0]["place"] for each in about("a.html")["maps"])
+    assert np.array(first["matrix"]) == pytest.approx(np.array(other["matrix"]), abs=1e-5)  # the same map, in another order
+    coordinates("c.csv", names=[f"mouse {i}" for i in range(30)])
+    assert dre("explore", "a.csv", "--beside", "c.csv", "--force") == 2
+    assert "c.csv has no point for 30 of the 30 rows of MAP" in capsys.readouterr().err
+    coordinates("d.csv", n=20)
+    assert dre("explore", "a.csv", "--beside", "d.csv", "--force") == 2
+    assert "d.csv has 20 points but MAP has 30 rows" in capsys.readouterr().err
+    assert dre("explore", "a.csv", "--beside", "m.safetensors", "--force") == 2
+    assert "add DATA" in capsys.readouterr().err
+
+
+def test_three_components_are_shown_and_more_are_told_of(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    coordinates("three.csv", 3)
+    assert dre("explore", "three.csv") == 0
+    assert about("three.html")["maps"][0]["components"] == 3
+    assert "component" not in capsys.readouterr().err
+    coordinates("five.csv", 5)
+    assert dre("explore", "five.csv") == 0
+    assert "five has 5 components; the page shows the first two." in capsys.readouterr().err
+    told = about("five.html")
+    assert told["maps"][0]["components"] == 2
+    assert any("first two" in note for note in told["notes"])
+
+
+def test_nearest_rows_are_kept_unless_told_not_to(dre: Run, model: Path, table: str) -> None:
+    assert dre("explore", model, table, "-o", "m.html", "--device", "cpu") == 0
+    assert about("m.html")["neighbors"] == {"k": 10, "type": "uint8"}
+    assert dre("explore", model, table, "-o", "n.html", "--no-neighbors", "--device", "cpu") == 0
+    assert about("n.html")["neighbors"] is None
+
+
+def test_a_date_is_a_date_and_a_title_names_the_rows(dre: Run) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["dre1,dre2,day,title,genre,score"]
+    lines += [
+        f"{rng.normal():.4f},{rng.normal():.4f},{1 + i % 28}.03.2026,Film {max(i, 1)},{'ab'[i % 2]},{i * i}" for i in range(60)
+    ]
+    Path("films.csv").write_text("\n".join(lines) + "\n")
+    assert dre("explore", "films.csv") == 0
+    told = about("films.html")
+    assert {column["name"]: column["kind"] for column in told["columns"]} == {
+        "day": "date", "title": "text", "genre": "class", "score": "number",
+    }  # fmt: skip
+    assert told["columns"][told["card"]["title"]]["name"] == "title"
+    assert told["color"] == "genre"
+
+
+def test_a_text_that_is_asked_for_colors_the_points(dre: Run) -> None:
+    Path("p.csv").write_text("dre1,dre2,title\n" + "".join(f"{i},{i * i % 7},Film {i // 2}\n" for i in range(60)))
+    assert dre("explore", "p.csv", "--color", "title") == 0
+    assert about("p.html")["color"] == "title"

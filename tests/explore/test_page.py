@@ -15,10 +15,10 @@ import pytest
 from known_page import HOSTILE, known
 
 from dre.explore import Explorer, ShownMap, StageView, build_explorer, write_page
-from dre.explore.build import point_trust
 from dre.explore.columns import Column, make_column
 from dre.explore.page import page
 from dre.explore.thumbnails import as_images, thumbnails
+from dre.explore.trust import point_trust
 from dre.metrics import align_stages, trustworthiness
 from dre.plot.colors import MAX_COLORS
 
@@ -186,8 +186,8 @@ def test_trust_of_many_points_is_near_to_that_among_all(monkeypatch: pytest.Monk
     rows += 5000  # far from the origin, where float32 has few digits left for distances
     exact = trustworthiness(rows, embedding, per_point=True)
     assert point_trust(rows, embedding) == pytest.approx(exact, abs=1e-6)
-    monkeypatch.setattr("dre.explore.build.EXACT_TRUST", 100)
-    monkeypatch.setattr("dre.explore.build.TRUST_SAMPLE", 1000)
+    monkeypatch.setattr("dre.explore.trust.EXACT_TRUST", 100)
+    monkeypatch.setattr("dre.explore.trust.TRUST_SAMPLE", 1000)
     coarse = point_trust(rows, embedding)
     assert coarse.shape == (3000,)
     assert np.corrcoef(coarse, exact)[0, 1] > 0.5
@@ -199,8 +199,8 @@ def test_the_estimated_trust_uses_the_metric(monkeypatch: pytest.MonkeyPatch) ->
     angle = rng.uniform(0, 1.5, size=500)
     embedding = np.column_stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
     rows = embedding * rng.uniform(1, 50, size=(500, 1)).astype(np.float32)  # only the direction is kept
-    monkeypatch.setattr("dre.explore.build.EXACT_TRUST", 100)
-    monkeypatch.setattr("dre.explore.build.TRUST_SAMPLE", 200)
+    monkeypatch.setattr("dre.explore.trust.EXACT_TRUST", 100)
+    monkeypatch.setattr("dre.explore.trust.TRUST_SAMPLE", 200)
     assert point_trust(rows, embedding, metric="cosine").mean() > 0.999
     assert point_trust(rows, embedding).mean() < 0.9
 

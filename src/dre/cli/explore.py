@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
 
 MAX_FEATURES = 20  # tables with more features do not offer them as colors
+MADE_COLUMNS = ("trust", "cluster")  # that the page makes itself
 
 
 def explore(
@@ -26,13 +27,24 @@ def explore(
         str | None,
         typer.Option(
             metavar="COLUMN|FILE",
-            help="Initial color of the points: a column, trust, or a file with one value per row.",
-            show_default="a column of classes",
+            help="Initial color of the points: a column, trust, cluster, or a file with one value per row.",
+            show_default="labels or a category",
+        ),
+    ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OTHER",
+            help="Another map of the same rows, to show beside MAP: a model or a file of coordinates. Repeat it.",
         ),
     ] = None,
     trust: Annotated[
         bool, typer.Option(help="Add a column with the trustworthiness of each point, low where the map is distorted.")
     ] = True,
+    neighbors: Annotated[
+        bool, typer.Option(help="Keep the nearest rows in the data of each row, for up to 100,000 rows.")
+    ] = True,
+    clusters: Annotated[bool, typer.Option(help="Find and name the clusters of the map, if no column has labels.")] = True,
     thumbnails: Annotated[bool, typer.Option(help="Show the rows as images, if they are images.")] = True,
     image_shape: Annotated[
         str | None, typer.Option(metavar="HxW", help="Treat each row as a flattened image: 28x28, or 32x32x3.")
@@ -47,8 +59,9 @@ def explore(
 ) -> None:
     """Write a map as an interactive HTML page.
 
-    The page is a single file that works offline. Pan, zoom, hover over a point to see its row, color by any column, search,
-    select points with a lasso and export them. For a model, a slider moves through the stages of the training.
+    The page is a single file that works offline. Pan, zoom, point at a row or pin it to see its neighbors, color by any
+    column, filter, search, select points with a lasso and export them. For a model, a slider moves through the stages of the
+    training. Maps with three components turn.
 
     **Examples:**
 
@@ -60,43 +73,55 @@ def explore(
 
     - `dre explore digits.safetensors digits --image-shape 8x8`
 
+    - `dre explore cells.safetensors cells.csv --beside umap.csv`
+
     - `dre explore embedding.parquet --atlas`
     """
+    from dre.cli.beside import load_beside
     from dre.cli.data import path_of
     from dre.cli.map import check_color, color_values, is_model, load_map, open_rows
     from dre.explore import build_explorer, write_page
-    from dre.explore.build import TRUST, check_rows
+    from dre.explore.build import check_rows
     from dre.io.writers import check_writable
 
     if atlas:
         _open_atlas(map_, data, output, device)
         return
     target = output if output is not None else (path_of(map_) or Path(map_)).with_suffix(".html")
-    column = None if color == TRUST else color
     with as_usage_error():
-        check_writable(target, [".html"], force=force, read=[path_of(map_), None if data is None else path_of(data)])
+        read = [path_of(each) for each in (map_, data, *(beside or [])) if each is not None]
+        check_writable(target, [".html"], force=force, read=read)
         images = thumbnails and (_parse_shape(image_shape) or True)
     source, model = open_rows(map_, data, device)
+    own = [] if source is None else [*source.metadata, *(source.columns or [])]
+    column = None if color in MADE_COLUMNS and color not in own else color
     if source is not None:
         with as_usage_error(ValueError, ImportError):
             check_rows(source.rows.shape[0], source.rows, images)
         if is_model(map_) and column is not None:
             check_color(column, source)
     loaded = load_map(map_, source, model, every_stage=True, color=column)
+    name = title or Path(map_).stem
+    others = load_beside(beside or [], name, loaded, source, data, device)
     metadata = _metadata(loaded)
     if column is not None:
         column, values = color_values(column, loaded)
         metadata[column] = values
+    _tell_components({name: loaded.embedding, **{other: stages[-1][1] for other, stages in others.items()}})
     page = build_explorer(
         list(zip(loaded.titles, loaded.stages, strict=True)),
-        title=title or Path(map_).stem,
+        title=name,
         rows=loaded.rows,
         metric_rows=loaded.metric_rows,
         metric=loaded.metric,
         metadata=metadata,
         names=loaded.names,
+        feature_names=loaded.columns,
         color=column or color,
+        beside=others,
         trust=trust,
+        neighbors=neighbors,
+        clusters=clusters,
         images=images,
     )
     write_page(target, page)
@@ -104,6 +129,16 @@ def explore(
     typer.echo(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}): open it in a browser.")
     if show:
         typer.launch(str(target))
+
+
+def _tell_components(maps: dict[str, Any]) -> None:
+    """Say which components of a map the page leaves out."""
+    from dre.explore.build import axes_note
+
+    for name, embedding in maps.items():
+        note = axes_note(name, embedding.shape[1])
+        if note is not None:
+            typer.echo(f"dre: {note}", err=True)
 
 
 def _metadata(loaded: LoadedMap) -> dict[str, Any]:
@@ -136,6 +171,8 @@ def _open_atlas(map_: str, data: str | None, output: Path | None, device: str) -
     except ImportError as problem:
         raise ImportError(f"{problem}; or drop --atlas") from problem
     loaded = load_map(map_, *open_rows(map_, data, device))
+    if loaded.embedding.shape[1] > 2:
+        typer.echo(f"dre: {map_} has {loaded.embedding.shape[1]} components; Embedding Atlas shows the first two.", err=True)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "map.parquet")
         write_table(table, loaded.embedding, loaded.metadata, loaded.names)

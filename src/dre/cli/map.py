@@ -116,13 +116,13 @@ def load_model(name: str | Path, device: str = "auto") -> DRE:
         return DRE.load(name, device=None if device == "auto" else device)
 
 
-def open_rows(name: str, data: str | None, device: str = "auto") -> tuple[Source | None, DRE | None]:
+def open_rows(name: str, data: str | None, device: str = "auto", *, tell: bool = True) -> tuple[Source | None, DRE | None]:
     """Open DATA with the columns that a model was fitted to, if MAP is one; also return the model."""
     model = load_model(name, device) if is_model(name) else None
     if data is None:
         return None, model
     gaps = ReadOptions(missing="drop", where_possible=True)  # what has no place in the map is not shown
-    return open_data(data, gaps if model is None else as_fitted(model, gaps), tell=True), model
+    return open_data(data, gaps if model is None else as_fitted(model, gaps), tell=tell), model
 
 
 def load_map(
@@ -157,15 +157,18 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
 
 
 def _from_file(name: str, source: Source | None, standardize: bool | None = None) -> LoadedMap:
-    embedding, table = _read_coordinates(name)
+    embedding, table = read_coordinates(name)
     if source is None:
         return LoadedMap([embedding], [name], table.metadata, table.names)
-    return replace(_matched(name, embedding, table, source), units=units_of(source, standardize))
+    return replace(match_points(name, embedding, table, source), units=units_of(source, standardize))
 
 
-def _matched(name: str, embedding: Array, table: Source, source: Source) -> LoadedMap:
-    """The points of a map with the rows of DATA, by name if both have names, else by position."""
-    order = _order_by_name(name, table, source)
+def match_points(name: str, embedding: Array, table: Source, source: Source, *, whose: str = "DATA") -> LoadedMap:
+    """The points of a map with the rows of DATA, by name if both have names, else by position.
+
+    ``table`` knows the names of the points, and ``whose`` names the owner of the rows in messages.
+    """
+    order = _order_by_name(name, table, source, whose)
     if order is not None:
         embedding, metadata = embedding[order], {key: values[order] for key, values in table.metadata.items()}
         return LoadedMap([embedding], [name], {**metadata, **source.metadata}, source.names, source.rows, source.columns)
@@ -175,12 +178,12 @@ def _matched(name: str, embedding: Array, table: Source, source: Source) -> Load
         embedding, known = embedding[kept], {key: values[kept] for key, values in known.items()}
         names = None if names is None else names[kept]
     if n != len(embedding):
-        raise UsageError(f"{name} has {len(embedding):,} points but DATA has {n:,} rows: pass the embedded rows")
+        raise UsageError(f"{name} has {len(embedding):,} points but {whose} has {n:,} rows: pass the embedded rows")
     names = names if source.names is None else source.names
     return LoadedMap([embedding], [name], {**known, **source.metadata}, names, source.rows, source.columns)
 
 
-def _order_by_name(name: str, table: Source, source: Source) -> Array | None:
+def _order_by_name(name: str, table: Source, source: Source, whose: str) -> Array | None:
     """The points of a map in the order of the rows of DATA, if both have names; None if they are told by position alone."""
     if not _are_names(table.names) or not _are_names(source.names):
         return None
@@ -190,8 +193,8 @@ def _order_by_name(name: str, table: Source, source: Source) -> Array | None:
     lacking = [each for each in source.names.tolist() if each not in position]
     if lacking:
         raise UsageError(
-            f"{name} has no point for {len(lacking):,} of the {len(source.names):,} rows of DATA: {summarize_names(lacking)}. "
-            "Pass the map of these rows"
+            f"{name} has no point for {len(lacking):,} of the {len(source.names):,} rows of {whose}: "
+            f"{summarize_names(lacking)}. Pass the map of these rows"
         )
     return np.array([position[each] for each in source.names.tolist()])
 
@@ -203,7 +206,7 @@ def _are_names(names: Array | None) -> bool:
     return bool(names.tolist() != [str(i) for i in range(len(names))])
 
 
-def _read_coordinates(name: str) -> tuple[Array, Source]:
+def read_coordinates(name: str) -> tuple[Array, Source]:
     """The columns dre1, dre2, … of a table, or all columns if there are two or three; other columns become metadata."""
     options = ReadOptions(coordinates=True, missing="drop")  # rows that lacked values have no place
     source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, options, tell=False)

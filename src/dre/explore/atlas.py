@@ -32,7 +32,7 @@ def write_table(path: Path, embedding: Array, metadata: dict[str, Array], names:
         raise ImportError(
             "Embedding Atlas reads .parquet files, which need pyarrow: pip install 'deep-recursive-embedding[files]'"
         ) from problem
-    columns: dict[str, Any] = {X: embedding[:, 0], Y: embedding[:, 1]}
+    columns: dict[str, Any] = {f"dre{i + 1}": axis for i, axis in enumerate(embedding.T)}
     columns |= {"name": names.tolist()} if names is not None else {}
     columns |= {name: values if values.dtype.kind in "biuf" else values.tolist() for name, values in metadata.items()}
     parquet.write_table(pyarrow.table(columns), path)

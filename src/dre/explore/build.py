@@ -1,37 +1,38 @@
-"""Builds the content of a page from embeddings and rows: columns, scores per stage, trust per point, images."""
+"""Builds the content of a page from maps and rows: columns, scores per stage, trust, neighbors, clusters and images."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from dre.data.metric import check_metric, transform_rows
 from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
-from dre.explore.columns import Column, make_column, make_scale
+from dre.explore.choices import choose_color, choose_title, has_labels
+from dre.explore.cluster_column import CLUSTER, cluster_column
+from dre.explore.columns import Column, cut_texts, decoded_texts, make_column
+from dre.explore.measured import PROJECTED, measure_rows
+from dre.explore.nearest import MAX_POINTS as MAX_WITH_NEIGHBORS
+from dre.explore.nearest import NearestRows, nearest_in_data
 from dre.explore.page import Explorer, ShownMap, StageView
 from dre.explore.thumbnails import ImageView, as_images, check_pillow, thumbnails
+from dre.explore.trust import EXACT_TRUST, TRUST, TRUST_SAMPLE, trust_column
+from dre.io.readers.source import summarize_names
 from dre.metrics.evaluation import quick_scores
-from dre.observe.progress import progress_bar
-from dre.plot.style import DARK, LIGHT
+from dre.plot.kinds import TEXT
 
 Array = np.ndarray[Any, Any]
 MAX_IMAGES = 100_000  # larger maps show no images: the page would be too large to open
 MAX_POINTS = 1_000_000  # what a browser can handle
-TRUST = "trust"
-TRUST_ENDS = (0.5, 1.0)  # the colors are absolute: .98 looks good on every page
-EXACT_TRUST = 10_000  # points up to which all pairs are compared
-TRUST_SAMPLE = 5_000  # points that each point of a larger map is compared with
-NEIGHBORS = 7
-BLOCK = 1024  # points at a time
+MAX_AXES = 3  # components that a view can show
+MAX_BYTES = 160_000_000  # of the values of all columns
+COMPLETE = 0.999  # recall from which a search counts as exact
+Stages = Sequence[tuple[str, Array]]
 
 
 def build_explorer(
-    stages: Sequence[tuple[str, Array]],
+    stages: Stages,
     *,
     title: str,
     rows: Any = None,
@@ -39,32 +40,44 @@ def build_explorer(
     metric: str = "euclidean",
     metadata: Mapping[str, Any] | None = None,
     names: Any = None,
+    feature_names: Sequence[str] | None = None,
     color: str | None = None,
+    beside: Mapping[str, Array | Stages] | None = None,
     trust: bool = True,
+    neighbors: bool = True,
+    clusters: bool = True,
     images: bool | tuple[int, ...] = True,
 ) -> Explorer:
     """Build the page of one or several maps of the same rows.
 
     Parameters
     ----------
-    stages : sequence of (title, array of shape (n, 2))
-        The maps in order. The page opens with the last one.
+    stages : sequence of (title, array of shape (n, 2) or (n, 3))
+        The maps in order. The page opens with the last one. Of more than three components the first two are shown.
     title : str
         Title of the page.
     rows : array-like, sparse matrix or Rows, default=None
-        The embedded rows. Needed for trustworthiness, continuity and images.
+        The embedded rows. Needed for trustworthiness, continuity, neighbors and images.
     metric_rows : array-like, sparse matrix or Rows, default=None
         Rows between which distances are measured, such as ``model.metric_rows(X)``; None measures them between ``rows``.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Metric between rows.
     metadata : mapping of str to array of shape (n,), default=None
-        Columns that can color the points: classes or numbers.
+        Columns that can color the points, filter them and describe a row: classes, numbers, dates or texts.
     names : array-like of shape (n,), default=None
         Names of the rows.
+    feature_names : sequence of str, default=None
+        Names of the columns of ``rows``, by which clusters are named.
     color : str, default=None
-        Column that colors the points at first; None selects one with classes.
+        Column that colors the points at first. None selects labels, else a category of few values, else clusters, else trust.
+    beside : mapping of str to array of shape (n, 2) or (n, 3), or to stages, default=None
+        Other maps of the same rows, such as UMAP's, that can stand beside the first one.
     trust : bool, default=True
         Add the column ``"trust"``: the trustworthiness of each point of the last map.
+    neighbors : bool, default=True
+        Keep the 10 nearest rows in the data of each row, for up to 100,000 rows.
+    clusters : bool, default=True
+        If no column has labels, add the column ``"cluster"``: clusters of the map, named by words or features.
     images : bool or tuple of int, default=True
         Whether to show the rows as images, if they are images. A shape such as ``(28, 28)`` treats vectors as images.
 
@@ -76,28 +89,37 @@ def build_explorer(
     Examples
     --------
     >>> Y = np.random.default_rng(0).normal(size=(30, 2))
-    >>> page = build_explorer([("map", Y)], title="cells", metadata={"type": ["B", "T"] * 15})
-    >>> page.color, list(page.maps[0].stages[0].scores)
-    ('type', ['1-NN, type'])
+    >>> page = build_explorer([("map", Y)], title="cells", metadata={"type": ["B", "T"] * 15}, beside={"turned": -Y})
+    >>> page.color, [shown.title for shown in page.maps], list(page.maps[0].stages[0].scores)
+    ('type', ['cells', 'turned'], ['1-NN, type'])
     """
-    maps = [(name, embedding[:, :3]) for name, embedding in stages]
-    n = len(maps[-1][1])
-    pictures = check_rows(n, rows, images)
-    columns = [make_column(name, values) for name, values in (metadata or {}).items()]
+    maps, notes = _shown_maps(title, stages, beside or {})
+    embedding = maps[0][1][-1][1]
+    pictures = check_rows(len(embedding), rows, images)
+    columns, about_columns = _columns(metadata or {}, color)
+    labels = _labels(color, columns)
+    if clusters and not has_labels(columns):
+        found = cluster_column(embedding, columns, rows=rows, feature_names=feature_names, names=names)
+        columns += [found] if found is not None else []
     measured = rows if metric_rows is None else metric_rows
-    has_trust = trust and measured is not None and n >= FEWEST
-    color = _first_color(color, columns, has_trust)
-    views, sample_size = _score(maps, measured, metric, color, columns)
-    notes = [f"Scores are computed on {sample_size:,} points."] if any(view.scores for view in views) else []
-    if has_trust:
-        columns.append(_trust_column(measured, maps[-1][1], metric))
-        notes.append(f"{TRUST}: trustworthiness of each point. 1 if its neighbors in the last map are neighbors in the data.")
-        notes += [f"It is estimated from {TRUST_SAMPLE:,} points."] if n > EXACT_TRUST else []
-    if pictures is None and rows is not None and images is not False and n > MAX_IMAGES:
+    compared = _compare(measured, metric, embedding, trust=trust, neighbors=neighbors)
+    columns += compared.columns
+    views, about_scores = _score(maps, measured, metric, labels)
+    notes += [*about_columns, *about_scores, *compared.notes]
+    if pictures is None and rows is not None and images is not False and len(embedding) > MAX_IMAGES:
         notes.append(f"Images are left out: with more than {MAX_IMAGES:,} points the page would be too large to open.")
     row_names = None if names is None else np.asarray(names).astype(str).tolist()
-    sheets = thumbnails(pictures) if pictures is not None else None
-    return Explorer(title, [ShownMap(title, views)], columns, row_names, sheets, color, notes)
+    return Explorer(
+        title,
+        views,
+        columns,
+        row_names,
+        thumbnails(pictures) if pictures is not None else None,
+        _first_color(color, columns),
+        notes,
+        compared.nearest,
+        choose_title(columns, has_names=row_names is not None),
+    )
 
 
 def check_rows(n: int, rows: Any, images: bool | tuple[int, ...]) -> ImageView | None:
@@ -113,68 +135,106 @@ def check_rows(n: int, rows: Any, images: bool | tuple[int, ...]) -> ImageView |
     return view
 
 
-def _score(
-    maps: list[tuple[str, Array]], rows: Any, metric: str, color: str | None, columns: list[Column]
-) -> tuple[list[StageView], int]:
-    """Score every map on the same sample; return the views and the size of the sample."""
-    n = len(maps[-1][1])
-    ids = evenly_spaced_ids(n, SCORED)
-    if n < FEWEST:
-        return [StageView(name, embedding) for name, embedding in maps], len(ids)
-    sample = None if rows is None else vectors(rows, ids)
-    classes = _classes(color, columns, ids)
-    scores = [quick_scores(sample, each[ids], classes, metric=metric) for _, each in maps]
-    return [StageView(name, each, found) for (name, each), found in zip(maps, scores, strict=True)], len(ids)
+def axes_note(title: str, components: int) -> str | None:
+    """What to say of a map with more components than a page shows.
 
-
-def _first_color(color: str | None, columns: list[Column], has_trust: bool) -> str | None:
-    """The requested column, or the first with classes, or any."""
-    names = [*(each.name for each in columns), *([TRUST] if has_trust else [])]
-    if color is not None and color not in names:
-        raise ValueError(f"color {color!r} is not a column; columns: {', '.join(names) or 'none'}")
-    grouping = [each.name for each in columns if each.groups_rows]
-    return color or next(iter([*grouping, *names]), None)
-
-
-def _classes(color: str | None, columns: list[Column], ids: Array) -> tuple[str, Array] | None:
-    """The classes that maps are scored by: those that color the points, or the first."""
-    grouping = {each.name: each.values[ids] for each in columns if each.groups_rows}
-    name = color if color in grouping else next(iter(grouping), None)
-    return None if name is None else (name, grouping[name])
-
-
-def _trust_column(rows: Any, embedding: Array, metric: str) -> Column:
-    values = point_trust(vectors(rows), embedding, metric=metric)
-    colors, dark = list(reversed(LIGHT.distortion)), list(reversed(DARK.distortion))
-    made = replace(make_scale(TRUST, values), colors=colors, dark=dark, low=TRUST_ENDS[0], high=TRUST_ENDS[1])
-    return replace(made, scales=("linear",), scale="linear", fixed=True, low_on_top=True)
-
-
-def point_trust(rows: Array, embedding: Array, *, metric: str = "euclidean") -> Array:
-    """Trustworthiness of each point, float32 (n,); for large n an estimate against a sample of ``TRUST_SAMPLE`` points.
-
-    The k nearest points of a sample lie further away than those of the full map, so the estimate has a coarser scale.
+    >>> axes_note("cells", 5)
+    'cells has 5 components; the page shows the first two.'
     """
-    if len(rows) <= EXACT_TRUST:
-        from dre.metrics import trustworthiness
-
-        return np.asarray(trustworthiness(rows, embedding, k=NEIGHBORS, metric=metric, per_point=True), dtype=np.float32)
-    sample = torch.from_numpy(evenly_spaced_ids(len(rows), TRUST_SAMPLE))
-    rows = transform_rows(torch.from_numpy(rows), check_metric(metric)).numpy()
-    # Centered, since distances far from the origin lose their last digits in float32.
-    x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (rows, embedding))
-    sample_x, sample_y, found = x[sample], y[sample], []
-    with progress_bar("trust", len(x)) as advance:
-        for block in torch.arange(len(x)).split(BLOCK):
-            found.append(_block_trust(x[block], y[block], sample_x, sample_y, sample[None] == block[:, None]))
-            advance(len(block))
-    return torch.cat(found).numpy()
+    return f"{title} has {components} components; the page shows the first two." if components > MAX_AXES else None
 
 
-def _block_trust(x: Tensor, y: Tensor, sample_x: Tensor, sample_y: Tensor, is_self: Tensor) -> Tensor:
-    """1 − Σ (rank − k)₊ over the k nearest in the map, divided by its largest possible value."""
-    m, k = sample_x.shape[0], NEIGHBORS
-    nearest = torch.cdist(y, sample_y).masked_fill_(is_self, torch.inf).topk(k, largest=False).indices
-    distances = torch.cdist(x, sample_x).masked_fill_(is_self, torch.inf)
-    ranks = torch.searchsorted(distances.sort(dim=1).values, distances.gather(1, nearest).contiguous()) + 1
-    return 1 - (ranks - k).clamp_min(0).sum(1) / (k * (2 * m - 3 * k - 1) / 2)
+def _shown_maps(title: str, stages: Stages, beside: Mapping[str, Any]) -> tuple[list[tuple[str, Stages]], list[str]]:
+    """The maps with the components that are shown, each with its title and its stages."""
+    maps: list[tuple[str, Stages]] = [(title, stages)]
+    for name, given in beside.items():
+        maps.append((name, [(name, np.asarray(given))] if hasattr(given, "shape") else given))
+    notes = [axes_note(name, each[-1][1].shape[1]) for name, each in maps]
+    shown: list[tuple[str, Stages]] = [(name, [(stage, _shown_axes(each)) for stage, each in given]) for name, given in maps]
+    return shown, [note for note in notes if note is not None]
+
+
+def _shown_axes(embedding: Array) -> Array:
+    return embedding if embedding.shape[1] <= MAX_AXES else embedding[:, :2]
+
+
+def _columns(metadata: Mapping[str, Any], color: str | None) -> tuple[list[Column], list[str]]:
+    """The columns, as many and as long as a page can hold, and what to say about them."""
+    if color is not None and color not in [*metadata, TRUST, CLUSTER]:
+        raise ValueError(f"color {color!r} is not a column; columns: {', '.join(metadata) or 'none'}")
+    kept, notes, left_out, size = [], [], [], 0
+    for name, values in sorted(metadata.items(), key=lambda item: item[0] != color):
+        column, cut = cut_texts(make_column(name, values, colors_points=name == color))
+        if size + column.values.nbytes > MAX_BYTES and name != color:
+            left_out.append(name)
+            continue
+        kept.append(column)
+        size += column.values.nbytes
+        notes += [f"Texts of {name} are cut after {cut:,} characters."] if cut is not None else []
+    if left_out:
+        notes.append(f"Columns are left out, since the page would be too large to open: {summarize_names(left_out)}.")
+    order = list(metadata)
+    return sorted(kept, key=lambda column: order.index(column.name)), notes
+
+
+def _labels(color: str | None, columns: Sequence[Column]) -> Column | None:
+    """The classes that maps are scored by: those that color the points, or those that would."""
+    grouping = {column.name: column for column in columns if column.groups_rows}
+    return grouping.get(color or "", grouping.get(choose_color(columns) or ""))
+
+
+def _first_color(color: str | None, columns: Sequence[Column]) -> str | None:
+    """The requested column, or the one that a person would choose; else clusters, else trust, else any number or date."""
+    names = [column.name for column in columns if column.kind != TEXT]
+    if color is not None:
+        if color not in names:
+            raise ValueError(f"color {color!r} is not among the columns that can color points: {', '.join(names) or 'none'}")
+        return color
+    own = [column for column in columns if column.name not in (CLUSTER, TRUST)]
+    preferred = [choose_color(own), *(name for name in (CLUSTER, TRUST) if name in names), *names]
+    return next((name for name in preferred if name is not None), None)
+
+
+def _score(
+    maps: Sequence[tuple[str, Stages]], rows: Any, metric: str, labels: Column | None
+) -> tuple[list[ShownMap], list[str]]:
+    """Score every stage of every map on the same sample of rows; return what is shown, and what to say about the scores."""
+    n = len(maps[0][1][-1][1])
+    if n < FEWEST or (rows is None and labels is None):
+        return [ShownMap(name, [StageView(*stage) for stage in stages]) for name, stages in maps], []
+    ids = evenly_spaced_ids(n, SCORED)
+    sample = None if rows is None else vectors(rows, ids)
+    classes = None if labels is None else (labels.name, decoded_texts(labels, ids))
+    views = []
+    for name, stages in maps:
+        scores = [quick_scores(sample, embedding[ids], classes, metric=metric) for _, embedding in stages]
+        views.append(ShownMap(name, [StageView(*stage, found) for stage, found in zip(stages, scores, strict=True)]))
+    return views, [f"Scores are computed on {len(ids):,} points."]
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """What the comparison of a map with its data gives."""
+
+    columns: list[Column] = field(default_factory=list)
+    nearest: NearestRows | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def _compare(rows: Any, metric: str, embedding: Array, *, trust: bool, neighbors: bool) -> _Compared:
+    """The trust of every point, and the nearest rows of every row."""
+    n = len(embedding)
+    if rows is None or n < FEWEST or not (trust or neighbors):
+        return _Compared()
+    measured, notes = measure_rows(rows, metric), []
+    columns = [trust_column(measured.vectors, embedding)] if trust else []
+    nearest = nearest_in_data(measured.vectors) if neighbors and n <= MAX_WITH_NEIGHBORS else None
+    if trust and n > EXACT_TRUST:
+        notes.append(f"{TRUST} is estimated from {TRUST_SAMPLE:,} points.")
+    if neighbors and nearest is None:
+        notes.append(f"Nearest rows in the data are left out: there are more than {MAX_WITH_NEIGHBORS:,} points.")
+    if nearest is not None and nearest.recall < COMPLETE:
+        notes.append(f"Nearest rows in the data are searched approximately; {nearest.recall:.0%} of them are found.")
+    if measured.is_projected:
+        notes.append(f"Distances in the data are those of {PROJECTED} random projections, which keep them to about 5 %.")
+    return _Compared(columns, nearest, notes)

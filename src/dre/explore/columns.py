@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dre.explore.encode import smallest_unsigned
+from dre.explore.ramps import value_ramp
 from dre.metrics.inputs import has_label, label_array
-from dre.plot.colors import MAX_COLORS, hex_colors
+from dre.plot.colors import MAX_COLORS, hex_colors, scale_of
 from dre.plot.kinds import CLASS, DATE, NUMBER, TEXT, as_dates, kind_of, known_values
 
 Array = np.ndarray[Any, Any]
-VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"]
 MISSING = "–"
-ENDS = (0.01, 0.99)  # quantiles at which a scale ends, so that outliers do not take all of its range
-SKEWED = 2.0  # skewness from which positive numbers begin on a logarithmic scale
 MAX_DECIMALS = 4  # numbers with so few decimals are stored as integers, which compress better
 NO_INTEGER = -(2**31)  # marks a missing value among them
-DAY = np.timedelta64(1, "D")
+MAX_CHARACTERS = 20_000_000  # of all texts of a column
+CUT_TO = (2000, 1000, 500, 200, 100, 50)  # characters of a text, if there are more
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +69,8 @@ class Column:
         return {**shared, **told}
 
 
-def make_column(name: str, values: Any) -> Column:
-    """Make a column of classes, numbers, dates or text, as `dre.plot.kinds.kind_of` tells.
+def make_column(name: str, values: Any, *, colors_points: bool = False) -> Column:
+    """Make a column of classes, numbers, dates or text, as `dre.plot.kinds.kind_of` tells; text that colors points is classes.
 
     >>> make_column("type", np.array(["B", "T", "B"])).names
     ['B', 'T']
@@ -84,7 +83,7 @@ def make_column(name: str, values: Any) -> Column:
         return make_scale(name, as_numbers(array))
     if kind == DATE:
         return _dates(name, as_dates(array))
-    return _texts(name, array) if kind == TEXT else _classes(name, array)
+    return _texts(name, array) if kind == TEXT and not colors_points else _classes(name, array)
 
 
 def as_numbers(values: Array) -> Array:
@@ -98,42 +97,23 @@ def as_numbers(values: Array) -> Array:
 
 
 def make_scale(name: str, values: Array) -> Column:
-    """Make a column of numbers: its ends leave outliers out, and skewed positive numbers begin on a logarithmic scale."""
+    """Make a column of numbers, with the color scale that figures have."""
     known = values[np.isfinite(values)].astype(np.float64)
-    low, high = _ends(known)
-    positive = bool((known > 0).all())
+    ends, ramp = scale_of(known), value_ramp()
     stored, decimals = _stored(values)
     return Column(
         name,
         NUMBER,
         stored,
-        colors=list(VIRIDIS),
-        low=low,
-        high=high,
+        colors=ramp.colors,
+        dark=ramp.dark,
+        low=ends.low,
+        high=ends.high,
         decimals=decimals,
         integer=bool((known == np.floor(known)).all()),
-        scales=("linear", "log", "quantile") if positive else ("linear", "quantile"),
-        scale="log" if positive and _is_skewed(known) else "linear",
+        scales=("linear", "log", "quantile") if bool((known > 0).all()) else ("linear", "quantile"),
+        scale=ends.scale,
     )
-
-
-def _ends(known: Array) -> tuple[float, float]:
-    low, high = np.quantile(known, ENDS).tolist()
-    if high <= low:
-        low, high = float(known.min()), float(known.max())
-    return low, high if high > low else low + 1.0
-
-
-def _is_skewed(positive: Array) -> bool:
-    """Whether most values crowd at the low end, and their logarithms do so less."""
-    skewness = _skewness(positive)
-    return skewness > SKEWED and abs(_skewness(np.log(positive))) < skewness / 2
-
-
-def _skewness(values: Array) -> float:
-    deviations = values - values.mean()
-    spread = float(deviations.std())
-    return float((deviations**3).mean()) / spread**3 if spread else 0.0
 
 
 def _stored(values: Array) -> tuple[Array, int | None]:
@@ -157,9 +137,10 @@ def _dates(name: str, dates: Array | None) -> Column:
     assert dates is not None  # kind_of has seen them
     known = ~np.isnat(dates)
     values = np.where(known, dates.astype(np.int64), np.nan)
-    low, high = _ends(values[known])
+    ends, ramp = scale_of(values[known], may_be_log=False), value_ramp()
     precision = "day" if bool((dates[known].astype("datetime64[D]") == dates[known]).all()) else "second"
-    return Column(name, DATE, values, colors=list(VIRIDIS), low=low, high=high, scales=("linear",), precision=precision)
+    made = Column(name, DATE, values, colors=ramp.colors, dark=ramp.dark, low=ends.low, high=ends.high)
+    return replace(made, scales=("linear",), precision=precision)
 
 
 def _classes(name: str, values: Array) -> Column:
@@ -190,3 +171,26 @@ def _texts(name: str, values: Array) -> Column:
     missing = not present.all()
     names = [*numbers, *([MISSING] if missing else [])]
     return Column(name, TEXT, codes.astype(smallest_unsigned(len(names))), names, has_missing=missing)
+
+
+def decoded_texts(column: Column, ids: Array) -> Array:
+    """The names of classes or texts of some rows; empty where missing."""
+    names = np.array([*column.class_names, ""], dtype=object)
+    return names[np.minimum(column.values[ids].astype(np.int64), len(names) - 1)]
+
+
+def decoded_numbers(column: Column, ids: Array) -> Array:
+    """The numbers of some rows, as float64; NaN where missing."""
+    if column.kind == CLASS:
+        return np.array([*map(float, column.class_names), np.nan])[column.values[ids]]
+    values = column.values[ids].astype(np.float64)
+    return values if column.decimals is None else np.where(values == NO_INTEGER, np.nan, values / 10.0**column.decimals)
+
+
+def cut_texts(column: Column) -> tuple[Column, int | None]:
+    """Shorten the texts of a column that would make the page too large; also return the length that they are cut to."""
+    lengths = np.array([len(name) for name in column.names or []])
+    if column.kind != TEXT or lengths.sum() <= MAX_CHARACTERS:
+        return column, None
+    most = next((each for each in CUT_TO if np.minimum(lengths, each).sum() <= MAX_CHARACTERS), CUT_TO[-1])
+    return replace(column, names=[name if len(name) <= most else f"{name[:most]}…" for name in column.names or []]), most

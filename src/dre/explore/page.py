@@ -16,6 +16,7 @@ import numpy as np
 from dre.atomic import atomic_write
 from dre.explore.columns import Column
 from dre.explore.encode import element, encode_array, encode_strings, to_json
+from dre.explore.nearest import NearestRows
 from dre.explore.placement import Placement, place_maps
 from dre.explore.thumbnails import Thumbnails
 
@@ -52,13 +53,6 @@ class ShownMap:
 
 
 @dataclass(frozen=True, eq=False)
-class NearestRows:
-    """The nearest rows of each row in the data, nearest first."""
-
-    ids: Array  # (n, k), unsigned
-
-
-@dataclass(frozen=True, eq=False)
 class Explorer:
     """The content of a page."""
 
@@ -70,6 +64,7 @@ class Explorer:
     color: str | None = None  # column that colors the points at first
     notes: list[str] = field(default_factory=list)  # how to read the scores
     neighbors: NearestRows | None = None
+    title_column: int | None = None  # position of the column that heads the card of a row
 
     def __post_init__(self) -> None:
         if not self.maps or not all(each.stages for each in self.maps):
@@ -140,6 +135,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
         "columns": [column.about() for column in explorer.columns],
         "color": explorer.color,
         "named": explorer.names is not None,
+        "card": {"title": explorer.title_column},
         "neighbors": None if neighbors is None else {"k": neighbors.ids.shape[1], "type": neighbors.ids.dtype.name},
         "thumbnails": explorer.thumbnails.about() if explorer.thumbnails else None,
         "notes": explorer.notes,

@@ -77,8 +77,19 @@ async function decodeNeighbors() {
   return { k, ids: Uint32Array.from(await decodeArray("neighbors", type)) };
 }
 
+// The value of the column that heads a card; null if there is none, or if it is not decoded yet.
+function headlineOf(i) {
+  const column = about.card.title === null ? null : rows.columns[about.card.title];
+  return column && column.values && !(column.missing && column.values[i] === column.names.length - 1) ? column.names[column.values[i]] : null;
+}
+
 function nameOf(i) {
-  return rows.names ? rows.names[i] : `row ${i}`;
+  return rows.names ? rows.names[i] : headlineOf(i) ?? `row ${i}`;
+}
+
+// A title, if the rows have titles, else their name.
+function titleOf(i) {
+  return headlineOf(i) ?? nameOf(i);
 }
 
 // A date as in ISO 8601.

@@ -1,0 +1,62 @@
+"""Trustworthiness of every point of a map, and the column that shows it: on a scale that means the same on every page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dre.data.metric import check_metric, transform_rows
+from dre.data.subsample import evenly_spaced_ids
+from dre.explore.columns import Column, make_scale
+from dre.explore.ramps import trust_ramp
+from dre.observe.progress import progress_bar
+from dre.plot.colors import TRUST_ENDS, TRUST_EXPLAINED
+
+Array = np.ndarray[Any, Any]
+TRUST = "trust"
+EXACT_TRUST = 10_000  # points up to which all pairs are compared
+TRUST_SAMPLE = 5_000  # points that each point of a larger map is compared with
+NEIGHBORS = 7
+BLOCK = 1024  # points at a time
+EXPLAINED = f"Trustworthiness of each point. {TRUST_EXPLAINED['trustworthiness']}. The colors mean the same on every page."
+
+
+def trust_column(vectors: Array, embedding: Array) -> Column:
+    """The column of the trustworthiness of each point; points with low values are drawn on top."""
+    made, ramp, (low, high) = make_scale(TRUST, point_trust(vectors, embedding)), trust_ramp(), TRUST_ENDS
+    made = replace(made, colors=ramp.colors, dark=ramp.dark, low=low, high=high, low_on_top=True)
+    return replace(made, scales=("linear",), scale="linear", fixed=True, explain=EXPLAINED)
+
+
+def point_trust(rows: Array, embedding: Array, *, metric: str = "euclidean") -> Array:
+    """Trustworthiness of each point, float32 (n,); for large n an estimate against a sample of ``TRUST_SAMPLE`` points.
+
+    The k nearest points of a sample lie further away than those of the full map, so the estimate has a coarser scale.
+    """
+    if len(rows) <= EXACT_TRUST:
+        from dre.metrics import trustworthiness
+
+        return np.asarray(trustworthiness(rows, embedding, k=NEIGHBORS, metric=metric, per_point=True), dtype=np.float32)
+    sample = torch.from_numpy(evenly_spaced_ids(len(rows), TRUST_SAMPLE))
+    rows = transform_rows(torch.from_numpy(rows), check_metric(metric)).numpy()
+    # Centered, since distances far from the origin lose their last digits in float32.
+    x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (rows, embedding))
+    sample_x, sample_y, found = x[sample], y[sample], []
+    with progress_bar("trust", len(x)) as advance:
+        for block in torch.arange(len(x)).split(BLOCK):
+            found.append(_block_trust(x[block], y[block], sample_x, sample_y, sample[None] == block[:, None]))
+            advance(len(block))
+    return torch.cat(found).numpy()
+
+
+def _block_trust(x: Tensor, y: Tensor, sample_x: Tensor, sample_y: Tensor, is_self: Tensor) -> Tensor:
+    """1 − Σ (rank − k)₊ over the k nearest in the map, divided by its largest possible value."""
+    m, k = sample_x.shape[0], NEIGHBORS
+    nearest = torch.cdist(y, sample_y).masked_fill_(is_self, torch.inf).topk(k, largest=False).indices
+    distances = torch.cdist(x, sample_x).masked_fill_(is_self, torch.inf)
+    ranks = torch.searchsorted(distances.sort(dim=1).values, distances.gather(1, nearest).contiguous()) + 1
+    return 1 - (ranks - k).clamp_min(0).sum(1) / (k * (2 * m - 3 * k - 1) / 2)
