@@ -25,17 +25,16 @@ def legend_beside(axis: Any, classes: Categorical, style: Style, name: str = "",
     size = font_size(len(classes.names))
     lines = max(1, int(frame.height * 72 / figure.dpi / (LINE * size)) - (1 if name else 0))
     widest = max(BESIDE * frame.width, MIN_WIDTH * figure.dpi)
-    owner, place = (
-        (figure, {"loc": "outside right upper"}) if widen else (axis, {"loc": "upper left", "bbox_to_anchor": (1.01, 1)})
-    )
+    place = {"loc": "outside right upper"} if widen else {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
     columns = -(-count_entries(classes) // lines)
     while True:
-        legend = _draw(owner, classes, style, name, most=lines * columns, columns=columns, size=size, **place)
+        look: dict[str, Any] = {"columns": columns, "size": size, **place}
+        legend = _draw(figure if widen else axis, _entries(classes, style, lines * columns), style, name, **look)
         width = legend.get_window_extent().width
         if width <= widest or columns == 1:
             break
         legend.remove()
-        columns -= 1
+        columns = _fewer(columns, widest / width)
     if widen:
         figure.set_figwidth(figure.get_figwidth() + width / figure.dpi + 0.1)
     return legend
@@ -45,7 +44,7 @@ def legend_below(figure: Any, classes: Categorical, style: Style, name: str = ""
     """Add a legend below all maps of a figure, which grows by its height."""
     widest, highest = 0.98 * figure.bbox.width, BELOW * figure.bbox.height
     columns = most = count_entries(classes)
-    look = {"size": font_size(len(classes.names)), "loc": "outside lower center"}
+    look: dict[str, Any] = {"size": font_size(len(classes.names)), "loc": "outside lower center"}
     while True:
         legend = _draw(figure, _entries(classes, style, most), style, name, columns=columns, **look)
         box = legend.get_window_extent()

@@ -56,7 +56,7 @@ def draw_maps(
         if isinstance(coloring, Categorical) and on_maps:
             texts = draw_labels(axis, Y, coloring, style)
             axis.set_xlabel(caption)
-            add_note(axis, name_note(coloring, len(texts)) if placement == "map" else "", style)
+            add_note(axis, (name_note(coloring, len(texts)) or " ") if placement == "map" else "", style)
 
 
 def _on_maps(classes: Categorical, placement: str) -> bool:

@@ -80,21 +80,19 @@ def scatter(
     map_axes(axis, title, theme, margin=0.04 if images is None else 0.07)
     if isinstance(coloring, Continuous):
         add_scale(axis, coloring, name or "", theme)
-    caption = axis.get_xlabel()
-    if _may_need_note(coloring, label_placement):
-        add_note(axis, " ", theme)  # takes the place of the note in the layout
+    caption, blank = axis.get_xlabel(), " " if _may_need_note(coloring, label_placement) else ""
+    add_note(axis, blank, theme)  # takes the place of the note in the layout
     if ax is None:
         shape_panels([axis], *frame_size([points], size))
     apply_layout(axis)
     draw_dots(axis, points, coloring, theme)
     if images is not None:
         draw_images(axis, points, images, coloring, theme)
-    note = ""
     if isinstance(coloring, Categorical):
         named = _Names(axis, points, coloring, theme, name or "", beside=ax is None)
         note = named.place(label_placement, has_images=images is not None)
-    axis.set_xlabel(caption)
-    add_note(axis, note, theme)
+        axis.set_xlabel(caption)
+        add_note(axis, note or blank, theme)
     return axis
 
 
