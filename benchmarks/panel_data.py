@@ -43,8 +43,8 @@ def _scikit_learn(name: str, split: int, folder: Path) -> Split:
     base = name.removesuffix("-images")
     found = getattr(datasets, f"load_{base}")()
     if base == "digits":
-        return _stratified(found.images if name != base else found.data, found.target, split)
-    return _stratified(_standardized(found.data), found.target, split)
+        return stratified(found.images if name != base else found.data, found.target, split)
+    return stratified(_standardized(found.data), found.target, split)
 
 
 def _table(name: str, split: int, folder: Path) -> Split:
@@ -54,7 +54,7 @@ def _table(name: str, split: int, folder: Path) -> Split:
         rows = _standardized(rows)
     if name == "letter":  # the customary split
         return Split(rows[:16_000], labels[:16_000], rows[16_000:], labels[16_000:])
-    return _stratified(rows, labels, split)
+    return stratified(rows, labels, split)
 
 
 def _cells(name: str, split: int, folder: Path) -> Split:
@@ -63,7 +63,7 @@ def _cells(name: str, split: int, folder: Path) -> Split:
     from dre.datasets.scrna import CBMC, COMPONENTS, PBMC, TARGET_SUM
 
     counts, labels = {"pbmc": PBMC, "cbmc": CBMC}[name].read(folder)
-    found = _stratified(np.log1p(counts / counts.sum(1, keepdims=True) * TARGET_SUM), labels, split)
+    found = stratified(np.log1p(counts / counts.sum(1, keepdims=True) * TARGET_SUM), labels, split)
     pca = PCA(COMPONENTS, random_state=0).fit(found.rows)
     return found._replace(rows=pca.transform(found.rows), test_rows=pca.transform(found.test_rows))
 
@@ -112,7 +112,8 @@ def _standardized(rows: Array) -> Array:
     return scaled
 
 
-def _stratified(rows: Array, labels: Array, split: int) -> Split:
+def stratified(rows: Array, labels: Array, split: int) -> Split:
+    """Split rows at random, with the same share of each class in both parts."""
     from sklearn.model_selection import train_test_split
 
     _, member, counts = np.unique(labels, return_inverse=True, return_counts=True)

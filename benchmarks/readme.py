@@ -19,6 +19,7 @@ from statistics import mean, median
 from typing import Any
 
 from coordinates_tables import TABLES as COORDINATES
+from messy_tables import TABLES as MESSY
 from panel_tables import TABLES as PANEL
 from paper.load_spec import load_spec
 from paper.report.formatting import number
@@ -210,6 +211,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-zadu": metrics_zadu,
     "metrics-gpu": metrics_gpu,
     "metrics-paper": metrics_paper,
+    **MESSY,
     **SPEED,
     **PANEL,
     **READINGS,

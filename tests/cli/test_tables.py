@@ -40,7 +40,7 @@ def test_what_identifies_the_rows_is_not_mapped_and_it_is_said_once(dre: Run, ca
     assert dre("fit", "people.csv", "-o", "m.safetensors", *SHORT) == 0
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "dre: 2 features: size, weight"
-    assert told[1].startswith("dre: not features: customer_id (its name is that of an id); zip (codes with leading zeros)")
+    assert told[1].startswith("dre: not features: customer_id (named like an id); zip (codes with leading zeros)")
     assert DRE.load("m.safetensors").feature_names_in_.tolist() == ["size", "weight"]
     for command in (["transform", "m.safetensors", "people.csv", "-o", "y.csv"], ["evaluate", "people.csv", "m.safetensors"]):
         assert dre(*command) == 0

@@ -83,7 +83,7 @@ def test_codes_dates_constants_texts_and_names_are_no_features():
         "day": "dates",
         "same": "constant",
         "kind": "text",
-        "title": "a text of its own in each row",
+        "title": "a different text in each row",
         "old": "yes or no",
         "nothing": "empty",
     }
@@ -146,4 +146,4 @@ def test_ranges_follow_the_order_of_the_table():
 
 def test_features_and_the_others_are_told_in_two_lines(write):
     found = open_source(write("x.csv", "id,a,kind\n7,1.5,x\n9,2.5,x\n"))
-    assert found.messages == ["1 feature: a", "not features: id (its name is that of an id); kind (constant)"]
+    assert found.messages == ["1 feature: a", "not features: id (named like an id); kind (constant)"]

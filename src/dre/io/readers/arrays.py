@@ -94,7 +94,7 @@ def _completed(path: Path, source: Source, options: ReadOptions) -> Source:
         return without_gaps(path, source, kept)
     if len(source.rows.shape) != 2:
         raise SourceError(f"{path}: images with missing pixels cannot be filled in; pass missing='drop'")
-    rows = source.rows.read(0, source.rows.shape[0]) if is_rows(source.rows) else source.rows
+    rows = source.rows.read(0, source.rows.shape[0]).numpy() if is_rows(source.rows) else source.rows
     values = np.array(rows, dtype=np.float64)
     names = source.columns or [str(i) for i in range(values.shape[1])]
     gaps = np.where(np.isfinite(values), values, np.nan)

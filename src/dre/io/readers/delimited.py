@@ -13,6 +13,7 @@ import math
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -27,6 +28,7 @@ from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
 SEPARATORS = "\t;,| "  # in the order in which they are preferred
 SNIFFED = 2**16  # bytes of the beginning that tell the separator
 SNIFFED_RECORDS = 20
+FEWEST_BELOW_TITLE = 3  # columns of a table below a title: R writes tables of one column as records of one and two values
 MIN_COUNTED_COLUMNS = 4  # names 0, 1, 2, … are a header that pandas wrote; with fewer columns they may be data
 BYTE_ORDER_MARKS = {  # the longest first
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF8: "utf-8-sig",
@@ -47,13 +49,16 @@ class TextTable:
         In UTF-8, with ends of lines that are line feeds.
     separator : str
     first_line : int
-        Number of lines before the first record: comments.
+        Number of lines before the first record: comments and titles.
+    titles : int, default=0
+        How many of them are titles, shorter than the records of the table.
     """
 
     path: Path
     text: bytes
     separator: str
     first_line: int
+    titles: int = 0
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line number and the stripped values of each record; a blank line has no values."""
@@ -64,7 +69,11 @@ def read_text(path: Path) -> TextTable:
     """Read a text table and find its separator."""
     text, comments = _without_comments(_decode(path, _read_bytes(path)))
     name = path.name.lower().removesuffix(".gz")
-    return TextTable(path, text, "\t" if name.endswith((".tsv", ".tab")) else _detect_separator(text), comments)
+    separators = "\t" if name.endswith((".tsv", ".tab")) else SEPARATORS
+    separator, titles = _detect_separator(text, separators)
+    for _ in range(titles):
+        text = text[text.index(b"\n") + 1 :]
+    return TextTable(path, text, separator, comments + titles, titles)
 
 
 def decoded_text(path: Path) -> str:
@@ -115,7 +124,8 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
 
     if malformed:
         raise _malformed_error(path, malformed[0], place, decimal)
-    return Table(path, columns, place, row_names, has_header=header is not None)
+    notes = [f"{found.titles} lines above the table are left out"] if found.titles else []
+    return Table(path, columns, place, row_names, has_header=header is not None, notes=notes)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -159,17 +169,27 @@ def _names_columns(comment: bytes, record: bytes) -> bool:
     return names == values or (names + 1 == values and comment.startswith((b"#,", b"#;", b"#\t", b"#|")))
 
 
-def _detect_separator(text: bytes) -> str:
-    """Choose the one that leaves most numbers: text values may contain any of them."""
+def _detect_separator(text: bytes, separators: str = SEPARATORS) -> tuple[str, int]:
+    """Choose the one that leaves most numbers, since texts may contain any of them; also count the lines of titles."""
     beginning = text[:SNIFFED].rpartition(b"\n")[0] or text[: 16 * SNIFFED]
-    best, most = ",", -1
-    for separator in SEPARATORS:
-        records = [values for _, values in islice(_split(beginning.decode("utf-8", "ignore"), separator), SNIFFED_RECORDS)]
-        records = [values for values in records if values]
-        count = sum(_resembles_number(value) for values in records for value in values)
-        if count > most and min(map(len, records), default=0) > 1:
-            best, most = separator, count
-    return best
+    best, most, titles = separators[0] if len(separators) == 1 else ",", -1, 0
+    for separator in separators:
+        records = list(islice(_split(beginning.decode("utf-8", "ignore"), separator), SNIFFED_RECORDS))
+        lines = _title_lines(records)
+        below = [values for line, values in records if line > lines and values]
+        count = sum(_resembles_number(value) for values in below for value in values)
+        if count > most and min(map(len, below), default=0) > 1:
+            best, most, titles = separator, count, lines
+    return best, titles
+
+
+def _title_lines(records: list[tuple[int, list[str]]]) -> int:
+    """Number of lines above the table: their records have at most half as many values as most records have."""
+    filled = [(line, sum(map(bool, values))) for line, values in records]
+    usual = Counter(len(values) for _, values in records if values).most_common(1)
+    width = usual[0][0] if usual else 0
+    first = next((i for i, (_, count) in enumerate(filled) if 2 * count > width), 0)
+    return filled[first - 1][0] if first and width >= FEWEST_BELOW_TITLE else 0
 
 
 def _split(text: str, separator: str, first_line: int = 0) -> Iterator[tuple[int, list[str]]]:

@@ -142,8 +142,8 @@ def _numbers_rows(values: Array) -> bool:
     return bool(apart <= max(EVEN, EVEN_OF_FEW / math.sqrt(len(values))))
 
 
-CALLED_ID = "its name is that of an id"
-UNIQUE_TEXTS, UNIQUE_INTEGERS = "a text of its own in each row", "integers that number the rows"
+CALLED_ID = "named like an id"
+UNIQUE_TEXTS, UNIQUE_INTEGERS = "a different text in each row", "integers that number the rows"
 IDENTIFYING = (CALLED_ID, UNIQUE_TEXTS, UNIQUE_INTEGERS)
 RULES: tuple[tuple[str, Callable[[TableColumn], bool]], ...] = (  # reasons against a column; the first that holds is told
     ("empty", lambda column: column.kind == EMPTY),
@@ -234,7 +234,8 @@ def _messages(table: Table, chosen: Chosen, fill: Mapping[str, float]) -> list[s
 
 def choice_messages(table: Table, chosen: Chosen) -> list[str]:
     """Lines that name the features, and the columns that are not features with the reasons."""
-    lines = [] if table.names is None else ["the first column has no name: it holds the row names"]
+    lines = list(table.notes)
+    lines += [] if table.names is None else ["the first column has no name: it holds the row names"]
     if chosen.reasons:
         count = len(chosen.features)
         lines.append(f"{count:,} feature{'s' if count != 1 else ''}: {summarize_names(chosen.features)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -87,6 +87,8 @@ class Table:
         Names of the rows, from a column without a name.
     has_header : bool, default=True
         Whether the columns are named in the file.
+    notes : list of str, default=empty list
+        What was left out of the file.
     """
 
     path: Path
@@ -94,6 +96,7 @@ class Table:
     place: CellPlace
     names: Array | None = None
     has_header: bool = True
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
@@ -13,6 +16,7 @@ GROUPS = {  # thousands by the mark of decimals: groups of three digits, and wha
     ".": (r"^[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$", ","),
     ",": (r"^[-+]?\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?$", r"[. \u00a0\u202f'’]"),
 }
+UNIT = r"^[€$£¥]\s*|\s*[€$£¥%]$"  # currencies and percents
 INTEGER = r"^[-+]?\d+$"
 CODE = r"^0\d+$"  # digits with a leading zero: a postal code or a telephone number
 DATE_LIKE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T]\d|$)"
@@ -20,6 +24,7 @@ DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-
 TIME_FORMATS = (
     "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M",
 )  # fmt: skip
+JOINED = 2**20  # values of columns that are examined together
 MOSTLY = 0.5  # of the values: a column of so many numbers is one of numbers, and the others are mistakes
 
 
@@ -56,28 +61,56 @@ def typed_columns(names: list[str], texts: pl.DataFrame, decimal: str = ".") -> 
     >>> [(column.kind, column.values.tolist()) for column in columns]
     [('number', [1.5, 2.0]), ('boolean', [1.0, 0.0]), ('text', ['01187', '10115'])]
     """
-    texts = texts.select(pl.all().str.strip_chars())
-    present = texts.select(_unless_missing(pl.col(each)) for each in texts.columns)
-    numbers = present.select(_to_number(pl.col(each), decimal) for each in texts.columns)
-    counts, parsed = present.null_count().row(0), numbers.null_count().row(0)
-    integers = present.select(pl.all().str.contains(INTEGER).all()).row(0)
-    codes = present.select(pl.all().str.contains(CODE).any()).row(0)
-    values = numbers.fill_null(float("nan")).to_numpy()
     columns, malformed, n = [], [], len(texts)
-    for i, name in enumerate(names):
-        missing, wrong = counts[i], parsed[i] - counts[i]
+    for name, series, found in zip(names, texts.iter_columns(), _examined(texts, decimal), strict=True):
+        missing, wrong = int(found.missing.sum()), int(np.isnan(found.numbers).sum() - found.missing.sum())
         if missing == n:
             columns.append(TableColumn(name, EMPTY, np.full(n, "")))
-        elif wrong == 0 and not (codes[i] and integers[i]):
-            columns.append(TableColumn(name, NUMBER, values[:, i], integers=bool(integers[i])))
+        elif wrong == 0 and not (found.has_codes and found.is_integer):
+            columns.append(TableColumn(name, NUMBER, found.numbers, integers=found.is_integer))
         else:
-            text, value, number = (frame.to_series(i) for frame in (texts, present, numbers))
-            column = _other_column(name, text, value, is_code=wrong == 0)
+            text, value = series.str.strip_chars(), _present(series)
+            column = _other_column(name, text, value, decimal, is_code=wrong == 0)
             columns.append(column)
             if column.kind == TEXT and not column.codes and n - missing - wrong >= MOSTLY * (n - missing):
-                row = int((number.is_null() & value.is_not_null()).arg_max() or 0)
+                row = int((np.isnan(found.numbers) & ~found.missing).argmax())
                 malformed.append(Malformed(name, row, text[row]))
     return columns, malformed
+
+
+@dataclass(frozen=True, eq=False)
+class _Examined:
+    """What the texts of a column are as numbers."""
+
+    numbers: Array  # (n,) float64, NaN for what is no number
+    missing: Array  # (n,) bool
+    is_integer: bool  # whether all values are written as integers
+    has_codes: bool  # whether one has a leading zero
+
+
+def _examined(texts: pl.DataFrame, decimal: str) -> Iterator[_Examined]:
+    """Examine all columns. Many short ones are joined: an expression per column would take longer than its work."""
+    n = max(1, len(texts))
+    series = list(texts.iter_columns())
+    step = max(1, JOINED // n)
+    for start in range(0, len(series), step):
+        block = series[start : start + step]
+        joined = pl.concat([each.alias("text") for each in block], rechunk=True).to_frame()
+        joined = joined.select(_unless_missing(pl.col("text").str.strip_chars()))
+        found = joined.select(
+            _to_number(pl.col("text"), decimal).fill_null(float("nan")).alias("number"),
+            pl.col("text").is_null().alias("missing"),
+            pl.col("text").str.contains(INTEGER).fill_null(True).alias("integer"),
+            pl.col("text").str.contains(CODE).fill_null(False).alias("code"),
+        )
+        parts = [found[name].to_numpy().reshape(len(block), len(texts)) for name in found.columns]
+        for numbers, missing, integers, codes in zip(*parts, strict=True):
+            yield _Examined(numbers.copy(), missing, bool(integers.all()), bool(codes.any()))
+
+
+def _present(texts: pl.Series) -> pl.Series:
+    """Stripped texts; null where a value is missing."""
+    return texts.to_frame("text").select(_unless_missing(pl.col("text").str.strip_chars())).to_series()
 
 
 def _unless_missing(text: pl.Expr) -> pl.Expr:
@@ -94,9 +127,23 @@ def _to_number(text: pl.Expr, decimal: str) -> pl.Expr:
     return pl.when(number.is_finite()).then(number).otherwise(None).name.keep()
 
 
-def _other_column(name: str, texts: pl.Series, present: pl.Series, *, is_code: bool) -> TableColumn:
+def _amounts(present: pl.Series, decimal: str) -> Array | None:
+    """Numbers of values that all have a currency or a percent sign; None if some have none."""
+    if not present.drop_nulls().str.contains(UNIT).all():
+        return None
+    bare = present.str.replace_all(UNIT, "").to_frame("bare")
+    numbers = bare.select(_to_number(pl.col("bare"), decimal)).to_series()
+    if numbers.null_count() > present.null_count():
+        return None
+    return np.asarray(numbers.fill_null(float("nan")).to_numpy()).copy()
+
+
+def _other_column(name: str, texts: pl.Series, present: pl.Series, decimal: str = ".", *, is_code: bool) -> TableColumn:
     if is_code:
         return TableColumn(name, TEXT, _strings(present), codes=True)
+    amounts = _amounts(present, decimal)
+    if amounts is not None:
+        return TableColumn(name, NUMBER, amounts)
     lower = present.str.to_lowercase()
     answers = next((pair for pair in ANSWERS if set(lower.drop_nulls().unique().to_list()) == set(pair)), None)
     if answers is not None:
@@ -108,8 +155,7 @@ def _other_column(name: str, texts: pl.Series, present: pl.Series, *, is_code: b
 
 def text_column(name: str, texts: pl.Series) -> TableColumn:
     """A column of texts: yes and no, dates, codes with leading zeros, or plain text."""
-    texts = texts.str.strip_chars()
-    present = texts.to_frame("text").select(_unless_missing(pl.col("text"))).to_series()
+    texts, present = texts.str.strip_chars(), _present(texts)
     digits = present.drop_nulls().str.contains(INTEGER).all() and present.drop_nulls().str.contains(CODE).any()
     return _other_column(name, texts, present, is_code=bool(digits))
 

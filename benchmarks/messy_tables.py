@@ -1,0 +1,52 @@
+"""The tables of messy files and of units, from results/messy.json and results/units.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from result_text import load, machine, table
+
+LONGEST = 110  # characters of a printed line
+
+
+def messy() -> str:
+    """What becomes of each file."""
+    results = load("messy")
+    rows = []
+    for each in results["results"]:
+        options = f"`{each['options']}`" if each["options"] else ""
+        rows.append([f"`{each['file']}`", each["about"], options, _outcome(each)])
+    return (
+        table(["file", "what is messy", "options of `dre fit`", "what happens"], rows)
+        + f"\n`python benchmarks/messy.py`, {machine(results)}; 1-NN accuracy of the fitted rows, of 240 shops of four kinds.\n"
+    )
+
+
+def _outcome(found: dict[str, Any]) -> str:
+    lines = [line for line in found["printed"] if not line.startswith("not features")]
+    said = "; ".join(line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} …" for line in lines[:3])
+    said = said.replace("|", "\\|")
+    if found["exit"]:
+        return f"refused: {said}"
+    return f"mapped, 1-NN {found['accuracy']:.2f}" + (f": {said}" if said else "")
+
+
+def units() -> str:
+    """Maps of tables in their units and standardized."""
+    results = load("units")
+    rows = []
+    for name, each in results["results"].items():
+        few, raw, standardized = each["dominant"], each["as it is"], each["standardized"]
+        weight = "–" if few is None else f"{few['columns']} of {each['columns']} columns, {100 * few['share']:.0f} %"
+        rows.append(
+            [name, weight, *(f"{raw[k]:.3f} → {standardized[k]:.3f}" for k in ("nearest_neighbor", "neighborhood_hit"))]
+        )
+    head = ["table", "outweigh all others", "1-NN, as it is → standardized", "neighborhood hit"]
+    return (
+        table(head, rows)
+        + '\n`python benchmarks/units.py --data FOLDER`, `DRE("fast")`, held-out rows, means of three splits.\n'
+    )
+
+
+TABLES: dict[str, Callable[[], str]] = {"messy": messy, "units": units}
