@@ -1,6 +1,6 @@
 // The size and the opacity of points: small and translucent where many lie close at this zoom, larger where few do.
 const DENSITY_SAMPLE = 20000; // points from which the usual density is estimated
-const SMALLEST = 1, LARGEST = 9; // radius in pixels
+const SMALLEST = Math.max(1, Math.min(3, 60 / Math.sqrt(n))), LARGEST = 9; // radius in pixels
 const pointStyle = { size: 1, opacity: 1 }; // factors, set in the panel
 
 // How many points lie in a unit of area around a typical point, among all or among the highlighted ones.
