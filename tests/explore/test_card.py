@@ -101,6 +101,32 @@ def test_a_click_on_a_neighbor_pins_it(in_shop: Seen) -> None:
     assert in_shop.page.locator("#pinned header b").inner_text() == f"item {second}"
 
 
+def test_a_point_that_is_pinned_from_a_list_comes_into_view(in_shop: Seen) -> None:
+    page = in_shop.page
+    page.locator("#search").fill("row 12")
+    page.locator("#search").press("Enter")
+    in_shop.settled()
+    far = max(
+        page.evaluate("explorer.neighbors().data"),
+        key=lambda row: np.abs(np.subtract(in_shop.screen(row), in_shop.screen(12))).sum(),
+    )
+    area = page.locator("#map").bounding_box()
+    assert not (0 < in_shop.screen(far)[0] < area["width"] and 0 < in_shop.screen(far)[1] < area["height"])
+    page.locator("#pinned .neighbors button", has_text=f"item {far}").first.click()
+    assert page.evaluate("explorer.pinned()") == far
+    x, y = in_shop.screen(far)
+    assert 0 < x < area["width"]
+    assert 0 < y < area["height"]
+
+
+def test_a_point_and_its_neighbors_can_be_shown_alone(in_shop: Seen) -> None:
+    in_shop.pin(12)
+    near = in_shop.page.evaluate("explorer.neighbors()")
+    in_shop.page.get_by_role("button", name="Show only these").click()
+    assert in_shop.highlighted() == sorted({12, *near["map"], *near["data"]})
+    assert in_shop.texts(".chip span") == ["neighbors of item 12"]
+
+
 def test_another_stage_has_other_neighbors(seen: Seen) -> None:
     seen.pin(5)
     before = seen.page.evaluate("explorer.neighbors().map")
@@ -120,7 +146,7 @@ def test_the_card_follows_the_color_column(in_shop: Seen) -> None:
 def test_neighbors_with_images_are_images(seen: Seen) -> None:
     seen.pin(5)
     assert seen.page.locator("#pinned .neighbors .image").count() == 2 * K
-    label = seen.page.locator("#pinned .neighbors button").first.get_attribute("aria-label")
+    label = seen.page.locator("#pinned .neighbors li button").first.get_attribute("aria-label")
     assert label.startswith("item ")
 
 

@@ -183,6 +183,17 @@ def test_the_legend_sorts_finds_counts_and_adds_classes(in_shop: Seen) -> None:
     assert in_shop.texts("#legend .classes .count")[:2] == ["1", "0"]
 
 
+def test_the_map_zooms_to_what_the_filters_leave(in_shop: Seen) -> None:
+    assert in_shop.page.locator("#zoom-to").is_hidden()
+    in_shop.page.locator("#search").fill("group: group 4")
+    in_shop.page.locator("#zoom-to").click()
+    spots = np.array([in_shop.screen(row) for row in where(CODES == 4)])
+    area = in_shop.page.locator("#map").bounding_box()
+    assert (spots > 0).all()
+    assert (spots < [area["width"], area["height"]]).all()
+    assert max(np.ptp(spots, axis=0) / [area["width"], area["height"]]) > 0.8
+
+
 def test_a_legend_of_classes_stays_in_its_own_box(in_shop: Seen) -> None:
     tall, full = in_shop.page.evaluate(
         "(() => { const each = document.querySelector('#legend .classes'); return [each.clientHeight, each.scrollHeight]; })()"

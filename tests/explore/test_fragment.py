@@ -1,4 +1,4 @@
-"""What is shown stands in the fragment of the address; opening the address shows it again. The theme follows the system."""
+"""What is shown stands in the fragment of the address; opening the address shows it again."""
 
 from __future__ import annotations
 
@@ -73,16 +73,3 @@ def test_nonsense_in_the_address_is_ignored(browser: Any, shop_file: Path, fragm
     with visit(browser, shop_file, fragment=fragment) as seen:
         assert seen.said == []
         assert seen.page.evaluate("explorer.pinned()") == -1
-
-
-def test_the_theme_follows_the_system_until_one_is_chosen(browser: Any, shop_file: Path) -> None:
-    with visit(browser, shop_file, theme="dark") as seen:
-        assert seen.page.locator("html.dark").count() == 1
-        seen.page.emulate_media(color_scheme="light")
-        seen.page.wait_for_selector("html:not(.dark)")
-        seen.page.locator("#theme").click()
-        assert seen.page.locator("html.dark").count() == 1
-        seen.page.emulate_media(color_scheme="dark")
-        seen.page.emulate_media(color_scheme="light")
-        seen.settled()
-        assert seen.page.locator("html.dark").count() == 1

@@ -2,6 +2,7 @@
 const SHORT_VALUE = 120, LONG_VALUE = 20000; // characters of a value
 const SHORT_COLUMNS = 8; // columns on the short card
 const CARD_IMAGE = 72, PINNED_IMAGE = 96; // pixels
+const EDGE = 12; // pixels from the edge of the map that count as off the screen
 let pinnedMap = maps[0]; // where the point was pinned
 
 // Links only to http and https; everything else stays text.
@@ -71,12 +72,17 @@ function showPinned() {
       "div", { class: "body", tabindex: "0", "aria-label": "Values of the pinned point" },
       cardTop(i, PINNED_IMAGE, keptLine(found)), columnList(i, otherColumns(), LONG_VALUE), neighborLists(found, (j) => pinCard(j, pinnedMap)),
     );
-    card.replaceChildren(make("header", {}, make("b", {}, nameOf(i)), onClick(close, () => pinCard(-1))), scrolled);
+    card.replaceChildren(make("header", {}, make("b", {}, nameOf(i)), onClick(close, closeCard)), scrolled);
     dockCard(card, i);
     announce(`Pinned ${rowLabel(i)}. ${keptText(found)}`);
     if (hadFocus) close.focus();
   }
   redraw();
+}
+
+function closeCard() {
+  pinCard(-1);
+  maps[0].canvas.focus({ preventScroll: true });
 }
 
 function keptLine(found) {
@@ -89,12 +95,27 @@ function stageArrived() {
   if (pinned >= 0) showPinned();
 }
 
-// At the right edge of the maps, or at the left if the card would hide its own point. Where it still would, the map moves.
+// How many maps show the row below the card.
+function hiddenBy(card, i) {
+  const box = card.getBoundingClientRect(), area = $("map").getBoundingClientRect();
+  return maps.filter((map) => {
+    const [px, py] = map.toPage(i);
+    return px + area.left > box.left && px + area.left < box.right && py + area.top > box.top && py + area.top < box.bottom;
+  }).length;
+}
+
+// At the right edge of the maps, or at the left if that hides fewer points. A point that is hidden or off the screen moves to where it is seen.
 function dockCard(card, i) {
-  card.classList.toggle("left", pinnedMap.toPage(i)[0] > $("map").clientWidth - card.offsetWidth - 30);
-  const box = card.getBoundingClientRect(), area = $("map").getBoundingClientRect(), [px, py] = pinnedMap.toPage(i);
-  const isHidden = px + area.left > box.left && px + area.left < box.right && py + area.top > box.top && py + area.top < box.bottom;
-  if (isHidden && box.top > area.top + 80) pinnedMap.panBy(0, (box.top - area.top) / 2 - py);
+  const [right, left] = [false, true].map((side) => {
+    card.classList.toggle("left", side);
+    return hiddenBy(card, i);
+  });
+  card.classList.toggle("left", left < right);
+  const [px, py] = pinnedMap.toScreen(i), { width, height } = pinnedMap.view;
+  const free = Math.min(height, card.getBoundingClientRect().top - pinnedMap.element.getBoundingClientRect().top); // above a sheet at the bottom
+  const isSheet = card.offsetWidth >= $("map").clientWidth;
+  if (!pinnedMap.isOnScreen(px, py, -EDGE)) pinnedMap.panBy(width / 2 - px, (isSheet ? free : height) / 2 - py);
+  else if (isSheet && py > free) pinnedMap.panBy(0, free / 2 - py);
 }
 
 // N and B walk through the neighbors of the row that was pinned last by hand, and back to it.

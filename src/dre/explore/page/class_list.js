@@ -68,10 +68,13 @@ function classTools(column, state, fillList) {
   return make("div", { class: "line small" }, box, sort);
 }
 
-function classButton(column, { name, code, count }, table, most) {
+const isMissing = (column, code) => column.missing && code === column.names.length - 1;
+
+function classButton(column, { name: given, code, count }, table, most) {
+  const name = isMissing(column, code) ? "no label" : given;
   const title = `${name}: ${plural(count, "point")}. Click to show only these, shift-click to add or remove them`;
   const button = makeButton(
-    { title, style: `--part: ${count / most}` },
+    { title, class: isMissing(column, code) ? "none" : null, style: `--part: ${count / most}` },
     table ? make("span", { class: "dot", style: `background: ${cssColor(table[code])}` }) : null,
     make("span", { class: "name" }, name), make("span", { class: "count" }),
   );

@@ -9,7 +9,7 @@ function csvCell(text) {
 // A value in full; empty if it is missing.
 function exactValue(column, i) {
   const value = column.values[i];
-  if (column.names) return column.missing && value === column.names.length - 1 ? "" : column.names[value];
+  if (column.names) return isMissing(column, value) ? "" : column.names[value];
   if (!Number.isFinite(value)) return "";
   if (column.kind === "date") return dateText(value, column.precision).replace(" ", "T");
   return exactText(value, column.values instanceof Float32Array);

@@ -36,7 +36,7 @@ function escape() {
 
 const KEYS = {
   l: () => useTool("lasso"), p: () => useTool("pan"), "+": () => activeMap.zoom(1.6), "=": () => activeMap.zoom(1.6), "-": () => activeMap.zoom(1 / 1.6), 0: () => resetViews(),
-  d: () => setDensity(!densityOn()), t: () => showTable(!isTableOpen()), "[": () => stepStage(-1), "]": () => stepStage(1),
+  d: () => setDensity(!densityOn()), t: () => toggleTable(), "[": () => stepStage(-1), "]": () => stepStage(1),
   "/": () => $("search").focus(), "?": showHelp, n: () => walkNeighbors(1), b: () => walkNeighbors(-1), Escape: escape,
 };
 
@@ -45,6 +45,11 @@ const MAP_KEYS = {
   ArrowLeft: () => pan(PAN_PIXELS, 0), ArrowRight: () => pan(-PAN_PIXELS, 0), ArrowUp: () => pan(0, PAN_PIXELS), ArrowDown: () => pan(0, -PAN_PIXELS),
   PageUp: () => stepStage(-1), PageDown: () => stepStage(1), Enter: pinCenter,
 };
+
+function toggleTable() {
+  showTable(!isTableOpen());
+  if (isTableOpen()) $("table-scroller").focus();
+}
 
 // Escape leaves a field; in the search it ends the search too.
 function leaveField(field) {

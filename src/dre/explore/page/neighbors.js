@@ -40,10 +40,17 @@ function neighborLists({ map, data }, pin) {
   const layout = about.thumbnails ? "images" : data ? "two" : "one";
   return make(
     "section", { class: "neighbors", "aria-label": "Nearest neighbors" },
-    make("h3", {}, "Nearest neighbors"),
+    make("h3", {}, "Nearest neighbors", onClick(makeButton({ class: "link", title: "Highlight only this point and its neighbors" }, "Show only these"), filterNeighbors)),
     make("div", { class: layout }, ...lists.map(([heading, ids, other]) =>
       make("div", {}, make("h4", {}, nearMark(heading), heading), make("ol", {}, ...ids.map((j) => make("li", {}, neighborButton(j, other.has(j), pin))))))),
   );
+}
+
+// The pinned point and its neighbors as a filter, for the table and the export.
+function filterNeighbors() {
+  const mask = new Uint8Array(n);
+  for (const i of [pinned, ...neighborsShown.map, ...neighborsShown.data]) mask[i] = 1;
+  setFilter("neighbors", { mask, label: `neighbors of ${nameOf(pinned)}` });
 }
 
 // The mark that such neighbors have on the map.

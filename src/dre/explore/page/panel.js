@@ -56,6 +56,7 @@ function listenToPanel() {
   $("search").addEventListener("input", (event) => searchSoon(event.target.value));
   $("search").addEventListener("keydown", (event) => { if (event.key === "Enter") zoomToFound(); });
   $("export").addEventListener("click", exportRows);
+  $("zoom-to").addEventListener("click", zoomToShown);
   $("help-button").addEventListener("click", showHelp);
   $("collapse").addEventListener("click", () => collapsePanel(!document.body.classList.contains("collapsed")));
   $("beside").addEventListener("change", () => showBeside(...($("beside").value ? $("beside").value.split(",").map(Number) : [null, null])));

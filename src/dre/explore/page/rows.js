@@ -22,6 +22,11 @@ const showRows = oncePerFrame(() => {
   const ids = highlighted ? idsOf(highlighted) : [], listed = about.thumbnails ? MAX_THUMBNAILS : MAX_LISTED, list = $("selected-rows");
   list.classList.toggle("images", Boolean(about.thumbnails));
   list.replaceChildren(...ids.slice(0, listed).map((i) => make("li", {}, rowButton(i))));
+  $("zoom-to").hidden = !ids.length;
   $("rows-told").textContent = highlighted ? (ids.length > listed ? `The first ${listed} of ${grouped(ids.length)}; the table shows all.` : "") : LASSO_HINT;
 });
 highlightWatchers.push(showRows);
+
+function zoomToShown() {
+  for (const map of maps) map.fitView(idsOf(highlighted));
+}

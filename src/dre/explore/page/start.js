@@ -14,9 +14,10 @@ async function start() {
   showPanel();
   $("sections").inert = true; // until its columns are there
   chooseTheme(wanted.theme);
+  const [column] = await Promise.all([firstColumn(), stageOf(0, wanted.stage === null ? about.maps[0].stages.length - 1 : wanted.stage)]);
+  colorBy(column, wanted.scale);
   await startMaps(wanted);
   if (wanted.view) showView(wanted.view);
-  colorBy(await firstColumn(), wanted.scale);
   listenToTools();
   listenToTheme();
   listenToPanel();

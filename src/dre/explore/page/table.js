@@ -33,7 +33,7 @@ function columnOrder(column) {
   return () => {
     if (!column.names) return (i) => column.values[i];
     column.ranks = column.ranks || ranksOf(column.names);
-    return (i) => (column.missing && column.values[i] === column.names.length - 1 ? NaN : column.ranks[column.values[i]]);
+    return (i) => (isMissing(column, column.values[i]) ? NaN : column.ranks[column.values[i]]);
   };
 }
 
