@@ -81,7 +81,7 @@ def test_colors_are_a_column_of_the_map_a_file_or_none(here: Run, figures: list[
     assert here("plot", "coordinates.csv", "--color", "type", "--label-placement", "legend", "-o", "a.png") == 0
     assert names(figures[-1]) == {"a", "b", "no label"}
     assert here("plot", "coordinates.csv", "--color", "depth", "-o", "b.png") == 0
-    assert len(figures[-1].axes) == 2, "a scale has a bar"
+    assert [axis.get_ylabel() for axis in figures[-1].axes] == ["", "depth"], "a scale has a bar with its name"
     assert here("plot", "y.npy", "--color", "labels.txt", "--label-placement", "legend", "-o", "c.png") == 0
     assert names(figures[-1]) == {f"digit {i}" for i in range(10)}
     assert here("plot", "coordinates.csv", "--color", "none", "--label-placement", "legend", "-o", "d.png") == 0
@@ -116,7 +116,7 @@ def test_the_options_reach_the_picture(here: Run, figures: list[Any]) -> None:
     axis = figures[-1].axes[0]
     assert axis.images
     assert axis.get_title() == "t"
-    assert figures[-1].get_figwidth() == 4
+    assert max(axis.get_window_extent().size) / figures[-1].dpi == pytest.approx(4, rel=0.02)
     assert sum(figures[-1].get_facecolor()[:3]) < 0.5
 
 
@@ -129,7 +129,7 @@ def test_stages_are_panels_with_scores(here: Run, figures: list[Any]) -> None:
 def test_what_speaks_of_some_of_the_rows_says_so(here: Run, figures: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("dre.plot.stages"), "MAX_SCORED", 50)
     assert here("plot", "y.npy", "x.npy", "--kind", "distortion", "-o", "a.png") == 0
-    assert figures[-1].get_supxlabel() == "of 50 of 90 rows"
+    assert figures[-1].get_supxlabel() == "50 of 90 rows"
     assert here("plot", "y.npy", "x.npy", "--kind", "shepard", "-o", "b.png") == 0
     assert "of 50 of 90 rows" in figures[-1].axes[0].get_title()
 
@@ -188,10 +188,60 @@ def test_stopping_leaves_no_part_of_a_picture(here: Run, monkeypatch: pytest.Mon
     assert sorted(Path().iterdir()) == before
 
 
-def test_a_map_of_three_dimensions_fails_with_a_remedy(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    np.save("three.npy", np.zeros((9, 3)))
-    assert here("plot", "three.npy", "-o", "a.png") != 0
-    assert "pass two of its columns" in capsys.readouterr().err
+@pytest.mark.parametrize(("kind", "panels"), [("map", 3), ("distortion", 6)])
+def test_three_components_are_drawn_in_pairs_and_it_is_said(
+    here: Run, figures: list[Any], capsys: pytest.CaptureFixture[str], kind: str, panels: int
+) -> None:
+    np.save("three.npy", np.random.default_rng(0).normal(size=(90, 3)).astype(np.float32))
+    assert here("plot", "three.npy", "x.npy", "--kind", kind, "-o", "a.png") == 0
+    shown = {(axis.get_xlabel().partition("\n")[0], axis.get_ylabel()) for axis in figures[-1].axes[:panels]}
+    assert shown == {("dre1", "dre2"), ("dre1", "dre3"), ("dre2", "dre3")}
+    assert "its three components in pairs" in capsys.readouterr().out
+
+
+def test_the_stages_of_three_components_are_drawn_in_pairs_and_scored_by_all(here: Run, figures: list[Any]) -> None:
+    from dre import DRE
+    from dre.metrics import trustworthiness
+
+    rows = X.reshape(90, 64)
+    model = DRE(n_components=3, schedule=SCHEDULE, random_state=0, device="cpu").fit(rows)
+    model.save("three.safetensors")
+    assert here("plot", "three.safetensors", "x.npy", "--kind", "stages", "-o", "a.png") == 0
+    assert len(figures[-1].axes) == 6
+    wanted = trustworthiness(rows, model.transform(rows))
+    assert f"trustworthiness {wanted:.3f}" in figures[-1].axes[-1].get_xlabel()
+
+
+def test_maps_of_one_or_many_components_and_images_of_three_are_refused(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for count in (1, 5):
+        header = ",".join(f"dre{i + 1}" for i in range(count))
+        np.savetxt("many.csv", np.random.default_rng(0).normal(size=(90, count)), delimiter=",", header=header, comments="")
+        assert here("plot", "many.csv", "-o", "a.png") == 2
+        assert "two or three" in capsys.readouterr().err
+    np.save("three.npy", np.random.default_rng(0).normal(size=(90, 3)))
+    assert here("plot", "three.npy", "images.npy", "--thumbnails", "-o", "a.png") == 2
+    assert "two components" in capsys.readouterr().err
+
+
+def test_dates_and_names_of_any_script_print_no_warning(
+    here: Run, figures: list[Any], capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    lines = [f"{i},{i % 7},2026-0{1 + i % 9}-11,{'細胞' if i % 2 else 'कोशिका'}" for i in range(90)]
+    Path("z.csv").write_text("\n".join(["dre1,dre2,seen,種類", *lines]), encoding="utf-8")
+    assert here("plot", "z.csv", "--color", "seen", "-o", "a.png", "--title", "Zellen 🧬") == 0
+    bar = figures[-1].axes[1]
+    assert bar.get_ylabel() == "seen"
+    assert all(text.get_text().startswith("2026-") for text in bar.get_yticklabels())
+    assert here("plot", "z.csv", "--color", "種類", "-o", "b.png") == 0
+    assert not capsys.readouterr().err
+    assert not [each for each in recwarn if "Glyph" in str(each.message)]
+
+
+def test_the_color_is_what_a_person_would_choose(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{i},{i % 7},{i / 9},{'ab'[i % 2]},{'xyz'[i % 3]}" for i in range(90)]
+    Path("z.csv").write_text("\n".join(["dre1,dre2,weight,site,species", *lines]))
+    assert here("plot", "z.csv", "-o", "a.png") == 0
+    assert "colored by species" in capsys.readouterr().out
 
 
 def test_the_help_has_examples(here: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ def plot(
         typer.Option(
             metavar="COLUMN|FILE",
             help="Color of the points: a column, a file with one value per row, or none for gray.",
-            show_default="the first useful column",
+            show_default="labels, else a column of few values",
         ),
     ] = None,
     style: Annotated[PlotStyle, typer.Option(metavar="NAME", help="Background: light or dark.")] = PlotStyle.light,
@@ -63,13 +63,15 @@ def plot(
     ] = LabelPlacement.auto,
     thumbnails: Annotated[bool, typer.Option(help="Draw the images of DATA at their coordinates.")] = False,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the figure.")] = "",
-    size: Annotated[float | None, typer.Option(metavar="INCHES", min=1, max=60, help="Width of each map or diagram.")] = None,
+    size: Annotated[
+        float | None, typer.Option(metavar="INCHES", min=1, max=60, help="Longer side of each map, or width of a diagram.")
+    ] = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
     """Draw a map, its stages, its distortion or its training history.
 
-    - map: the embedding. Beyond 100,000 rows it shows their density
+    - map: the embedding. Beyond 100,000 rows it shows their density. Three components are drawn in pairs
 
     - stages: the embedding after each stage of a model, with scores
 
@@ -157,19 +159,39 @@ def _plot_rows(
     if is_model(map_) and source is not None and column is not None:
         check_color(column, source)
     loaded = load_map(map_, source, model, every_stage=kind is PlotKind.stages, color=column)
+    _check_components(map_, loaded, kind, thumbnails)
     by, labels = _labels(color, loaded)
     colored = f", colored by {by}" if by and kind in (PlotKind.map, PlotKind.stages) else ""
-    return _draw(kind, loaded, labels, thumbnails, options), f"{len(loaded.embedding):,} rows{colored}"
+    in_pairs = ", its three components in pairs" if _has_three(loaded) and kind is not PlotKind.shepard else ""
+    return _draw(kind, loaded, by, labels, thumbnails, options), f"{len(loaded.embedding):,} rows{in_pairs}{colored}"
 
 
-def _draw(kind: PlotKind, loaded: LoadedMap, labels: Any, thumbnails: bool, options: _FigureOptions) -> Any:
-    from dre.plot import scatter, stages
+def _has_three(loaded: LoadedMap) -> bool:
+    return bool(loaded.embedding.shape[1] == 3)
+
+
+def _check_components(map_: str, loaded: LoadedMap, kind: PlotKind, thumbnails: bool) -> None:
+    count = loaded.embedding.shape[1]
+    if kind is not PlotKind.shepard and count not in (2, 3):
+        raise UsageError(
+            f"{map_} has {count} component{'s' if count > 1 else ''}, and a figure shows two or three: "
+            "fit with --n-components 2 or 3, or pass a table with two of the columns"
+        )
+    if thumbnails and count == 3:
+        raise UsageError(f"--thumbnails needs a map of two components, but {map_} has three")
+
+
+def _draw(kind: PlotKind, loaded: LoadedMap, by: str, labels: Any, thumbnails: bool, options: _FigureOptions) -> Any:
+    from dre.plot import pairs, scatter, stages
 
     if kind is PlotKind.shepard:
         return _shepard(loaded, options)
     if kind is PlotKind.distortion:
         return _distortion(loaded, options)
     shared: dict[str, Any] = {"title": options.title, "style": options.style, "label_placement": options.label_placement}
+    shared["label_name"] = by
+    if kind is PlotKind.map and _has_three(loaded):
+        return pairs(loaded.embedding, labels, size=options.size or 4.5, **shared)
     if kind is PlotKind.map:
         images = loaded.rows if thumbnails else None
         return scatter(loaded.embedding, labels, images=images, size=options.size or 7.0, **shared).figure
@@ -197,7 +219,8 @@ def _distortion(loaded: LoadedMap, options: _FigureOptions) -> Any:
     from dre.data.subsample import evenly_spaced_ids, to_array
     from dre.metrics import continuity, trustworthiness
     from dre.plot import distortion
-    from dre.plot.stages import MAX_SCORED, sample_note
+    from dre.plot.fonts import set_figure_fonts
+    from dre.plot.stages import MAX_SCORED
     from dre.plot.style import get_style
 
     ids = evenly_spaced_ids(len(loaded.embedding), MAX_SCORED)
@@ -205,9 +228,11 @@ def _distortion(loaded: LoadedMap, options: _FigureOptions) -> Any:
     how: dict[str, Any] = {"metric": loaded.metric, "per_point": True, "device": options.device}
     scores = {"trustworthiness": trustworthiness, "continuity": continuity}
     per_point = {name: score(rows, embedding, **how) for name, score in scores.items()}
-    figure = distortion(embedding, per_point, note=sample_note(len(ids), len(loaded.embedding)), style=options.style)
+    note = "" if len(ids) == len(loaded.embedding) else f"{len(ids):,} of {len(loaded.embedding):,} rows"
+    figure = distortion(embedding, per_point, note=note, style=options.style)
     if options.title:
         figure.suptitle(options.title, color=get_style(options.style).text)
+        set_figure_fonts(figure)
     return _resize(figure, None if options.size is None else 2 * options.size)
 
 
@@ -225,22 +250,28 @@ def _resize(figure: Any, width: float | None) -> Any:
 
 
 def _labels(color: str | None, loaded: LoadedMap) -> tuple[str, Any]:
-    """The title and the values that color the map: those of --color, or the first informative column."""
+    """The title and the values that color the map: those of --color, or the column that a person would choose."""
     from dre.cli.map import color_values
+    from dre.explore.choices import choose_color
+    from dre.explore.columns import make_column
 
     if color == NO_COLOR and NO_COLOR not in loaded.metadata:
         return "", None
-    if color is None:
-        return next(((name, values) for name, values in loaded.metadata.items() if _is_informative(values)), ("", None))
-    return color_values(color, loaded)
+    if color is not None:
+        return color_values(color, loaded)
+    chosen = choose_color([make_column(name, values) for name, values in loaded.metadata.items()])
+    if chosen is not None:
+        return chosen, loaded.metadata[chosen]
+    return next(((name, values) for name, values in loaded.metadata.items() if _is_quantity(name, values)), ("", None))
 
 
-def _is_informative(values: Any) -> bool:
-    """Whether a column groups the rows: neither constant, nor an id or a name that is unique for each row."""
-    from dre.plot.colors import MAX_COLORS, Categorical, Continuous, color_by
+def _is_quantity(name: str, values: Any) -> bool:
+    """Whether a column holds dates, or numbers that do not just number the rows."""
+    from dre.plot.kinds import DATE, NUMBER, kind_of, known_values
 
-    colors = color_by(values, len(values))
-    if isinstance(colors, Continuous):
-        is_integer = (colors.values == colors.values.round()).all()
-        return not (is_integer and len(set(colors.values.tolist())) == len(colors.values))
-    return isinstance(colors, Categorical) and 2 <= len(colors.names) <= MAX_COLORS and len(colors.names) < len(values)
+    kind = kind_of(values, name)
+    if kind != NUMBER:
+        return kind == DATE
+    known = known_values(values)
+    are_integers = bool((known == known.round()).all())
+    return not (are_integers and len(set(known.tolist())) == len(values))
