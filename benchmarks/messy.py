@@ -14,10 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from dre import DRE
 from messy_files import FILES, MessyFile
 from record import record
-
-from dre import DRE
 
 MODEL = "model.safetensors"
 ACCURACY = re.compile(r"^1-NN, \S+ (\d\.\d+)$", re.MULTILINE)
@@ -49,7 +48,8 @@ def measure(file: MessyFile, folder: Path) -> dict[str, Any]:
         "printed": [line.removeprefix("dre: ") for line in run.stderr.splitlines()],
     }
     if file.error:
-        assert run.returncode == 2 and file.error in run.stderr, run.stderr
+        assert run.returncode == 2, run.stderr
+        assert file.error in run.stderr, run.stderr
         return found
     assert run.returncode == 0, run.stderr
     names = getattr(DRE.load(folder / MODEL), "feature_names_in_", None)

@@ -73,10 +73,6 @@ class MessyFile:
     error: str = ""
     accuracy: float = 0.9
 
-    @property
-    def data(self) -> str:
-        return self.name
-
 
 def _text(
     path: Path,
@@ -145,7 +141,7 @@ def _vectors(names: tuple[str, ...]) -> Callable[[Path], None]:
 
         rng, table = np.random.default_rng(RNG_SEED), shops()
         centers = 4 * rng.normal(size=(len(KINDS), 32))
-        frame = {"id": list(range(N)), "year": list(range(1900, 1900 + N)), "kind": table["kind"]}
+        frame: dict[str, Any] = {"id": list(range(N)), "year": list(range(1900, 1900 + N)), "kind": table["kind"]}
         vectors = {name: (centers[np.arange(N) % len(KINDS)] + rng.normal(size=(N, 32))).astype(np.float32) for name in names}
         frame |= {name: pl.Series(values.tolist(), dtype=pl.List(pl.Float32)) for name, values in vectors.items()}
         pl.DataFrame(frame).write_parquet(path)
@@ -197,32 +193,64 @@ def _genes(path: Path) -> None:
     path.write_text("\n".join(lines))
 
 
+def _json_lines(path: Path) -> None:
+    table = shops()
+    records = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+    path.write_text("\n".join(map(json.dumps, records)))
+
+
+def text(make: Callable[[], dict[str, list[Any]]] = shops, **how: Any) -> Callable[[Path], None]:
+    """Write a table as text, in some form."""
+    return lambda path: _text(path, make(), **how)
+
+
+def frame(method: str) -> Callable[[Path], None]:
+    """Write the table by a method of polars."""
+
+    def write(path: Path) -> None:
+        getattr(_frame(shops()), method)(path)
+
+    return write
+
+
+def _texts_alone() -> dict[str, list[Any]]:
+    return {name: values for name, values in shops().items() if name in ("kind", "page")}
+
+
 LABELED = ("--labels", "kind")
 TITLE = "Shops of the region\nprinted 2024-03-01\n\n"
-FILES = (
-    MessyFile("plain.csv", "ids, postal codes, dates, texts, a constant, units that differ", lambda path: _text(path, shops()), LABELED, FEATURES),
-    MessyFile("german.csv", "semicolons, decimal commas, `1.234,5`, Latin-1", lambda path: _text(path, shops(), separator=";", encoding="latin-1", number=_german), LABELED, FEATURES),
-    MessyFile("excel.txt", "tabs, UTF-16, as Excel saves Unicode text", lambda path: _text(path, shops(), separator="\t", encoding="utf-16"), LABELED, FEATURES),
-    MessyFile("comments.txt", "bars, and lines with `#` above the table", lambda path: _text(path, shops(), separator="|", before="# shops\n# of a region\n"), LABELED, FEATURES),
-    MessyFile("title.csv", "a title and an empty line above the header", lambda path: _text(path, shops(), before=TITLE), LABELED, FEATURES),
-    MessyFile("write_table.txt", "R's `write.table`: row names without a header", lambda path: _text(path, shops(), separator=" ", row_names=True), LABELED, FEATURES),
-    MessyFile("units.csv", "currencies and percents: `€ 1,234.50`, `61.2 %`", lambda path: _text(path, _with_units()), LABELED, FEATURES),
-    MessyFile("notes.csv", "texts with quotes, separators and line breaks", lambda path: _text(path, _with_notes()), LABELED, FEATURES),
-    MessyFile("gaps.csv", "empty cells and `NA`, also among the labels", lambda path: _text(path, _with_gaps()), LABELED, error="missing values in 4 of 240 rows"),
-    MessyFile("gaps.csv", "the same", lambda path: _text(path, _with_gaps()), (*LABELED, "--missing", "median"), FEATURES),
-    MessyFile("gaps.csv", "the same", lambda path: _text(path, _with_gaps()), (*LABELED, "--missing", "drop"), FEATURES),
-    MessyFile("word.csv", "a word in a column of numbers", lambda path: _text(path, _with_word()), LABELED, error="'about 50' is not a number"),
-    MessyFile("ragged.csv", "a line with more values than the others", _ragged, LABELED, error="line 6 has 13 values, the first line 11"),
-    MessyFile("texts.csv", "no numbers at all", lambda path: _text(path, {name: shops()[name] for name in ("kind", "page")}), error="no column of numbers"),
-    MessyFile("categories.csv", "texts of few values and yes or no, as features", lambda path: _text(path, shops()), (*LABELED, "--categories", "--drop", "page"), [*FEATURES, "chain"]),
-    MessyFile("sheet.xlsx", "a spreadsheet with dates", lambda path: _frame(shops()).write_excel(path), LABELED, FEATURES),
-    MessyFile("lines.jsonl", "JSON lines", lambda path: path.write_text("\n".join(json.dumps(dict(zip(shops(), row, strict=True))) for row in zip(*shops().values(), strict=True))) and None, LABELED, FEATURES),
-    MessyFile("table.feather", "Arrow", lambda path: _frame(shops()).write_ipc(path), LABELED, FEATURES),
-    MessyFile("table.parquet", "Parquet", lambda path: _frame(shops()).write_parquet(path), LABELED, FEATURES),
-    MessyFile("embeddings.parquet", "one column of vectors beside an id and a year", _vectors(("embedding",)), LABELED),
-    MessyFile("several.parquet", "several columns of vectors", _vectors(("title", "body")), LABELED, error="several columns of vectors"),
-    MessyFile("several.parquet", "the same", _vectors(("title", "body")), (*LABELED, "--vector", "body")),
-    MessyFile("photos", "photos of all sizes and modes, in a folder per kind", _photos, ("--labels", "folder", "--size", "24")),
-    MessyFile("cells.h5ad", "raw counts of cells", _cells, LABELED, [f"gene {i}" for i in range(60)]),
+COMMENTS = "# shops\n# of a region\n"
+_german_text = text(separator=";", encoding="latin-1", number=_german)
+_r_text = text(separator=" ", row_names=True)
+_different = "ids, postal codes, dates, texts, a constant, units that differ"
+GAPS = text(_with_gaps)
+TEXTS = (
+    MessyFile("plain.csv", _different, text(), LABELED, FEATURES),
+    MessyFile("german.csv", "semicolons, decimal commas, `1.234,5`, Latin-1", _german_text, LABELED, FEATURES),
+    MessyFile("excel.txt", "tabs, UTF-16", text(separator="\t", encoding="utf-16"), LABELED, FEATURES),
+    MessyFile("comments.txt", "bars, comments", text(separator="|", before=COMMENTS), LABELED, FEATURES),
+    MessyFile("title.csv", "a title above the header", text(before=TITLE), LABELED, FEATURES),
+    MessyFile("write_table.txt", "R's `write.table`: row names without a header", _r_text, LABELED, FEATURES),
+    MessyFile("units.csv", "currencies and percents", text(_with_units), LABELED, FEATURES),
+    MessyFile("notes.csv", "texts with quotes, separators and line breaks", text(_with_notes), LABELED, FEATURES),
+    MessyFile("gaps.csv", "empty cells and `NA`, also in labels", GAPS, LABELED, error="missing values in 4 of 240 rows"),
+    MessyFile("gaps.csv", "the same", GAPS, (*LABELED, "--missing", "median"), FEATURES),
+    MessyFile("gaps.csv", "the same", GAPS, (*LABELED, "--missing", "drop"), FEATURES),
+    MessyFile("word.csv", "a word among numbers", text(_with_word), LABELED, error="'about 50' is not a number"),
+    MessyFile("ragged.csv", "a line that is too long", _ragged, LABELED, error="line 6 has 13 values, the first line 11"),
+    MessyFile("texts.csv", "no numbers at all", text(_texts_alone), error="no column of numbers"),
+    MessyFile("answers.csv", "yes and no as a feature", text(), (*LABELED, "--categories"), [*FEATURES, "chain"]),
     MessyFile("genes.csv", "16,000 columns", _genes, LABELED, [f"gene_{i}" for i in range(16_000)]),
-)  # fmt: skip
+)
+OTHERS = (
+    MessyFile("sheet.xlsx", "a spreadsheet with dates", frame("write_excel"), LABELED, FEATURES),
+    MessyFile("lines.jsonl", "JSON lines", _json_lines, LABELED, FEATURES),
+    MessyFile("table.feather", "Arrow", frame("write_ipc"), LABELED, FEATURES),
+    MessyFile("table.parquet", "Parquet", frame("write_parquet"), LABELED, FEATURES),
+    MessyFile("embeddings.parquet", "vectors beside an id and a year", _vectors(("embedding",)), LABELED),
+    MessyFile("several.parquet", "several vectors", _vectors(("title", "body")), LABELED, error="several columns of vectors"),
+    MessyFile("several.parquet", "the same", _vectors(("title", "body")), (*LABELED, "--vector", "body")),
+    MessyFile("photos", "all sizes and modes, a folder per kind", _photos, ("--labels", "folder", "--size", "24")),
+    MessyFile("cells.h5ad", "raw counts of cells", _cells, LABELED, [f"gene {i}" for i in range(60)]),
+)
+FILES = (*TEXTS, *OTHERS)

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from panel_data import TABLES, stratified
-from record import record
 
 from dre import DRE
 from dre.data.units import dominant_columns
 from dre.metrics import evaluate
+from panel_data import TABLES, stratified
+from record import record
 
 Array = np.ndarray[Any, Any]
 SCIKIT_LEARN = ("iris", "wine", "breast_cancer", "digits")
 MOST_ROWS = 5_000
 SPLITS = 3
+SCORES = ("nearest_neighbor", "neighborhood_hit")
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from messy_files import FILES, MessyFile
 
 from dre import DRE
+from messy_files import FILES, MessyFile
 
 Run = Callable[..., int]
 QUICK = ("--recipe", "fast", "--seed", "0", "--device", "cpu")
