@@ -8,7 +8,24 @@ from typing import Annotated
 import typer
 
 from dre.baselines import NAMES
-from dre.cli.options import Data, Device, Force, Labels, Standardize, UsageError, as_usage_error, complete_several
+from dre.cli.options import (
+    Categories,
+    Columns,
+    Data,
+    Decimal,
+    Device,
+    Drop,
+    Force,
+    Labels,
+    Missing,
+    Size,
+    Standardize,
+    UsageError,
+    Vector,
+    as_usage_error,
+    complete_several,
+    read_options,
+)
 
 
 def compare(
@@ -37,6 +54,13 @@ def compare(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the split and of all methods.")] = 0,
     device: Device = "auto",
     force: Force = False,
+    columns: Columns = None,
+    drop: Drop = None,
+    categories: Categories = False,
+    missing: Missing = "error",
+    decimal: Decimal = None,
+    vector: Vector = None,
+    size: Size = None,
 ) -> None:
     """Fit several methods to your data and compare them.
 
@@ -64,7 +88,6 @@ def compare(
     from dre.compare.run import check_methods, check_split, default_methods
     from dre.compare.run import compare as run
     from dre.data.subsample import to_array
-    from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable
     from dre.metrics.inputs import has_label
     from dre.plot.style import pyplot
@@ -79,7 +102,8 @@ def compare(
         for path in (output, scores_file):
             check_writable(path, [path.suffix.lower()], force=force, read=read)
         resolve_device(device)
-    source, known = split_labels(open_data(data, ReadOptions(labels=[] if labels is None else [labels])), labels)
+    options = read_options(columns, drop, [labels] if labels else [], None, categories, missing, decimal, vector, size)
+    source, known = split_labels(open_data(data, options), labels)
     rows = source.rows
     if known is not None and not (labeled := has_label(known)).all():
         typer.echo(f"dre: {int((~labeled).sum()):,} rows have no label and are left out", err=True)

@@ -26,8 +26,7 @@ from dre.cli.options import (
     Vector,
     as_usage_error,
     complete_one,
-    parse_size,
-    split_names,
+    read_options,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +135,6 @@ def fit(
     """
     from dre.cli.data import choose_standardize, open_data, output_spec, path_of, set_feature_names, split_labels
     from dre.cli.map import MODEL, overwritten
-    from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable, open_sink
     from dre.model.estimator import DRE
 
@@ -144,17 +142,7 @@ def fit(
         check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
-        options = ReadOptions(
-            columns=split_names(columns),
-            drop=split_names(drop),
-            labels=labels or [],
-            id=row_id,
-            categories=categories,
-            missing=missing,
-            decimal=decimal,
-            vector=vector,
-            size=parse_size(size),
-        )
+        options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size)
     source, known = open_data(data, options), None
     for name in reversed(labels or []):  # the first one is scored
         source, known = split_labels(source, name)

@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import dre
+
+if TYPE_CHECKING:
+    from dre.io.readers.options import ReadOptions
 
 DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
 RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
@@ -101,6 +104,34 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
         raise UsageError(f"--size {text}: expected a number of pixels, such as 64, or HEIGHTxWIDTH")
     return int(sides[0]), int(sides[-1])
+
+
+def read_options(
+    columns: str | None,
+    drop: str | None,
+    labels: list[str],
+    row_id: str | None,
+    categories: bool,
+    missing: str,
+    decimal: str | None,
+    vector: str | None,
+    size: str | None,
+) -> ReadOptions:
+    """What the options of a command say about a file; a wrong one is a usage error."""
+    from dre.io.readers.options import ReadOptions
+
+    with as_usage_error():
+        return ReadOptions(
+            columns=split_names(columns),
+            drop=split_names(drop),
+            labels=labels,
+            id=row_id,
+            categories=categories,
+            missing=missing,
+            decimal=decimal,
+            vector=vector,
+            size=parse_size(size),
+        )
 
 
 def complete_one(names: Iterable[str]) -> Callable[[str], list[str]]:
