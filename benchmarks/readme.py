@@ -186,17 +186,30 @@ def paper() -> str:
     )
 
 
+EXPLORER = {  # what the table tells of a page, and the digits after the point
+    "megabytes": ("MB", 1),
+    "open_seconds": ("open, s", 1),
+    "pan_frame_ms": ("a frame of a drag, ms", 0),
+    "stage_step_ms": ("from stage to stage, ms", 0),
+    "webgl2_first_paint_seconds": ("first paint, s: WebGL2", 1),
+    "canvas_first_paint_seconds": ("canvas", 1),
+    "webgl2_fps": ("frames a second of a drag: WebGL2", 0),
+    "canvas_fps": ("canvas", 0),
+    "webgl2_points_while_dragging": ("points in them: WebGL2", 0),
+    "canvas_points_while_dragging": ("canvas", 0),
+}
+
+
 def explorer() -> str:
-    """Size and speed of the explorer page of Fashion-MNIST."""
+    """Size and speed of explorer pages."""
     result = load("explorer")
-    rows = [
-        [f"{found['points']:,} points {name}", f"{found['megabytes']:.1f}", f"{found['open_seconds']:.1f}",
-         f"{found['pan_frame_ms']:.0f}", f"{found['stage_step_ms']:.0f}"]
-        for name, found in result["results"].items()
-    ]  # fmt: skip
-    head = ["page", "MB", "open, s", "a frame of a drag, ms", "from stage to stage, ms"]
-    note = f"`{result['command']}`, Chromium in software rendering, {machine(result)}"
-    return table(head, rows) + f"\n{note}; most of a step between stages is the animation.\n"
+    told = {key: about for key, about in EXPLORER.items() if any(key in found for found in result["results"].values())}
+    rows = []
+    for name, found in result["results"].items():
+        numbers = [f"{found[key]:,.{digits}f}" if key in found else "" for key, (_, digits) in told.items()]
+        rows.append([f"{found['points']:,} points {name}", *numbers])
+    note = f"`{result['command']}`, Chromium in {result.get('graphics', 'software rendering')}, {machine(result)}"
+    return table(["page", *(title for title, _ in told.values())], rows) + f"\n{note}.\n"
 
 
 TABLES: dict[str, Callable[[], str]] = {

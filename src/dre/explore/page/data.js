@@ -2,8 +2,6 @@
 const $ = (id) => document.getElementById(id);
 const about = JSON.parse($("about").textContent);
 const n = about.n;
-about.stages = about.maps[0].stages;
-about.square = (({ matrix, offset }) => ({ side: 1 / matrix[0][0], x: (0.5 - offset[0]) / matrix[0][0], y: (0.5 - offset[1]) / matrix[0][0] }))(about.stages.at(-1).place);
 const ARRAY_TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, int32: Int32Array, float32: Float32Array, float64: Float64Array };
 const rows = { columns: [], names: null };
 
@@ -45,7 +43,6 @@ function placed([x, y, z], [a, b, c], shift) {
 
 // Coordinates of a stage of a map: x, y (and z) as they are shown, from 0 to 1 with y pointing up, and the original ones.
 async function decodeCoordinates(map, stage) {
-  if (stage === undefined) return decodeCoordinates(0, map);
   const { components, stages } = about.maps[map], { matrix, offset } = stages[stage].place;
   const all = await decodeArray(`coordinates-${map}-${stage}`, "float32");
   const original = Array.from({ length: components }, (_, axis) => all.subarray(axis * n, (axis + 1) * n));

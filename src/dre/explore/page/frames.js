@@ -44,6 +44,7 @@ function drawFrame() {
   renderer.end((milliseconds) => adjustBudget(milliseconds, drawn));
   const { dataset } = maps[0].canvas;
   dataset.detail = level ? "part" : "full";
+  dataset.drawn = drawn;
   dataset.frames = Number(dataset.frames || 0) + 1; // for scripts that wait for a frame
 }
 
