@@ -18,7 +18,7 @@ from dre.plot.style import Style, add_note, dot_size, frame_size, get_style, map
 from dre.plot.views import Views, check_embedding
 
 Array = np.ndarray[Any, Any]
-RATIOS = (0.7, 1.8)  # of a panel: titles need some width
+RATIOS = (0.7, 2.4)  # of a panel: titles need some width
 MEANING = {"trustworthiness": "neighbors that are not neighbors in the data", "continuity": "separated from its neighbors"}
 
 

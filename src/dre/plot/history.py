@@ -14,7 +14,7 @@ from dre.plot.style import Style, get_style, panels, plot_axes
 
 Array = np.ndarray[Any, Any]
 MIN_WIDTH = 0.4  # of a panel, relative to the widest: short stages stay readable
-LETTERS_PER_INCH = 12  # of a title
+LETTERS_PER_INCH = 12  # of a title in small letters
 LOG_FROM = 30  # ratio of the largest to the smallest loss from which the axis is logarithmic
 
 

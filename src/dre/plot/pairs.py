@@ -11,7 +11,7 @@ from dre.plot.scatter import check_placement, name_of
 from dre.plot.style import Style, frame_size, get_style, panels
 from dre.plot.views import Views, check_embedding
 
-RATIOS = (0.6, 1.8)
+RATIOS = (0.6, 2.4)
 
 
 def pairs(

@@ -13,7 +13,7 @@ from dre.plot.dots import draw_dots
 from dre.plot.labels import draw_labels
 from dre.plot.legend import NO_LABEL, legend_beside
 from dre.plot.scales import add_scale
-from dre.plot.style import Style, add_note, apply_layout, frame_size, get_axes, get_style, map_axes, shape_panels
+from dre.plot.style import Style, add_note, apply_layout, frame_size, get_axes, get_style, map_axes, shape_panels, wrap_title
 from dre.plot.thumbnails import draw_images
 
 Array = np.ndarray[Any, Any]
@@ -75,15 +75,16 @@ def scatter(
     check_placement(label_placement)
     points, theme, name = as_planar(Y), get_style(style), name_of(labels, label_name)
     coloring = color_by(labels, len(points), name)
-    axis = get_axes(ax, size, size, style=theme)
+    frame = frame_size([points], size)
+    axis = get_axes(ax, *frame, style=theme)
     axis.update_datalim(points)
-    map_axes(axis, title, theme, margin=0.04 if images is None else 0.07)
+    map_axes(axis, wrap_title(title, frame[0]) if ax is None else title, theme, margin=0.04 if images is None else 0.07)
     if isinstance(coloring, Continuous):
         add_scale(axis, coloring, name or "", theme)
     caption, blank = axis.get_xlabel(), " " if _may_need_note(coloring, label_placement) else ""
     add_note(axis, blank, theme)  # takes the place of the note in the layout
     if ax is None:
-        shape_panels([axis], *frame_size([points], size))
+        shape_panels([axis], *frame)
     apply_layout(axis)
     draw_dots(axis, points, coloring, theme)
     if images is not None:

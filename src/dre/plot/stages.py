@@ -21,7 +21,7 @@ from dre.plot.views import Views, check_embedding
 Array = np.ndarray[Any, Any]
 MAX_COLUMNS = 5  # panels in a row
 MAX_SCORED = 10_000  # rows scored for a plot: more would take minutes
-RATIOS = (0.7, 1.6)  # of a panel: captions need some width
+RATIOS = (0.7, 2.4)  # of a panel: captions need some width
 
 
 def stages(

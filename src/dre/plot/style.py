@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +15,9 @@ from dre.plot.fonts import set_fonts
 
 Array = np.ndarray[Any, Any]
 INSTALL = "plots need matplotlib: pip install 'deep-recursive-embedding[plot]'"
-RATIOS = (0.5, 2.0)  # of the width of a map to its height; longer ones leave a part of their frame empty
+RATIOS = (0.5, 3.0)  # of the width of a map to its height; longer ones leave a part of their frame empty
 MIN_FIGURE = 1.0  # inches
+LETTERS_PER_INCH = 11  # of a title
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,16 @@ def map_axes(axis: Any, title: str = "", style: Style = LIGHT, *, margin: float 
     axis.margins(margin)
     axis.set_title(title, color=style.text, fontsize=11)
     set_fonts([axis.title])
+
+
+def wrap_title(title: str, inches: float) -> str:
+    """Break a title into lines of at most this width.
+
+    >>> wrap_title("a title that is too long", 1)
+    'a title\\nthat is too\\nlong'
+    """
+    width = max(10, int(LETTERS_PER_INCH * inches))
+    return "\n".join(fill(line, width) for line in title.split("\n"))
 
 
 def add_note(axis: Any, note: str, style: Style = LIGHT) -> None:
