@@ -63,11 +63,10 @@ def shown(
     *,
     phone: bool = False,
     ratio: float = 1,
-    width: int = 1280,
     theme: str = "light",
 ) -> Iterator[Seen]:
     """A page whose WebGL contexts and drawn texts are recorded."""
-    size = {"width": 390, "height": 844} if phone else {"width": width, "height": 800}
+    size = {"width": 390, "height": 844} if phone else {"width": 1280, "height": 800}
     context = browser.new_context(
         viewport=size, has_touch=phone, is_mobile=phone, device_scale_factor=ratio, color_scheme=theme, accept_downloads=True
     )
@@ -114,9 +113,21 @@ def drag(seen: Seen, start: Sequence[float], by: Sequence[float], *, button: str
     seen.page.mouse.up(button=button)
 
 
-def touch(seen: Seen, kind: str, spots: Sequence[Sequence[float]]) -> None:
-    """One touch event with all fingers: touchStart, touchMove or touchEnd."""
-    if not hasattr(seen, "fingers"):
-        seen.fingers = seen.page.context.new_cdp_session(seen.page)  # type: ignore[attr-defined]
-    points = [{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(spots)]
-    seen.fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})  # type: ignore[attr-defined]
+class Fingers:
+    """Fingers on the screen, each at its spot."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.session = seen.page.context.new_cdp_session(seen.page)
+
+    def _send(self, kind: str, spots: Sequence[Sequence[float]]) -> None:
+        points = [{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(spots)]
+        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def down(self, *spots: Sequence[float]) -> None:
+        self._send("touchStart", spots)
+
+    def move(self, *spots: Sequence[float]) -> None:
+        self._send("touchMove", spots)
+
+    def up(self) -> None:
+        self._send("touchEnd", [])

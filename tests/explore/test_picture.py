@@ -57,7 +57,7 @@ def test_a_png_shows_map_legend_and_title_at_twice_the_resolution(browser: Any, 
         assert tall_picture > 2 * tall
         x, y = seen.screen(0)
         head = tall_picture // 2 - tall
-        found, drawn = picture[int(2 * (y + head)), int(2 * x)], pixels(seen)[int(round(y)), int(round(x)), :3]
+        found, drawn = picture[int(2 * (y + head)), int(2 * x)], pixels(seen)[round(y), round(x), :3]
         assert np.abs(found - drawn).max() < 40
         assert (picture[: 2 * head, : 2 * wide] < 100).all(axis=2).sum() > 500  # the title
         legend = picture[2 * head :, 2 * wide :]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from known_page import Seen
-from made_maps import classes_of, drag, groups, rest, shown, touch, write_map
+from made_maps import Fingers, classes_of, drag, groups, rest, shown, write_map
 
 
 @pytest.fixture(scope="module")
@@ -111,18 +111,19 @@ def test_a_part_keeps_its_center_and_relative_zoom_after_a_resize(browser: Any, 
 
 def test_one_finger_pans_and_two_zoom_and_pan(browser: Any, made: Path) -> None:
     with shown(browser, made, phone=True) as seen:
+        fingers = Fingers(seen)
         before = spots(seen)
-        touch(seen, "touchStart", [(150, 250)])
+        fingers.down((150, 250))
         for step in (10, 20, 30, 40):
-            touch(seen, "touchMove", [(150 + step, 250 + step / 2)])
-        touch(seen, "touchEnd", [])
-        assert spots(seen) == pytest.approx(before + [40, 20], abs=0.5)
+            fingers.move((150 + step, 250 + step / 2))
+        fingers.up()
+        assert spots(seen) == pytest.approx(np.add(before, [40, 20]), abs=0.5)
         assert pinned(seen) == -1
         before = spots(seen)
-        touch(seen, "touchStart", [(150, 250), (250, 250)])
+        fingers.down((150, 250), (250, 250))
         for step in (10, 20, 30, 40, 50):
-            touch(seen, "touchMove", [(150 - step, 250 + step), (250 + step, 250 + step)])
-        touch(seen, "touchEnd", [])
+            fingers.move((150 - step, 250 + step), (250 + step, 250 + step))
+        fingers.up()
         after = spots(seen)
         assert np.ptp(after, axis=0) == pytest.approx(2 * np.ptp(before, axis=0), rel=0.02)
         assert after == pytest.approx((before - [200, 250]) * 2 + [200, 300], abs=2)
@@ -138,28 +139,30 @@ def test_a_tap_near_a_point_pins_it(browser: Any, made: Path) -> None:
 
 def test_a_finger_draws_a_lasso(browser: Any, made: Path) -> None:
     with shown(browser, made, phone=True) as seen:
+        fingers = Fingers(seen)
         seen.page.locator("#lasso").tap()
         rows = range(0, 240, 3)  # a class
         places = spots(seen, rows)
         (left, top), (right, bottom) = places.min(axis=0) - 6, places.max(axis=0) + 6
         path = [(left, top), (right, top), (right, bottom), (left, bottom)]
         before = spots(seen)
-        touch(seen, "touchStart", [path[0]])
+        fingers.down(path[0])
         for corner in path[1:]:
-            touch(seen, "touchMove", [corner])
-        touch(seen, "touchEnd", [])
+            fingers.move(corner)
+        fingers.up()
         assert seen.page.evaluate("explorer.selected()") == list(rows)
         assert spots(seen) == pytest.approx(before)
 
 
 def test_a_pinch_ends_a_lasso(browser: Any, made: Path) -> None:
     with shown(browser, made, phone=True) as seen:
+        fingers = Fingers(seen)
         seen.page.locator("#lasso").tap()
         before = spots(seen)
-        touch(seen, "touchStart", [(100, 200)])
-        touch(seen, "touchMove", [(120, 240)])
-        touch(seen, "touchStart", [(120, 240), (250, 240)])
-        touch(seen, "touchMove", [(60, 240), (310, 240)])
-        touch(seen, "touchEnd", [])
+        fingers.down((100, 200))
+        fingers.move((120, 240))
+        fingers.down((120, 240), (250, 240))
+        fingers.move((60, 240), (310, 240))
+        fingers.up()
         assert seen.page.evaluate("explorer.selected()") == []
         assert np.ptp(spots(seen), axis=0)[0] > 1.5 * np.ptp(before, axis=0)[0]

@@ -33,7 +33,7 @@ def renderer(seen: Seen) -> str:
 
 
 def color_at(image: Array, spot: tuple[float, float]) -> Array:
-    x, y = (int(round(each)) for each in spot)
+    x, y = (round(each) for each in spot)
     return np.median(image[y - 1 : y + 2, x - 1 : x + 2, :3].reshape(-1, 3), axis=0)
 
 
@@ -67,8 +67,10 @@ def test_emulated_webgl_is_used_only_if_it_is_asked_for(browser: Any, few: Path)
     with shown(browser, few) as seen:
         rest(seen)
         emulated = seen.page.evaluate(
-            """() => window.contexts.every((gl) => /swiftshader|llvmpipe|software/i.test(
-                gl.getParameter((gl.getExtension("WEBGL_debug_renderer_info") || {}).UNMASKED_RENDERER_WEBGL || gl.RENDERER)))"""
+            """() => window.contexts.every((gl) => {
+                const { UNMASKED_RENDERER_WEBGL = gl.RENDERER } = gl.getExtension("WEBGL_debug_renderer_info") || {};
+                return /swiftshader|llvmpipe|software/i.test(gl.getParameter(UNMASKED_RENDERER_WEBGL));
+            })"""
         )
         assert renderer(seen) == ("canvas" if emulated else "webgl2")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from known_page import Seen
-from made_maps import classes_of, drag, groups, pixels, rest, shown, touch, write_map
+from made_maps import Fingers, classes_of, drag, groups, pixels, rest, shown, write_map
 
 N = 240
 QUARTER = np.pi / 2 / 0.008  # pixels of a drag that turn the map by 90 degrees
@@ -152,11 +152,11 @@ def test_the_right_button_pans_while_the_left_turns_and_the_other_way_round(brow
     with shown(browser, solid) as seen:
         before = spots(seen)
         drag(seen, (200, 500), (40, 25), button="right")
-        assert spots(seen) == pytest.approx(before + [40, 25], abs=0.5)
+        assert spots(seen) == pytest.approx(np.add(before, [40, 25]), abs=0.5)
         seen.page.locator("#pan").click()
         before = spots(seen)
         drag(seen, (200, 500), (30, 20))
-        assert spots(seen) == pytest.approx(before + [30, 20], abs=0.5)
+        assert spots(seen) == pytest.approx(np.add(before, [30, 20]), abs=0.5)
         drag(seen, (200, 500), (100, 0), button="right")
         assert np.ptp((spots(seen) - before)[:, 0]) > 20
 
@@ -165,7 +165,7 @@ def test_points_that_were_turned_can_be_pointed_at_and_near_ones_lie_on_top(brow
     """Two stacks of points along the third axis, whose first and last points have classes of their own."""
     depth = np.linspace(-1, 1, 100)
     stack = np.column_stack([np.zeros(100), np.zeros(100), depth])
-    embedding = np.vstack([stack, stack + [4, 0, 0]])
+    embedding = np.vstack([stack, np.add(stack, [4, 0, 0])])
     codes = np.where(np.tile(depth, 2) > 0.5, 0, 1)
     path = write_map(tmp_path / "stacks.html", {"map": embedding}, [classes_of(codes)], color="class")
     with shown(browser, path) as seen:
@@ -173,7 +173,7 @@ def test_points_that_were_turned_can_be_pointed_at_and_near_ones_lie_on_top(brow
         rest(seen)
 
         def front() -> np.ndarray:
-            x, y = (int(round(each)) for each in seen.screen(50))
+            x, y = (round(each) for each in seen.screen(50))
             return pixels(seen)[y, x, :3]
 
         near = front()
@@ -188,14 +188,15 @@ def test_points_that_were_turned_can_be_pointed_at_and_near_ones_lie_on_top(brow
 
 def test_a_finger_turns_and_two_fingers_zoom(browser: Any, solid: Path) -> None:
     with shown(browser, solid, phone=True) as seen:
+        fingers = Fingers(seen)
         before = spots(seen)
-        touch(seen, "touchStart", [(100, 250)])
-        touch(seen, "touchMove", [(160, 250)])
-        touch(seen, "touchMove", [(220, 250)])
-        touch(seen, "touchEnd", [])
+        fingers.down((100, 250))
+        fingers.move((160, 250))
+        fingers.move((220, 250))
+        fingers.up()
         turned = spots(seen)
         assert np.ptp((turned - before)[:, 0]) > 20
-        touch(seen, "touchStart", [(150, 250), (250, 250)])
-        touch(seen, "touchMove", [(100, 250), (300, 250)])
-        touch(seen, "touchEnd", [])
+        fingers.down((150, 250), (250, 250))
+        fingers.move((100, 250), (300, 250))
+        fingers.up()
         assert np.ptp(spots(seen), axis=0) == pytest.approx(2 * np.ptp(turned, axis=0), rel=0.02)

@@ -22,8 +22,8 @@ from dre.explore.thumbnails import Thumbnails
 
 Array = np.ndarray[Any, Any]
 SCRIPTS = (
-    *("data", "dom", "view", "maps", "turn", "orders", "look", "canvas_points", "webgl_points", "draw", "density", "frames"),
-    *("class_names", "overlay", "pointer", "tools", "stages", "picture"),
+    *("data", "dom", "view", "grid", "maps", "turn", "orders", "look", "canvas_points", "webgl_points", "draw", "density"),
+    *("frames", "class_names", "overlay", "pointer", "tools", "stages", "picture"),
     *("ticks", "scale", "color", "filters", "class_list", "legend", "histogram", "range_fields", "columns", "search"),
     *("neighbors", "card", "rows", "export", "table", "theme", "fragment", "summary", "keyboard", "panel", "start"),
 )  # joined in this order

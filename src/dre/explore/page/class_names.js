@@ -85,8 +85,8 @@ function placeNames(map, classes) {
     const center = Math.max(half, Math.min(view.width - half, px));
     const shift = [0, NAME_HEIGHT, -NAME_HEIGHT].find((each) => {
       const middle = py + each;
-      return middle > NAME_HEIGHT / 2 && middle < view.height - NAME_HEIGHT / 2
-        && taken.every((other) => Math.abs(other.center - center) >= other.half + half || Math.abs(other.middle - middle) >= other.tall + NAME_HEIGHT / 2);
+      const isFree = (other) => Math.abs(other.center - center) >= other.half + half || Math.abs(other.middle - middle) >= other.tall + NAME_HEIGHT / 2;
+      return middle > NAME_HEIGHT / 2 && middle < view.height - NAME_HEIGHT / 2 && taken.every(isFree);
     });
     if (shift === undefined) continue;
     taken.push({ center, middle: py + shift, half, tall: NAME_HEIGHT / 2 });

@@ -23,14 +23,14 @@ function drawMap(map, level) {
 }
 
 // Draws 1 / 2^level of the points; returns how many that are.
-function drawPoints(map, level) {
+function drawPoints(map, level, painter = renderer) {
   if (map.isThreeDimensional) map.sortByDepth();
   const base = baseOrder(map), list = orderOf(map, level);
   map.look = pointLook(map);
   map.tints = map.isThreeDimensional ? shade(map) : colors;
   map.visible = countVisible(map, base);
   if (densityOn()) drawDensity(map, list);
-  else renderer.draw(map, list, map.look, base.ids.length ? Math.max(list.ids.length, 1) / base.ids.length : 1);
+  else painter.draw(map, list, map.look, base.ids.length ? Math.max(list.ids.length, 1) / base.ids.length : 1);
   map.drawnVersion = map.version;
   map.canvas.dataset.renderer = renderer.name;
   return list.ids.length;

@@ -23,7 +23,7 @@ function drawRings(map) {
 
 // Call when only the rings or the neighbors have changed.
 function drawOverlays() {
-  if (!requested) for (const map of maps) if (map.now.x) drawOverlay(map);
+  if (!requested) for (const map of maps) if (map.look) drawOverlay(map);
 }
 
 const showsImages = (map) => Boolean(about.thumbnails) && map.visible <= MAX_IMAGES && !densityOn();
@@ -40,9 +40,10 @@ function onScreen(map, margin) {
 }
 
 // The fewer points are visible, the larger their images.
+const imageHeight = (map) => Math.max(28, Math.min(96, 320 / Math.sqrt(Math.max(1, map.visible))));
+
 function drawImages(map) {
-  const { width, height } = about.thumbnails, { ink } = map;
-  const tall = Math.max(28, Math.min(96, 320 / Math.sqrt(Math.max(1, map.visible)))), wide = (tall * width) / height;
+  const { width, height } = about.thumbnails, { ink } = map, tall = imageHeight(map), wide = (tall * width) / height;
   ink.imageSmoothingEnabled = height >= tall;
   ink.lineWidth = 2;
   for (const [i, px, py] of onScreen(map, tall)) {

@@ -13,11 +13,15 @@ function copyOf(map, ratio) {
     each.height = Math.round(map.view.height * ratio);
   }
   const context = canvas.getContext("2d", { alpha: false }), ink = overlay.getContext("2d");
-  return Object.assign(copy, { original: map, canvas, context, overlay, ink, view: { ...map.view, ratio } });
+  return Object.assign(copy, { canvas, context, overlay, ink, view: { ...map.view, ratio } });
 }
 
 // XML has no control characters.
 const xmlText = (text) => text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd");
+
+function hexColor(color) {
+  return `#${[color, color >> 8, color >> 16].map((part) => (part & 255).toString(16).padStart(2, "0")).join("")}`;
+}
 
 function svgText(x, y, text, style = {}) {
   return makeSvg("text", { x, y, "font-size": 12, fill: cssVariable("--ink"), ...style }, xmlText(text));
@@ -30,7 +34,8 @@ function mapTexts(map) {
   const halo = { stroke: cssVariable("--paper"), "stroke-width": 4, "stroke-linejoin": "round", "paint-order": "stroke" };
   const names = showsNames() ? placedNames(map).map(({ row, text, dx, dy }) => {
     const [px, py] = map.toScreen(row);
-    return svgText((px + dx).toFixed(1), (py + dy + 4.5).toFixed(1), text, { ...halo, "font-size": 13, "font-weight": 600, "text-anchor": "middle" });
+    const style = { ...halo, "font-size": 13, "font-weight": 600, "text-anchor": "middle" };
+    return svgText((px + dx).toFixed(1), (py + dy + 4.5).toFixed(1), text, style);
   }) : [];
   const caption = map.element.querySelector(".caption");
   if (maps.length > 1) names.push(svgText(map.view.width - 18, map.view.height - 17, caption.textContent, { ...halo, "font-weight": 600, "text-anchor": "end" }));
@@ -43,8 +48,8 @@ function circles(map) {
   ids.forEach((i, k) => {
     const [px, py] = map.toScreen(i), { radius, opacity } = k < split ? look.dimmed : look;
     if (!map.isOnScreen(px, py, radius)) return;
-    const fill = (k < split ? dimmedColor : map.tints[i]), hex = [fill, fill >> 8, fill >> 16].map((part) => (part & 255).toString(16).padStart(2, "0")).join("");
-    found.push(makeSvg("circle", { cx: px.toFixed(1), cy: py.toFixed(1), r: radius.toFixed(2), fill: `#${hex}`, "fill-opacity": opacity.toFixed(2) }));
+    const fill = hexColor(k < split ? dimmedColor : map.tints[i]);
+    found.push(makeSvg("circle", { cx: px.toFixed(1), cy: py.toFixed(1), r: radius.toFixed(2), fill, "fill-opacity": opacity.toFixed(2) }));
   });
   return found;
 }
@@ -65,7 +70,7 @@ function mapContent(map, asVectors) {
   const copy = copyOf(map, PICTURE_RATIO), isVector = asVectors && !densityOn() && countOnScreen(map) <= MAX_CIRCLES;
   const layers = [];
   if (isVector) layers.push(makeSvg("g", {}, ...circles(map)));
-  else drawPoints(copy, 0);
+  else drawPoints(copy, 0, new CanvasPoints()); // a graphics card may not have so large a canvas
   copy.look = map.look;
   copy.ink.scale(PICTURE_RATIO, PICTURE_RATIO);
   if (showsImages(map)) drawImages(copy);

@@ -1,6 +1,5 @@
 // One map on the screen: its canvases, its current coordinates, and the visible part as a center and a scale in pixels.
 const MAX_ZOOM = 500, MIN_ZOOM = 0.25; // relative to the view of the whole map
-const CELLS = 256; // of the grid on each side
 const MAX_SORTED = 100000; // points that are sorted by depth in every frame
 
 function boxAround(x, y) {
@@ -32,7 +31,7 @@ class MapView {
     this.box = { left: 0, right: 1, bottom: 0, top: 1 }; // around all points
     this.visible = 0; // points on the screen
     this.lasso = null; // corners in pixels while it is drawn
-    this.grid = null;
+    this.grid = null; // see buildGrid
   }
 
   // From coordinates to pixels of this map's canvas, and back.
@@ -173,55 +172,5 @@ class MapView {
     return true;
   }
 
-  // A grid over the map finds points near the pointer; it is rebuilt after points have moved.
-  column(x) { return Math.max(0, Math.min(CELLS - 1, Math.floor(((x - this.box.left) / (this.box.right - this.box.left || 1)) * CELLS))); }
-  row(y) { return Math.max(0, Math.min(CELLS - 1, Math.floor(((y - this.box.bottom) / (this.box.top - this.box.bottom || 1)) * CELLS))); }
-
-  buildGrid() {
-    const starts = new Uint32Array(CELLS * CELLS + 1), members = new Uint32Array(n), cells = new Uint16Array(n), { x, y } = this.now;
-    for (let i = 0; i < n; i++) {
-      cells[i] = this.row(y[i]) * CELLS + this.column(x[i]);
-      starts[cells[i] + 1]++;
-    }
-    for (let c = 0; c < CELLS * CELLS; c++) starts[c + 1] += starts[c];
-    const next = starts.slice(0, -1);
-    for (let i = 0; i < n; i++) members[next[cells[i]]++] = i;
-    return { starts, members };
-  }
-
-  // Calls visit(i) for every point in the cells that touch this part of the map.
-  visitNear(left, right, bottom, top, visit) {
-    this.grid = this.grid || this.buildGrid();
-    const { starts, members } = this.grid, from = this.column(left), to = this.column(right), last = this.row(top);
-    for (let row = this.row(bottom); row <= last; row++) {
-      const end = starts[row * CELLS + to + 1];
-      for (let k = starts[row * CELLS + from]; k < end; k++) visit(members[k]);
-    }
-  }
-
-  // The nearest point within this many pixels, or −1. If some points are highlighted, only those count.
-  nearestPoint(px, py, reach = 8) {
-    const radius = reach / this.view.scale, cx = this.toMapX(px), cy = this.toMapY(py), { x, y } = this.now;
-    let nearest = -1, least = radius * radius;
-    this.visitNear(cx - radius, cx + radius, cy - radius, cy + radius, (i) => {
-      if (highlighted && !highlighted[i]) return;
-      const dx = x[i] - cx, dy = y[i] - cy, distance = dx * dx + dy * dy;
-      if (distance > least) return;
-      least = distance;
-      nearest = i;
-    });
-    return nearest;
-  }
-
-  // 1 for each point inside a polygon of pixels, by the even-odd rule.
-  pointsInside(polygon) {
-    const inside = new Uint8Array(n), { x, y } = this.now;
-    const xs = polygon.map(([px]) => this.toMapX(px)), ys = polygon.map(([, py]) => this.toMapY(py));
-    this.visitNear(Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys), (i) => {
-      for (let a = 0, b = xs.length - 1; a < xs.length; b = a++) {
-        if (ys[a] > y[i] !== ys[b] > y[i] && x[i] < ((xs[b] - xs[a]) * (y[i] - ys[a])) / (ys[b] - ys[a]) + xs[a]) inside[i] ^= 1;
-      }
-    });
-    return inside;
-  }
+  nearestPoint(px, py, reach) { return nearestPoint(this, px, py, reach); }
 }

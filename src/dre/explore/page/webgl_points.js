@@ -64,8 +64,9 @@ class WebglPoints {
     gl.useProgram(program);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-    this.places = Object.fromEntries(["center", "unit", "size", "oneColor", "radius", "opacity"].map((name) => [name, gl.getUniformLocation(program, name)]));
-    this.inputs = Object.fromEntries(["x", "y", "color"].map((name) => [name, gl.getAttribLocation(program, name)]));
+    const byName = (names, find) => Object.fromEntries(names.map((name) => [name, find(name)]));
+    this.places = byName(["center", "unit", "size", "oneColor", "radius", "opacity"], (name) => gl.getUniformLocation(program, name));
+    this.inputs = byName(["x", "y", "color"], (name) => gl.getAttribLocation(program, name));
     this.positions = new WeakMap(); // map → its buffers
     this.lists = new Map(); // ids → buffer, the one used last at the end
     this.tints = new WeakMap(); // colors → their buffer
@@ -124,9 +125,9 @@ class WebglPoints {
   }
 
   bindPositions(map) {
-    const { gl, inputs } = this, owner = map.original || map;
-    if (!this.positions.has(owner)) this.positions.set(owner, { x: gl.createBuffer(), y: gl.createBuffer(), version: -1 });
-    const buffers = this.positions.get(owner);
+    const { gl, inputs } = this, known = this.positions;
+    if (!known.has(map)) known.set(map, { x: gl.createBuffer(), y: gl.createBuffer(), version: -1 });
+    const buffers = known.get(map);
     for (const axis of ["x", "y"]) {
       gl.bindBuffer(gl.ARRAY_BUFFER, buffers[axis]);
       if (buffers.version !== map.version) gl.bufferData(gl.ARRAY_BUFFER, map.now[axis], gl.DYNAMIC_DRAW);
