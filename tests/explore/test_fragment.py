@@ -10,15 +10,15 @@ import pytest
 from known_page import Seen, visit
 
 
-def state(seen: Seen) -> dict[str, str]:
-    """The state in the address, once it does not change any more."""
-    before = None
-    while before != (before := seen.page.url):
-        seen.page.wait_for_timeout(500)
+def state(seen: Seen, *expected: str) -> dict[str, str]:
+    """The state in the address, once the expected parts are in it."""
+    for part in expected:
+        seen.page.wait_for_function("(part) => location.hash.includes(part)", arg=part)
     return {name: values[0] for name, values in parse_qs(urlsplit(seen.page.url).fragment, keep_blank_values=True).items()}
 
 
 def test_a_page_that_was_just_opened_has_no_fragment(in_shop: Seen) -> None:
+    in_shop.page.wait_for_timeout(600)
     assert state(in_shop) == {}
 
 
@@ -31,7 +31,7 @@ def test_the_address_restores_theme_color_scale_view_pin_and_density(browser: An
         seen.page.keyboard.press("ArrowLeft")
         seen.pin(12)
         seen.page.keyboard.press("d")
-        kept, spots = state(seen), [seen.screen(row) for row in (0, 5)]
+        kept, spots = state(seen, "theme=", "view=", "density="), [seen.screen(row) for row in (0, 5)]
         fragment = "#" + urlsplit(seen.page.url).fragment
     assert kept["theme"] == "dark"
     assert (kept["color"], kept["scale"], kept["pinned"], kept["density"]) == ("price", "quantile", "12", "1")
@@ -41,6 +41,7 @@ def test_the_address_restores_theme_color_scale_view_pin_and_density(browser: An
         assert again.page.locator("#scale").input_value() == "quantile"
         assert again.page.locator("#pinned header b").inner_text() == "item 12"
         assert again.page.locator("#density").get_attribute("aria-pressed") == "true"
+        again.page.wait_for_timeout(600)
         assert state(again) == kept
 
 
@@ -50,7 +51,7 @@ def test_stage_and_the_map_beside_are_restored(browser: Any, page_file: Path) ->
         seen.page.wait_for_selector('#points[data-stage="0"]')
         seen.page.locator("#beside").select_option("0,1")
         seen.page.wait_for_selector(".map + .map")
-        kept = state(seen)
+        kept = state(seen, "stage=", "beside=")
     assert (kept["stage"], kept["beside"]) == ("0", "0,1")
     with visit(browser, page_file, fragment="#stage=0&beside=0,1") as again:
         assert again.page.locator("#points").get_attribute("data-stage") == "0"

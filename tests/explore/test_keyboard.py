@@ -148,3 +148,26 @@ def test_controls_have_names(in_shop: Seen) -> None:
             .map((each) => each.outerHTML)"""
     )
     assert nameless == []
+
+
+def test_the_focus_stays_near_where_it_was(in_shop: Seen) -> None:
+    page = in_shop.page
+    focused = "document.activeElement.getAttribute('aria-label') || document.activeElement.title"
+    page.locator("#search").fill("item")
+    page.locator("#legend .classes button").first.click()
+    page.locator(".chip .close").last.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(focused) == "Remove the filter “item”"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "points"
+    page.keyboard.press("t")
+    assert page.evaluate("document.activeElement.id") == "table-scroller"
+    page.locator("#table-head button").nth(3).focus()
+    page.keyboard.press("Enter")
+    in_shop.settled()
+    assert page.evaluate(focused) == "Sort by price"
+    page.locator("#points").focus()
+    page.keyboard.press("Enter")
+    page.locator("#pinned .close").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "points"

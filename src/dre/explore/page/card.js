@@ -13,7 +13,8 @@ function valueElement(text, limit) {
 }
 
 function columnList(i, columns, limit) {
-  return make("dl", {}, ...columns.flatMap((column) => [make("dt", { title: column.name }, column.name), make("dd", {}, valueElement(valueOf(column, i), limit))]));
+  const entry = (column) => [make("dt", { title: column.name }, column.name), make("dd", {}, valueElement(valueOf(column, i), limit))];
+  return make("dl", {}, ...columns.flatMap(entry));
 }
 
 // Columns that the head of the card does not show already.
@@ -26,7 +27,7 @@ function otherColumns() {
 function cardTop(i, tall, told = null) {
   const label = colorColumn ? [
     make("span", { class: "quiet" }, colorColumn.name),
-    make("p", { class: "label" }, make("span", { class: "dot", style: `background: ${cssColor(colors[i])}` }), valueOf(colorColumn, i).slice(0, SHORT_VALUE)),
+    make("p", { class: "label" }, makeDot(colors[i]), valueOf(colorColumn, i).slice(0, SHORT_VALUE)),
   ] : [];
   if (!about.thumbnails && !label.length && !told) return null;
   return make("div", { class: "top" }, about.thumbnails ? imageElement(i, tall) : null, make("div", {}, ...label, told));
@@ -66,11 +67,13 @@ function showPinned() {
   neighborsShown = null;
   if (!maps.includes(pinnedMap)) pinnedMap = maps[0]; // the map beside may be gone
   if (i >= 0) {
-    const found = neighborsOf(i, pinnedMap), close = makeButton({ class: "close", "aria-label": "Close the card", title: "Close (Escape)" }, "×");
+    const close = makeButton({ class: "close", "aria-label": "Close the card", title: "Close (Escape)" }, "×");
+    const found = neighborsOf(i, pinnedMap);
     neighborsShown = { map: found.map, data: found.data || [] };
     const scrolled = make(
       "div", { class: "body", tabindex: "0", "aria-label": "Values of the pinned point" },
-      cardTop(i, PINNED_IMAGE, keptLine(found)), columnList(i, otherColumns(), LONG_VALUE), neighborLists(found, (j) => pinCard(j, pinnedMap)),
+      cardTop(i, PINNED_IMAGE, keptLine(found)), columnList(i, otherColumns(), LONG_VALUE),
+      neighborLists(found, (j) => pinCard(j, pinnedMap)),
     );
     card.replaceChildren(make("header", {}, make("b", {}, nameOf(i)), onClick(close, closeCard)), scrolled);
     dockCard(card, i);
@@ -87,7 +90,9 @@ function closeCard() {
 
 function keptLine(found) {
   const title = "How many of the nearest rows in the data are among the nearest points of the map";
-  return found.data ? make("p", { class: "kept", title }, make("span", { class: "share", style: `--share: ${found.kept / found.k}`, "aria-hidden": "true" }), keptText(found)) : null;
+  if (!found.data) return null;
+  const bar = make("span", { class: "share", style: `--share: ${found.kept / found.k}`, "aria-hidden": "true" });
+  return make("p", { class: "kept", title }, bar, keptText(found));
 }
 
 // In another stage other points are near on the map.
@@ -104,7 +109,7 @@ function hiddenBy(card, i) {
   }).length;
 }
 
-// At the right edge of the maps, or at the left if that hides fewer points. A point that is hidden or off the screen moves to where it is seen.
+// At the right edge of the maps, or at the left if that hides fewer points. A point that is hidden or off the screen moves into sight.
 function dockCard(card, i) {
   const [right, left] = [false, true].map((side) => {
     card.classList.toggle("left", side);
@@ -112,8 +117,8 @@ function dockCard(card, i) {
   });
   card.classList.toggle("left", left < right);
   const [px, py] = pinnedMap.toScreen(i), { width, height } = pinnedMap.view;
-  const free = Math.min(height, card.getBoundingClientRect().top - pinnedMap.element.getBoundingClientRect().top); // above a sheet at the bottom
-  const isSheet = card.offsetWidth >= $("map").clientWidth;
+  const isSheet = card.offsetWidth >= $("map").clientWidth; // on a phone
+  const free = Math.min(height, card.getBoundingClientRect().top - pinnedMap.element.getBoundingClientRect().top); // above it
   if (!pinnedMap.isOnScreen(px, py, -EDGE)) pinnedMap.panBy(width / 2 - px, (isSheet ? free : height) / 2 - py);
   else if (isSheet && py > free) pinnedMap.panBy(0, free / 2 - py);
 }

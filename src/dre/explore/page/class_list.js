@@ -2,7 +2,11 @@
 const MAX_LISTED_CLASSES = 400; // more are found by typing a part of their name
 const FILTER_BOX_FROM = 13; // classes
 const collator = new Intl.Collator("en", { numeric: true });
-const CLASS_ORDERS = { "natural order": null, "by count": (a, b) => b.count - a.count, "by name": (a, b) => collator.compare(a.name, b.name) };
+const CLASS_ORDERS = {
+  "natural order": null,
+  "by count": (a, b) => b.count - a.count,
+  "by name": (a, b) => collator.compare(a.name, b.name),
+};
 
 // How many points of each class pass a mask; all points without one.
 function countClasses(column, mask) {
@@ -29,7 +33,8 @@ function classList(column, { dots }) {
   const list = make("div", { class: "classes", role: "group", "aria-label": `Classes of ${column.name}` });
   const rest = make("p", { class: "quiet" }), buttons = new Map();
   const fillList = () => {
-    const entries = column.names.map((name, code) => ({ name, code, count: all[code] })).filter(({ name }) => name.toLowerCase().includes(state.text));
+    const known = column.names.map((name, code) => ({ name, code, count: all[code] }));
+    const entries = known.filter(({ name }) => name.toLowerCase().includes(state.text));
     if (CLASS_ORDERS[state.order]) entries.sort(CLASS_ORDERS[state.order]);
     const table = dots ? classColors(column) : null, most = all.reduce((a, b) => Math.max(a, b), 1);
     buttons.clear();
@@ -54,13 +59,15 @@ function classList(column, { dots }) {
 
 // Sorts the list, and narrows a long one to the names with a text.
 function classTools(column, state, fillList) {
-  const sort = make("select", { "aria-label": `Sort the classes of ${column.name}` }, ...Object.keys(CLASS_ORDERS).map((name) => new Option(name)));
+  const orders = Object.keys(CLASS_ORDERS).map((name) => new Option(name)), count = column.names.length;
+  const sort = make("select", { "aria-label": `Sort the classes of ${column.name}` }, ...orders);
   sort.addEventListener("change", () => {
     state.order = sort.value;
     fillList();
   });
-  if (column.names.length < FILTER_BOX_FROM) return make("div", { class: "line small" }, make("span", { class: "quiet" }, plural(column.names.length, "class")), sort);
-  const box = make("input", { type: "search", placeholder: `find among ${grouped(column.names.length)}`, "aria-label": `Find classes of ${column.name}`, autocomplete: "off" });
+  if (count < FILTER_BOX_FROM) return make("div", { class: "line small" }, make("span", { class: "quiet" }, plural(count, "class")), sort);
+  const box = make("input", { type: "search", placeholder: `find among ${grouped(count)}`, autocomplete: "off" });
+  box.setAttribute("aria-label", `Find classes of ${column.name}`);
   box.addEventListener("input", () => {
     state.text = box.value.trim().toLowerCase();
     fillList();
@@ -75,7 +82,7 @@ function classButton(column, { name: given, code, count }, table, most) {
   const title = `${name}: ${plural(count, "point")}. Click to show only these, shift-click to add or remove them`;
   const button = makeButton(
     { title, class: isMissing(column, code) ? "none" : null, style: `--part: ${count / most}` },
-    table ? make("span", { class: "dot", style: `background: ${cssColor(table[code])}` }) : null,
+    table ? makeDot(table[code]) : null,
     make("span", { class: "name" }, name), make("span", { class: "count" }),
   );
   return onClick(button, (event) => pickClass(column, code, event.shiftKey || event.ctrlKey || event.metaKey || isTouch()));

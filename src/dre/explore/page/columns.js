@@ -7,7 +7,8 @@ function aboutColumn(column) {
 }
 
 function columnEntry(column) {
-  const entry = make("details", {}, make("summary", {}, make("span", { class: "name" }, column.name), make("span", { class: "quiet" }, aboutColumn(column))));
+  const head = make("summary", {}, make("span", { class: "name" }, column.name), make("span", { class: "quiet" }, aboutColumn(column)));
+  const entry = make("details", {}, head);
   entry.addEventListener("toggle", () => {
     if (!entry.open) return openColumns.delete(entry);
     if (entry.children.length === 1) {

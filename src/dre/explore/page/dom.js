@@ -14,6 +14,14 @@ const make = (tag, attributes = {}, ...children) => fill(document.createElement(
 const makeSvg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 const makeButton = (attributes, ...children) => make("button", { type: "button", ...attributes }, ...children);
 
+const makeDot = (color) => make("span", { class: "dot", style: `background: ${cssColor(color)}` });
+
+// Labels below an axis: [place from 0 to 1, text] each.
+function makeAxis(places) {
+  const label = ([place, text]) => make("span", { style: `left: ${100 * place}%; --at: ${place}` }, text);
+  return make("div", { class: "axis" }, ...places.map(label));
+}
+
 function onClick(element, action) {
   element.addEventListener("click", action);
   return element;

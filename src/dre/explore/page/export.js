@@ -36,7 +36,8 @@ function rowsAsCsv(ids) {
 }
 
 function exportRows() {
-  const link = make("a", { href: URL.createObjectURL(new Blob([rowsAsCsv(shownIds())], { type: "text/csv" })), download: highlighted ? "selection.csv" : "points.csv" });
+  const file = new Blob([rowsAsCsv(shownIds())], { type: "text/csv" });
+  const link = make("a", { href: URL.createObjectURL(file), download: highlighted ? "selection.csv" : "points.csv" });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }

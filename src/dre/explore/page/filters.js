@@ -66,7 +66,7 @@ function filterRange(column, low, high) {
   if (low === null && high === null) return setFilter(filterName(column), null);
   const from = low === null ? -Infinity : low, to = high === null ? Infinity : high;
   const [first, last] = [low, high].map((value) => (value === null ? "" : rangeText(column, value)));
-  const label = low === null ? `${column.name} ≤ ${last}` : high === null ? `${column.name} ≥ ${first}` : `${column.name}: ${first} – ${last}`;
+  const told = low === null ? ` ≤ ${last}` : high === null ? ` ≥ ${first}` : `: ${first} – ${last}`, label = column.name + told;
   setFilter(filterName(column), { mask: maskOf(column, (value) => value >= from && value <= to), label, range: [low, high] });
 }
 
@@ -93,11 +93,12 @@ function showChips() {
     return make("li", { class: "chip" }, make("span", { title: filter.label }, filter.label), onClick(close, () => setFilter(name, null)));
   });
   if (chips.length > 1) chips.push(make("li", {}, onClick(makeButton({ class: "link", id: "clear-all" }, "Clear all"), clearFilters)));
-  const shown = $("shown"), tall = shown.offsetHeight;
+  const shown = $("shown"), tall = shown.offsetHeight, hadFocus = $("chips").contains(document.activeElement);
   $("chips").replaceChildren(...chips);
   $("chips").hidden = !chips.length;
   const count = highlighted ? `${grouped(countOf(highlighted))} of ${plural(n, "point")}` : plural(n, "point");
   $("count").textContent = count + (filters.size ? "" : aboutStages());
+  if (hadFocus) ($("chips").querySelector(".close") || maps[0].canvas).focus({ preventScroll: true });
   $("sections").scrollTop += shown.offsetHeight - tall; // a histogram stays under the pointer that drags over it
 }
 

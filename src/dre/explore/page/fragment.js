@@ -3,7 +3,8 @@ const WRITE_AFTER = 250; // milliseconds without a change
 let writeTimer = null, isRestoring = true; // until the first state is in place
 
 function readFragment() {
-  const read = new URLSearchParams(location.hash.slice(1)), number = (text) => (text === null || text === "" || !Number.isFinite(Number(text)) ? null : Number(text));
+  const read = new URLSearchParams(location.hash.slice(1));
+  const number = (text) => (text && Number.isFinite(Number(text)) ? Number(text) : null);
   const numbers = (name) => {
     const found = (read.get(name) || "").split(",").map(number);
     return found.includes(null) ? null : found;
@@ -22,8 +23,9 @@ function readFragment() {
 
 // Only what differs from a page that was just opened.
 function fragmentText() {
-  const { view } = maps[0], last = about.maps[0].stages.length - 1, stage = currentStage(), short = (value) => String(Number(value.toPrecision(5)));
-  const colorName = colorColumn ? colorColumn.name : "", parts = {
+  const { view } = maps[0], last = about.maps[0].stages.length - 1, stage = currentStage(), colorName = colorColumn ? colorColumn.name : "";
+  const short = (value) => String(Number(value.toPrecision(5)));
+  const parts = {
     theme: chosenTheme,
     color: colorName === (about.color || "") ? null : colorName,
     scale: colorColumn && isScale(colorColumn) && colorScale !== (colorColumn.scale || "linear") ? colorScale : null,

@@ -65,7 +65,6 @@ function histogram(column) {
   const { ticks, labels } = ticksOf(column, bins.low, bins.high, bins.isLog);
   const half = bins.isWhole && bins.count === bins.high - bins.low ? 0.5 / bins.count : 0; // a label stands below the middle of its bar
   const places = spaced(ticks.map((tick, k) => [bins.position(tick) + half, labels[k]]).filter(([place]) => place <= 1), 0.2);
-  const axis = make("div", { class: "axis" }, ...places.map(([place, label]) => make("span", { style: `left: ${100 * place}%; --at: ${place}` }, label)));
   const fields = rangeFields(column, bins);
   const update = () => {
     const filter = filters.get(filterName(column)), mask = passing(filterName(column));
@@ -78,7 +77,7 @@ function histogram(column) {
   };
   listenToBrush(plot, column, bins);
   update();
-  return { element: make("div", { class: "histogram" }, plot, axis, fields.element), update };
+  return { element: make("div", { class: "histogram" }, plot, makeAxis(places), fields.element), update };
 }
 
 // The chosen range as shares of the axis.

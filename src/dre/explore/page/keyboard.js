@@ -7,7 +7,7 @@ const HELP = [
 ];
 
 function showHelp() {
-  if (!$("help-keys").children.length) $("help-keys").append(...HELP.flatMap(([keys, effect]) => [make("dt", {}, keys), make("dd", {}, effect)]));
+  $("help-keys").replaceChildren(...HELP.flatMap(([keys, effect]) => [make("dt", {}, keys), make("dd", {}, effect)]));
   $("help").showModal();
 }
 
@@ -35,14 +35,16 @@ function escape() {
 }
 
 const KEYS = {
-  l: () => useTool("lasso"), p: () => useTool("pan"), "+": () => activeMap.zoom(1.6), "=": () => activeMap.zoom(1.6), "-": () => activeMap.zoom(1 / 1.6), 0: () => resetViews(),
+  l: () => useTool("lasso"), p: () => useTool("pan"), "+": () => activeMap.zoom(1.6), "=": () => activeMap.zoom(1.6),
+  "-": () => activeMap.zoom(1 / 1.6), 0: () => resetViews(),
   d: () => setDensity(!densityOn()), t: () => toggleTable(), "[": () => stepStage(-1), "]": () => stepStage(1),
   "/": () => $("search").focus(), "?": showHelp, n: () => walkNeighbors(1), b: () => walkNeighbors(-1), Escape: escape,
 };
 
 // These belong to the map: elsewhere they scroll, or press a button.
 const MAP_KEYS = {
-  ArrowLeft: () => pan(PAN_PIXELS, 0), ArrowRight: () => pan(-PAN_PIXELS, 0), ArrowUp: () => pan(0, PAN_PIXELS), ArrowDown: () => pan(0, -PAN_PIXELS),
+  ArrowLeft: () => pan(PAN_PIXELS, 0), ArrowRight: () => pan(-PAN_PIXELS, 0),
+  ArrowUp: () => pan(0, PAN_PIXELS), ArrowDown: () => pan(0, -PAN_PIXELS),
   PageUp: () => stepStage(-1), PageDown: () => stepStage(1), Enter: pinCenter,
 };
 

@@ -16,16 +16,16 @@ highlightWatchers.push(() => { if (legendList) legendList.update(); });
 
 function grayNote(column) {
   const gray = column.names.length - colorsOf(column).length - (column.missing ? 1 : 0);
-  return gray > 0 ? [make("p", { class: "quiet" }, gray > 1 ? `${grouped(gray)} smaller classes are gray.` : "One smaller class is gray.")] : [];
+  if (gray <= 0) return [];
+  return [make("p", { class: "quiet" }, gray > 1 ? `${grouped(gray)} smaller classes are gray.` : "One smaller class is gray.")];
 }
 
 function colorBar(column) {
   const ticks = scaleTicks(column, colorScale).filter(([position]) => position >= -1e-6 && position <= 1 + 1e-6);
-  const labels = spaced(ticks, 0.17).map(([position, label]) => make("span", { style: `left: ${100 * position}%; --at: ${position}` }, label));
   const bar = make("div", { class: "ramp", style: `background: linear-gradient(to right, ${colorsOf(column).join(", ")})` });
   const missing = maskOf(column, Number.isNaN), without = countOf(missing);
   const told = without ? [make("p", { class: "quiet" }, `${plural(without, "point")} without a value, in gray.`)] : [];
-  return [bar, make("div", { class: "axis" }, ...labels), ...told];
+  return [bar, makeAxis(spaced(ticks, 0.17)), ...told];
 }
 
 // Ticks that keep a distance from each other, as a share of the axis; the last stays.

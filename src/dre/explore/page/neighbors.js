@@ -38,11 +38,13 @@ const keptText = ({ data, kept, k }) => (data ? `${kept} of ${k} neighbors kept`
 function neighborLists({ map, data }, pin) {
   const lists = data ? [["In the data", data, new Set(map)], ["On the map", map, new Set(data)]] : [["On the map", map, new Set()]];
   const layout = about.thumbnails ? "images" : data ? "two" : "one";
+  const alone = makeButton({ class: "link", title: "Highlight only this point and its neighbors" }, "Show only these");
+  const items = (ids, other) => ids.map((j) => make("li", {}, neighborButton(j, other.has(j), pin)));
   return make(
     "section", { class: "neighbors", "aria-label": "Nearest neighbors" },
-    make("h3", {}, "Nearest neighbors", onClick(makeButton({ class: "link", title: "Highlight only this point and its neighbors" }, "Show only these"), filterNeighbors)),
+    make("h3", {}, "Nearest neighbors", onClick(alone, filterNeighbors)),
     make("div", { class: layout }, ...lists.map(([heading, ids, other]) =>
-      make("div", {}, make("h4", {}, nearMark(heading), heading), make("ol", {}, ...ids.map((j) => make("li", {}, neighborButton(j, other.has(j), pin))))))),
+      make("div", {}, make("h4", {}, nearMark(heading), heading), make("ol", {}, ...items(ids, other))))),
   );
 }
 
@@ -55,17 +57,19 @@ function filterNeighbors() {
 
 // The mark that such neighbors have on the map.
 function nearMark(heading) {
-  const shape = heading === "On the map" ? makeSvg("circle", { class: "map-mark", cx: 6, cy: 6, r: 4.5 }) : makeSvg("rect", { class: "data-mark", x: 1.5, y: 1.5, width: 9, height: 9 });
-  return makeSvg("svg", { class: "mark", viewBox: "0 0 12 12", "aria-hidden": "true" }, shape);
+  const circle = makeSvg("circle", { class: "map-mark", cx: 6, cy: 6, r: 4.5 });
+  const square = makeSvg("rect", { class: "data-mark", x: 1.5, y: 1.5, width: 9, height: 9 });
+  return makeSvg("svg", { class: "mark", viewBox: "0 0 12 12", "aria-hidden": "true" }, heading === "On the map" ? circle : square);
 }
 
 function neighborButton(j, isShared, pin) {
   const label = isShared ? `${rowLabel(j)}: near on the map and in the data` : rowLabel(j);
-  const text = rows.names || !colorColumn ? nameOf(j) : `${valueOf(colorColumn, j)} · ${nameOf(j)}`, color = cssColor(colors[j]);
+  const text = rows.names || !colorColumn ? nameOf(j) : `${valueOf(colorColumn, j)} · ${nameOf(j)}`;
   const shown = about.thumbnails
     ? [imageElement(j, 26)]
-    : [make("span", { class: "dot", style: `background: ${color}` }), make("span", { class: "name" }, text), isShared ? make("span", { class: "both" }, "✓") : null];
-  const button = makeButton({ class: isShared ? "shared" : null, title: label, "aria-label": label, style: `--color: ${color}` }, ...shown);
+    : [makeDot(colors[j]), make("span", { class: "name" }, text), isShared ? make("span", { class: "both" }, "✓") : null];
+  const look = { class: isShared ? "shared" : null, style: `--color: ${cssColor(colors[j])}` };
+  const button = makeButton({ ...look, title: label, "aria-label": label }, ...shown);
   button.addEventListener("pointerenter", () => ringAround(j));
   button.addEventListener("pointerleave", () => ringAround(-1));
   return onClick(button, () => pin(j));

@@ -1,8 +1,8 @@
 // The side panel: what it shows at first, and its controls.
 function showPanel() {
   $("title").textContent = about.title;
-  const colorable = about.columns.filter((column) => column.kind !== "text").map((column) => column.name);
-  $("color").append(...colorable.map((name) => new Option(name, `column ${about.columns.findIndex((column) => column.name === name)}`)), new Option("single color", "single"));
+  about.columns.forEach((column, k) => { if (column.kind !== "text") $("color").append(new Option(column.name, `column ${k}`)); });
+  $("color").append(new Option("single color", "single"));
   const stageCount = about.maps[0].stages.length;
   $("slider").max = String(stageCount - 1);
   $("stages").hidden = stageCount < 2 && about.maps.length < 2 && !about.maps[0].stages[0].scores.length;
@@ -59,7 +59,7 @@ function listenToPanel() {
   $("zoom-to").addEventListener("click", zoomToShown);
   $("help-button").addEventListener("click", showHelp);
   $("collapse").addEventListener("click", () => collapsePanel(!document.body.classList.contains("collapsed")));
-  $("beside").addEventListener("change", () => showBeside(...($("beside").value ? $("beside").value.split(",").map(Number) : [null, null])));
+  $("beside").addEventListener("change", ({ target }) => showBeside(...(target.value ? target.value.split(",").map(Number) : [null])));
   $("png").addEventListener("click", () => exportPng());
   $("svg").addEventListener("click", () => exportSvg());
   for (const [id, name] of [["point-size", "size"], ["point-opacity", "opacity"]]) {

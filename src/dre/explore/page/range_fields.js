@@ -5,6 +5,10 @@ const toField = {
   second: (value) => new Date(value).toISOString().slice(0, 19),
 };
 
+const FIELDS = {
+  number: { type: "number", step: "any" }, day: { type: "date", step: null }, second: { type: "datetime-local", step: "1" },
+};
+
 function fieldKind(column) {
   return column.kind === "date" ? column.precision : "number";
 }
@@ -18,12 +22,14 @@ function readField(field, column, isHigh) {
 }
 
 function rangeFields(column, bins) {
-  const kind = fieldKind(column), type = { number: "number", day: "date", second: "datetime-local" }[kind], step = kind === "number" ? "any" : kind === "second" ? "1" : null;
+  const kind = fieldKind(column), { type, step } = FIELDS[kind];
   const [low, high] = ["from", "to"].map((end) => make("input", { type, step, "aria-label": `${column.name}, ${end}`, title: end }));
   const apply = () => filterRange(column, readField(low, column, false), readField(high, column, true));
   for (const field of [low, high]) field.addEventListener("change", apply);
-  if (kind === "number") [low.placeholder, high.placeholder] = [bins.low, bins.isWhole ? bins.high - 1 : bins.high].map((value) => String(Number(value.toPrecision(4))));
-  const missing = bins.missing ? onClick(makeButton({ class: "link", "aria-pressed": "false" }, `${grouped(bins.missing)} missing`), () => toggleMissing(column)) : null;
+  const ends = [bins.low, bins.isWhole ? bins.high - 1 : bins.high].map((value) => String(Number(value.toPrecision(4))));
+  [low.placeholder, high.placeholder] = ends; // dates have a placeholder of the browser
+  const button = makeButton({ class: "link", "aria-pressed": "false" }, `${grouped(bins.missing)} missing`);
+  const missing = bins.missing ? onClick(button, () => toggleMissing(column)) : null;
   const show = (filter) => {
     const range = (filter && filter.range) || [null, null];
     [low, high].forEach((field, k) => {

@@ -10,7 +10,7 @@ function shownIds() {
 function rowButton(i) {
   const button = makeButton(
     { title: rowLabel(i), "aria-label": rowLabel(i) },
-    about.thumbnails ? imageElement(i, 32) : make("span", { class: "dot", style: `background: ${cssColor(colors[i])}` }),
+    about.thumbnails ? imageElement(i, 32) : makeDot(colors[i]),
     about.thumbnails ? null : make("span", { class: "name" }, rowLabel(i)),
   );
   button.addEventListener("pointerenter", () => ringAround(i));
@@ -23,7 +23,8 @@ const showRows = oncePerFrame(() => {
   list.classList.toggle("images", Boolean(about.thumbnails));
   list.replaceChildren(...ids.slice(0, listed).map((i) => make("li", {}, rowButton(i))));
   $("zoom-to").hidden = !ids.length;
-  $("rows-told").textContent = highlighted ? (ids.length > listed ? `The first ${listed} of ${grouped(ids.length)}; the table shows all.` : "") : LASSO_HINT;
+  const more = ids.length > listed ? `The first ${listed} of ${grouped(ids.length)}; the table shows all.` : "";
+  $("rows-told").textContent = highlighted ? more : LASSO_HINT;
 });
 highlightWatchers.push(showRows);
 

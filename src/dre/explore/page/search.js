@@ -48,7 +48,8 @@ function findTexts({ names, values }, text, mask) {
 function findNumbers(column, text, mask) {
   const wanted = text.replace("−", "-").replaceAll(",", ""), number = Number(wanted), { values } = column;
   if (!wanted || !Number.isFinite(number)) return;
-  const decimals = wanted.split(".")[1], digit = decimals === undefined ? 0 : 10 ** -decimals.length, near = digit + Math.abs(number) * 1e-3;
+  const decimals = wanted.split(".")[1], digit = decimals === undefined ? 0 : 10 ** -decimals.length;
+  const near = digit + Math.abs(number) * 1e-3;
   for (let i = 0; i < n; i++) {
     if (values[i] === number) mask[i] = 1;
     else if (Math.abs(values[i] - number) <= near) {

@@ -6,16 +6,18 @@ function announce(text) {
 }
 
 function describeMap() {
-  const parts = [`Map of ${plural(n, "point")}.`];
-  if (filters.size) parts.push(`${grouped(countOf(highlighted))} highlighted by ${[...filters.values()].map(({ label }) => label).join("; ")}.`);
+  const parts = [`Map of ${plural(n, "point")}.`], labels = [...filters.values()].map(({ label }) => label);
+  if (labels.length) parts.push(`${grouped(countOf(highlighted))} highlighted by ${labels.join("; ")}.`);
   if (!colorColumn) parts.push("All points have one color.");
-  else if (isScale(colorColumn)) parts.push(`Colored by ${colorColumn.name}, from ${rangeText(colorColumn, colorColumn.low)} to ${rangeText(colorColumn, colorColumn.high)}.`);
-  else parts.push(`Colored by ${colorColumn.name}: ${classesInWords(colorColumn)}.`);
+  else parts.push(`Colored by ${colorColumn.name}${isScale(colorColumn) ? endsInWords(colorColumn) : `: ${classesInWords(colorColumn)}`}.`);
   $("summary").textContent = parts.join(" ");
 }
 
+const endsInWords = (column) => `, from ${rangeText(column, column.low)} to ${rangeText(column, column.high)}`;
+
 function classesInWords(column) {
-  const counts = countClasses(column, highlighted), largest = [...counts.keys()].filter((code) => counts[code]).sort((a, b) => counts[b] - counts[a]);
+  const counts = countClasses(column, highlighted), present = [...counts.keys()].filter((code) => counts[code]);
+  const largest = present.sort((a, b) => counts[b] - counts[a]);
   const told = largest.slice(0, NAMED_CLASSES).map((code) => `${column.names[code]} ${grouped(counts[code])}`);
   return told.join(", ") + (largest.length > NAMED_CLASSES ? `, and ${plural(largest.length - NAMED_CLASSES, "more class")}` : "");
 }

@@ -16,7 +16,8 @@ function tableColumns() {
 
 // Wide enough for its name and its longest value, within limits.
 function columnWidth(column) {
-  const longest = column.names ? column.names.reduce((most, name) => Math.max(most, name.length), 0) : column.kind === "date" ? (column.precision === "day" ? 10 : 19) : 9;
+  const usual = column.kind === "number" ? 9 : column.precision === "day" ? 10 : 19; // characters of a number, date or time
+  const longest = column.names ? column.names.reduce((most, name) => Math.max(most, name.length), 0) : usual;
   return Math.round(Math.max(NARROWEST, Math.min(WIDEST, CHARACTER * Math.max(column.name.length + 2, longest) + 18)));
 }
 
@@ -72,44 +73,53 @@ const fillTable = oncePerFrame(() => {
   grid.style.setProperty("--columns", (about.thumbnails ? "36px " : "") + table.columns.map((column) => `${column.width}px`).join(" "));
   grid.style.width = `${wide}px`;
   grid.setAttribute("aria-rowcount", String(table.ids.length + 1));
-  $("table-head").replaceChildren(...(about.thumbnails ? [make("span", { role: "columnheader", "aria-label": "image" })] : []), ...table.columns.map(headCell));
+  showTableHead();
   $("table-space").style.height = `${Math.min(MAX_SCROLL, table.ids.length * rowPixels())}px`;
   showTableRows();
 });
 
+function showTableHead() {
+  const image = about.thumbnails ? [make("span", { role: "columnheader", "aria-label": "image" })] : [], head = $("table-head");
+  const focused = [...head.querySelectorAll("button")].indexOf(document.activeElement);
+  head.replaceChildren(...image, ...table.columns.map(headCell));
+  if (focused >= 0) head.querySelectorAll("button")[focused].focus();
+}
+
 function headCell(column) {
   const isSorted = table.sorted !== null && table.sorted.key === column.key, down = isSorted && table.sorted.down;
-  const button = makeButton({ title: `Sort by ${column.key}` }, column.key, make("span", { "aria-hidden": "true" }, isSorted ? (down ? " ↓" : " ↑") : ""));
+  const arrow = make("span", { "aria-hidden": "true" }, isSorted ? (down ? " ↓" : " ↑") : "");
+  const button = makeButton({ title: `Sort by ${column.key}` }, column.key, arrow);
   onClick(button, () => {
     table.sorted = !isSorted ? { key: column.key, down: false } : down ? null : { key: column.key, down: true };
     fillTable();
   });
-  return make("span", { role: "columnheader", class: column.isNumber ? "number" : null, "aria-sort": isSorted ? (down ? "descending" : "ascending") : "none" }, button);
+  const sort = isSorted ? (down ? "descending" : "ascending") : "none";
+  return make("span", { role: "columnheader", class: column.isNumber ? "number" : null, "aria-sort": sort }, button);
 }
 
-// The number of the first row on the screen. In a very long table a pixel stands for several rows.
-function firstTableRow(scroller, visible) {
-  const space = Math.min(MAX_SCROLL, table.ids.length * rowPixels()), exact = scroller.scrollTop / rowPixels();
-  if (space < MAX_SCROLL) return Math.floor(exact);
-  return Math.round((scroller.scrollTop / Math.max(1, space - visible * rowPixels())) * Math.max(0, table.ids.length - visible));
+// The number of rows on the screen, and how far a table of all rows scrolls.
+function tableExtent() {
+  const tall = rowPixels(), visible = Math.max(1, Math.floor(($("table-scroller").clientHeight - tall) / tall));
+  const space = Math.min(MAX_SCROLL, table.ids.length * tall), isScaled = space === MAX_SCROLL; // a pixel stands for several rows
+  return { visible, isScaled, perRow: isScaled ? (space - visible * tall) / Math.max(1, table.ids.length - visible) : tall };
 }
 
 function showTableRows() {
-  const scroller = $("table-scroller"), visible = Math.max(1, Math.floor((scroller.clientHeight - rowPixels()) / rowPixels()));
-  const first = Math.max(0, Math.min(firstTableRow(scroller, visible), table.ids.length - 1)), made = [];
+  const { visible, isScaled, perRow } = tableExtent(), { scrollTop } = $("table-scroller"), made = [];
+  const first = Math.max(0, Math.min(table.ids.length - 1, Math.floor(scrollTop / perRow + 1e-6)));
   for (let k = first; k < Math.min(table.ids.length, first + visible + 2); k++) made.push(tableRow(k));
-  const body = $("table-rows"), exact = table.ids.length * rowPixels() < MAX_SCROLL;
-  body.style.transform = `translateY(${exact ? first * rowPixels() : scroller.scrollTop}px)`;
-  body.replaceChildren(...made);
+  $("table-rows").style.transform = `translateY(${isScaled ? scrollTop : first * rowPixels()}px)`;
+  $("table-rows").replaceChildren(...made);
 }
 
 function tableRow(k) {
   const i = table.ids[k], cells = table.columns.map(({ text, isNumber }) => {
-    const value = text(i);
-    return make("span", { role: "cell", class: isNumber ? "number" : null, title: value.length > 12 ? value.slice(0, 500) : null }, value.slice(0, 200));
+    const value = text(i), title = value.length > 12 ? value.slice(0, 500) : null;
+    return make("span", { role: "cell", class: isNumber ? "number" : null, title }, value.slice(0, 200));
   });
+  const state = i === pinned ? "pinned" : k === table.active ? "active" : null;
   const row = make(
-    "div", { role: "row", id: `table-row-${k}`, "aria-rowindex": String(k + 2), class: i === pinned ? "pinned" : k === table.active ? "active" : null },
+    "div", { role: "row", id: `table-row-${k}`, "aria-rowindex": String(k + 2), class: state },
     about.thumbnails ? make("span", { role: "cell" }, imageElement(i, rowPixels() - 5)) : null, ...cells,
   );
   row.addEventListener("pointerenter", () => ringAround(i));
@@ -137,10 +147,9 @@ function tableKey(event) {
 }
 
 function scrollToRow(k) {
-  const scroller = $("table-scroller"), visible = Math.max(1, Math.floor((scroller.clientHeight - rowPixels()) / rowPixels())), first = firstTableRow(scroller, visible);
-  if (k >= first && k < first + visible) return;
-  const space = Math.min(MAX_SCROLL, table.ids.length * rowPixels()), goal = k < first ? k : k - visible + 1;
-  scroller.scrollTop = space < MAX_SCROLL ? goal * rowPixels() : (goal / Math.max(1, table.ids.length - visible)) * (space - visible * rowPixels());
+  const scroller = $("table-scroller"), { visible, perRow } = tableExtent(), first = Math.ceil(scroller.scrollTop / perRow - 1e-6);
+  if (k < first) scroller.scrollTop = k * perRow;
+  else if (k >= first + visible) scroller.scrollTop = (k - visible + 1) * perRow;
 }
 
 function listenToTable() {
