@@ -127,3 +127,15 @@ def test_three_components_are_exported_and_names_of_columns_stay_apart(browser: 
     assert np.array_equal(np.array([[line[f"dre{k}"] for k in (1, 2, 3)] for line in table]).astype(np.float32), solid)
     assert [float(line["dre1_2"]) for line in table] == metadata["dre1"].tolist()
     assert [float(line["row_2"]) for line in table] == metadata["row"].tolist()
+
+
+def test_the_table_follows_a_point_that_is_pinned_elsewhere(in_shop: Seen) -> None:
+    in_shop.page.evaluate("location.hash = '#pinned=250'")
+    in_shop.page.wait_for_selector("#pinned:not([hidden])")
+    open_table(in_shop)
+    assert in_shop.page.locator("#table-rows .pinned [role=cell]").first.inner_text() == "250"
+    in_shop.page.locator("#points").focus()
+    in_shop.page.keyboard.press("n")
+    row = in_shop.page.evaluate("explorer.pinned()")
+    assert row != 250
+    assert in_shop.page.locator("#table-rows .pinned [role=cell]").first.inner_text() == str(row)

@@ -80,6 +80,7 @@ function showPinned() {
     announce(`Pinned ${rowLabel(i)}. ${keptText(found)}`);
     if (hadFocus) close.focus();
   }
+  followPinned();
   redraw();
 }
 

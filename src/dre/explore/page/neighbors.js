@@ -36,6 +36,7 @@ const keptText = ({ data, kept, k }) => (data ? `${kept} of ${k} neighbors kept`
 
 // Both lists side by side, or as rows of images; neighbors that are in both are marked.
 function neighborLists({ map, data }, pin) {
+  if (!map.length) return null;
   const lists = data ? [["In the data", data, new Set(map)], ["On the map", map, new Set(data)]] : [["On the map", map, new Set()]];
   const layout = about.thumbnails ? "images" : data ? "two" : "one";
   const alone = makeButton({ class: "link", title: "Highlight only this point and its neighbors" }, "Show only these");

@@ -2,6 +2,7 @@
 const rowPixels = () => (isTouch() ? 44 : 27); // as in panel.css
 const MAX_SCROLL = 8e6; // pixels; browsers limit the height of an element
 const CHARACTER = 7.5, NARROWEST = 72, WIDEST = 280; // pixels
+const MEASURED = 500; // values of a column
 const table = { ids: new Uint32Array(0), sorted: null, columns: [], active: 0 }; // sorted: { key, down }
 
 // The columns of the table: how a cell reads, and by which key it sorts.
@@ -14,11 +15,11 @@ function tableColumns() {
   return [{ key: "row", width: 66, isNumber: true, text: String, order: () => (i) => i }, ...names, ...shown];
 }
 
-// Wide enough for its name and its longest value, within limits.
+// Wide enough for its name and the longest of some values, within limits.
 function columnWidth(column) {
-  const usual = column.kind === "number" ? 9 : column.precision === "day" ? 10 : 19; // characters of a number, date or time
-  const longest = column.names ? column.names.reduce((most, name) => Math.max(most, name.length), 0) : usual;
-  return Math.round(Math.max(NARROWEST, Math.min(WIDEST, CHARACTER * Math.max(column.name.length + 2, longest) + 18)));
+  let longest = column.name.length + 2;
+  for (let i = 0; i < n; i += Math.ceil(n / MEASURED)) longest = Math.max(longest, valueOf(column, i).length);
+  return Math.round(Math.max(NARROWEST, Math.min(WIDEST, CHARACTER * longest + 18)));
 }
 
 // Positions of texts in their order; a plain comparison where there are too many for one that knows languages.
@@ -60,10 +61,10 @@ const isTableOpen = () => !$("table").hidden;
 function showTable(on) {
   $("table").hidden = !on;
   $("show-table").setAttribute("aria-pressed", String(on));
-  if (on) fillTable();
+  if (on) fillTable(true);
 }
 
-const fillTable = oncePerFrame(() => {
+const fillTable = oncePerFrame((isNew = false) => {
   if (!isTableOpen()) return;
   if (!table.columns.length) table.columns = tableColumns();
   table.ids = sortIds(shownIds());
@@ -75,8 +76,20 @@ const fillTable = oncePerFrame(() => {
   grid.setAttribute("aria-rowcount", String(table.ids.length + 1));
   showTableHead();
   $("table-space").style.height = `${Math.min(MAX_SCROLL, table.ids.length * rowPixels())}px`;
+  if (isNew) scrollToRow(table.active);
   showTableRows();
 });
+
+// Marks the row of the pinned point and scrolls to it.
+function followPinned() {
+  if (!isTableOpen()) return;
+  const k = table.ids.indexOf(pinned);
+  if (k >= 0) {
+    table.active = k;
+    scrollToRow(k);
+  }
+  showTableRows();
+}
 
 function showTableHead() {
   const image = about.thumbnails ? [make("span", { role: "columnheader", "aria-label": "image" })] : [], head = $("table-head");
@@ -127,11 +140,7 @@ function tableRow(k) {
   return onClick(row, () => pinTableRow(k));
 }
 
-function pinTableRow(k) {
-  table.active = k;
-  pinCard(table.ids[k]);
-  showTableRows();
-}
+const pinTableRow = (k) => pinCard(table.ids[k]);
 
 // Arrow keys move along the rows, Enter pins.
 function tableKey(event) {
@@ -159,5 +168,5 @@ function listenToTable() {
   $("table-scroller").addEventListener("scroll", oncePerFrame(showTableRows));
   $("table-scroller").addEventListener("keydown", tableKey);
   new ResizeObserver(oncePerFrame(() => { if (isTableOpen()) showTableRows(); })).observe($("table-scroller"));
-  highlightWatchers.push(fillTable);
+  highlightWatchers.push(() => fillTable());
 }
