@@ -158,6 +158,26 @@ def test_labels_that_are_a_scale_give_colors_and_no_scores():
     assert len(found.figure().axes) == 2  # the map, and the bar of its colors
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([f"2026-01-{1 + i % 28:02}" for i in range(240)]),
+        np.datetime64("2026-01-01") + np.arange(240),
+        np.arange(240) * 10,
+    ],
+)
+def test_dates_and_integers_of_many_values_give_colors_and_no_scores(labels):
+    found = compare(X, pandas.Series(labels, name="seen"), methods=["pca"])
+    assert "nearest_neighbor" not in found.to_records()[0]
+    assert "continuous labels" in str(found)
+    assert [axis.get_ylabel() for axis in found.figure().axes] == ["", "seen"]
+
+
+def test_integers_that_can_be_classes_are_scored():
+    assert "nearest_neighbor" in compare(X, LABELS * 7, methods=["pca"]).to_records()[0]
+    assert "nearest_neighbor" in compare(X, np.arange(240) % 40 * 7, methods=["pca"]).to_records()[0]
+
+
 def test_short_names_are_written_into_the_maps_and_long_ones_below_them():
     short = compare(X, LABELS, methods=["pca"]).figure()
     assert sorted(text.get_text() for text in short.axes[0].texts) == [str(digit) for digit in range(10)]

@@ -26,6 +26,7 @@ from dre.cli.options import (
     complete_several,
     read_options,
 )
+from dre.cli.plot import PlotStyle
 
 
 def compare(
@@ -52,6 +53,9 @@ def compare(
     test_size: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and score.")] = 0.25,
     standardize: Standardize = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the split and of all methods.")] = 0,
+    style: Annotated[
+        PlotStyle, typer.Option(metavar="NAME", help="Background of the figure: light or dark.")
+    ] = PlotStyle.light,
     device: Device = "auto",
     force: Force = False,
     columns: Columns = None,
@@ -114,6 +118,7 @@ def compare(
     comparison = run(
         rows,
         known,
+        label_name=None if labels is None else Path(labels).name,
         methods=names,
         test_size=test_size,
         standardize=standardized,
@@ -133,7 +138,7 @@ def compare(
         "failed": comparison.failed,
     }
     with atomic_write(output) as part:
-        comparison.figure().savefig(part, dpi=120)
+        comparison.figure(style.value).savefig(part, dpi=150)
     write_json(scores_file, {**provenance(), **results})
     typer.echo(f"\nWrote the maps to {output} and the scores to {scores_file}.")
 

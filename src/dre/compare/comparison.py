@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,7 @@ import numpy as np
 
 from dre.compare.measure import Measurement
 from dre.datasets import Dataset
-from dre.metrics.inputs import unique_labels
-from dre.plot.scatter import MAX_LABELS
+from dre.plot.colors import Coloring, as_classes, color_by
 
 Array = np.ndarray[Any, Any]
 SCORES = {  # in the order of the table; 1 is the best value of each
@@ -26,10 +24,8 @@ SCORES = {  # in the order of the table; 1 is the best value of each
 }
 SECONDS = {"fit_seconds": "fit, seconds", "transform_seconds": "embed, seconds"}
 COMPILED = ("umap", "dl-umap")  # by Numba, in the first fit of a process
+CAPTIONS = {"nearest_neighbor": "1-NN", "trustworthiness": "trustworthiness"}  # scores below the maps
 HEADER_WIDTH = 12  # characters of a method's name per line
-MAX_COLUMNS = 4  # panels in a row of the figure
-PANEL = (4.2, 4.7)  # inches
-MAX_NAMES = 60  # characters of all class names together, up to which they are written into the panels
 
 
 @dataclass(frozen=True)
@@ -47,12 +43,14 @@ class MapScores:
 class Comparison:
     """Methods compared on the same rows; prints as a table.
 
-    ``results`` has the measurement of each method, ``failed`` the reason of each that failed.
+    ``results`` has the measurement of each method, ``failed`` the reason of each that failed, ``label_name`` the title of the
+    legend.
     """
 
     dataset: Dataset
     results: dict[str, Measurement]
     failed: dict[str, str]
+    label_name: str = ""
 
     def maps(self) -> list[MapScores]:
         """Return the embedding of each method, and the one before its first recursion, from the same fit."""
@@ -88,30 +86,30 @@ class Comparison:
             notes.append(f"The seconds of {' and '.join(compiled)} include compilation, once per process.")
         return notes + [f"{name} failed: {reason}" for name, reason in self.failed.items()]
 
-    def figure(self) -> Any:
-        """Draw the embeddings of the held-out rows side by side; return a matplotlib figure."""
-        from dre.plot import scatter
-        from dre.plot.style import BACKGROUND, TEXT, pyplot
+    def figure(self, style: str = "light") -> Any:
+        """Draw the embeddings of the held-out rows side by side; return a matplotlib figure.
+
+        Methods that failed have a panel with the reason. ``style`` is "light" or "dark".
+        """
+        from dre.compare.figure import draw_comparison
 
         shown = self.maps()
-        lines = math.ceil(len(shown) / MAX_COLUMNS)
-        columns = math.ceil(len(shown) / lines)
-        figure = pyplot().figure(figsize=(PANEL[0] * columns, PANEL[1] * lines), facecolor=BACKGROUND, layout="constrained")
-        axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+        maps = {each.name: each.embedding for each in shown}
+        captions = [_caption(each) for each in shown]
+        named = {"label_name": self.label_name, "style": style}
+        return draw_comparison(maps, captions, self._coloring(), self.failed, **named)
+
+    def _coloring(self) -> Coloring:
+        """Colors by class if the labels are scored as classes, else by value."""
         labels = self._colors()
-        for axis, each in zip(axes, shown, strict=False):
-            scatter(each.embedding, labels, title=each.name, ax=axis)
-            axis.set_xlabel(_caption(each), color=TEXT, fontsize=9)
-        for axis in axes[len(shown) :]:
-            axis.set_axis_off()
-        if labels is not None and self.dataset.test.levels:
-            _add_legend(figure, axes, [str(name) for name in unique_labels(labels, len(labels))[0]])
-        return figure
+        if labels is None:
+            return None
+        return as_classes(labels) if self.dataset.test.levels else color_by(labels, len(labels), self.label_name or None)
 
     def _colors(self) -> Array | None:
         """Labels to color by. Continuous labels are no level, since they can't be scored; a split without labels has zeros."""
         test = self.dataset.test
-        return test.labels if test.levels or test.labels.dtype.kind == "f" else None
+        return test.labels if test.levels or len(np.unique(test.labels)) > 1 else None
 
 
 def _maps_of(name: str, result: Measurement) -> list[MapScores]:
@@ -128,30 +126,14 @@ def _maps_of(name: str, result: Measurement) -> list[MapScores]:
     return found
 
 
-def _add_legend(figure: Any, axes: list[Any], classes: list[str]) -> None:
-    """Replace long class names, which would cover the points, by one legend below all panels."""
-    if len(classes) > MAX_LABELS or sum(map(len, classes)) <= MAX_NAMES:
-        return
-    from matplotlib.lines import Line2D
-
-    from dre.plot.colors import class_colors
-
-    for text in [text for axis in axes for text in axis.texts]:
-        text.remove()
-    dots = [Line2D([], [], marker="o", linestyle="", color=color) for color in class_colors(len(classes))]
-    room = int(figure.get_figwidth() * 72 / (6 * max(map(len, classes)) + 40))  # names side by side, in points
-    columns = max(1, min(room, len(classes)))
-    figure.set_figheight(figure.get_figheight() + 0.22 * math.ceil(len(classes) / columns))
-    figure.legend(dots, classes, loc="outside lower center", ncols=columns, frameon=False, fontsize=10)
-
-
 def _caption(each: MapScores) -> str:
-    score = next(iter(each.scores))
+    """A few scores, and how long it took."""
+    scores = [f"{title} {_score(each.scores[name])}" for name, title in CAPTIONS.items() if name in each.scores]
     fit, embed = each.seconds.values()
-    parts = [f"{SCORES[score]} {_score(each.scores[score])}", f"fit {_time(fit)} s"]
-    parts += [] if embed is None else [f"embed {_time(embed)} s"]
-    parts += ["in-sample"] if each.record["in_sample"] else []
-    return ", ".join(parts)
+    times = [f"fit {_time(fit)} s"]
+    times += [] if embed is None else [f"embed {_time(embed)} s"]
+    times += ["in-sample"] if each.record["in_sample"] else []
+    return f"{' · '.join(scores)}\n{' · '.join(times)}"
 
 
 def _score(value: float | None) -> str:

@@ -22,7 +22,9 @@ from dre.data.validation import check_array, check_memory, check_number
 from dre.datasets import Dataset, DatasetSplit
 from dre.metrics.inputs import check_same_index, complete_labels
 from dre.notation import unknown
-from dre.plot.scatter import MAX_LABELS
+from dre.plot.colors import MAX_COLORS
+from dre.plot.kinds import DATE, NUMBER, kind_of
+from dre.plot.scatter import name_of
 from dre.runtime import resolve_device
 
 Array = np.ndarray[Any, Any]
@@ -40,6 +42,7 @@ def compare(
     X: Any,
     labels: Any = None,
     *,
+    label_name: str | None = None,
     methods: Sequence[str] | None = None,
     test_size: float = 0.25,
     standardize: bool = False,
@@ -58,7 +61,9 @@ def compare(
     X : array-like, sparse matrix or Rows
         Vectors (n, d) or images.
     labels : array-like of shape (n,), optional
-        Class labels. Fractional numbers with many distinct values become colors and are not scored.
+        Class labels. Dates, and fractional numbers with many distinct values, become colors and are not scored.
+    label_name : str, optional
+        Title of the legend. Default: the name of a pandas Series.
     methods : sequence of str, optional
         Names of ``dre.baselines``. Default: pca, umap, open-tsne and dre, if installed.
     test_size : float, default=0.25
@@ -123,7 +128,7 @@ def compare(
     if not results:
         raise ValueError("\n    ".join(["every method failed:", *(f"{name}: {reason}" for name, reason in failed.items())]))
     report("done")
-    return Comparison(dataset, results, failed)
+    return Comparison(dataset, results, failed, name_of(labels, label_name) or "")
 
 
 def check_methods(names: Sequence[str]) -> list[str]:
@@ -190,8 +195,11 @@ def _check_labels(labels: Any, n: int) -> Array:
 
 
 def _is_continuous(labels: Array) -> bool:
-    """Fractional numbers with many values, which the plot colors by a scale too."""
-    return labels.dtype.kind == "f" and len(np.unique(labels)) > MAX_LABELS
+    """Whether labels are dates, or numbers that hardly are classes: fractional ones, or more than there are colors."""
+    kind = kind_of(labels)
+    if kind != NUMBER:
+        return kind == DATE
+    return len(np.unique(labels)) > MAX_COLORS or bool((labels != np.floor(labels)).any())
 
 
 def _can_stratify(labels: Array, test_size: float) -> bool:

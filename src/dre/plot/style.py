@@ -124,7 +124,8 @@ def frame_size(points: Sequence[Array], size: float, limits: tuple[float, float]
     (6.0, 3.0)
     """
     extents = np.array([np.ptp(each, axis=0) for each in points], dtype=float)
-    wide, high = np.maximum(extents.max(0), 1e-9 * max(extents.max(), 1e-300))
+    relative = extents / np.maximum(extents.max(1, keepdims=True), 1e-300)  # each map fills its own frame
+    wide, high = np.maximum(relative.max(0), 1e-9)
     ratio = float(np.clip(wide / high, *limits))
     return (size, size / ratio) if ratio >= 1 else (size * ratio, size)
 
