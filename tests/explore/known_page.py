@@ -92,6 +92,7 @@ class Seen:
 
     def pin(self, row: int) -> None:
         """Click or tap on a point."""
+        self.settled()
         spot = self.screen(row)
         if self.page.evaluate("matchMedia('(pointer: coarse)').matches"):
             self.page.touchscreen.tap(*spot)

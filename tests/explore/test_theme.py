@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from known_page import visit
+from known_page import Seen, visit
 
 LEGIBLE = 4.5  # contrast of text, by the WCAG
 
@@ -50,6 +50,15 @@ def test_the_theme_follows_the_system_until_one_is_chosen(browser: Any, shop_fil
         seen.page.emulate_media(color_scheme="light")
         seen.settled()
         assert seen.page.locator("html.dark").count() == 1
+
+
+def test_the_card_changes_its_colors_with_the_theme(in_shop: Seen) -> None:
+    in_shop.page.locator("#color").select_option(label="trust")
+    in_shop.pin(12)
+    shade = "getComputedStyle(document.querySelector('#pinned .label .dot')).backgroundColor"
+    before = in_shop.page.evaluate(shade)
+    in_shop.page.locator("#theme").click()
+    assert in_shop.page.evaluate(shade) != before
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -71,7 +71,7 @@ function showPinned() {
     const found = neighborsOf(i, pinnedMap);
     neighborsShown = { map: found.map, data: found.data || [] };
     const scrolled = make(
-      "div", { class: "body", tabindex: "0", "aria-label": "Values of the pinned point" },
+      "div", { class: "body", role: "group", tabindex: "0", "aria-label": "Values of the pinned point" },
       cardTop(i, PINNED_IMAGE, keptLine(found)), columnList(i, otherColumns(), LONG_VALUE),
       neighborLists(found, (j) => pinCard(j, pinnedMap)),
     );

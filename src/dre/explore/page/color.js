@@ -39,7 +39,6 @@ function colorBy(column, scale = null) {
   if (column && column.lowOnTop) drawOrder = shuffled.slice().sort((a, b) => column.values[b] - column.values[a]);
   updateColors();
   showLegend();
-  showRows();
   describeMap();
   stateChanged();
 }
@@ -59,4 +58,6 @@ function updateColors() {
     for (let i = 0; i < n; i++) colors[i] = table[column.values[i]];
   }
   pointsChanged();
+  showRows(); // lists and the card show colors too
+  if (pinned >= 0) showPinned();
 }

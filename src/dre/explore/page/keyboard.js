@@ -1,7 +1,8 @@
 // Keys: every tool and view without a pointer, and a list of them.
 const PAN_PIXELS = 60;
 const HELP = [
-  ["arrow keys", "move the map"], ["+ and −", "zoom"], ["0", "show the whole map"], ["/", "search"], ["L, P", "lasso, pan"],
+  ["arrow keys", "move the map"], ["+ and −", "zoom"], ["0", "show the whole map"], ["/", "search"],
+  ["L, P, R", "lasso, pan, turn (a map of three components)"],
   ["D", "density"], ["T", "table"], ["[ and ]", "previous and next stage"], ["Enter", "pin the point at the center of the map"],
   ["N and B", "next neighbor of the pinned point, and back"], ["Escape", "close the card, then remove the last filter"], ["?", "this list"],
 ];
@@ -35,8 +36,8 @@ function escape() {
 }
 
 const KEYS = {
-  l: () => useTool("lasso"), p: () => useTool("pan"), "+": () => activeMap.zoom(1.6), "=": () => activeMap.zoom(1.6),
-  "-": () => activeMap.zoom(1 / 1.6), 0: () => resetViews(),
+  l: () => useTool("lasso"), p: () => useTool("pan"), r: () => useTool("turn"),
+  "+": () => activeMap.zoom(1.6), "=": () => activeMap.zoom(1.6), "-": () => activeMap.zoom(1 / 1.6), 0: () => resetViews(),
   d: () => setDensity(!densityOn()), t: () => toggleTable(), "[": () => stepStage(-1), "]": () => stepStage(1),
   "/": () => $("search").focus(), "?": showHelp, n: () => walkNeighbors(1), b: () => walkNeighbors(-1), Escape: escape,
 };

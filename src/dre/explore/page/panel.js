@@ -47,10 +47,7 @@ function collapsePanel(on) {
 }
 
 function listenToPanel() {
-  $("color").addEventListener("change", () => {
-    colorBy(colorChoice());
-    if (pinned >= 0) showPinned();
-  });
+  $("color").addEventListener("change", () => colorBy(colorChoice()));
   $("scale").addEventListener("change", () => colorBy(colorColumn, $("scale").value));
   $("show-names").addEventListener("change", redraw);
   $("search").addEventListener("input", (event) => searchSoon(event.target.value));
