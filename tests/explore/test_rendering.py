@@ -230,3 +230,31 @@ def test_a_dense_screen_has_a_canvas_with_as_many_pixels(browser: Any, few: Path
         assert (wide, tall) == pytest.approx((2, 2), abs=0.01)
         x, y = seen.screen(0)
         assert np.ptp(color_at(pixels(seen), (2 * x, 2 * y))) > 60
+
+
+def test_neighbors_of_the_pinned_point_are_marked_by_kind(seen: Seen) -> None:
+    seen.page.locator("#show-names").uncheck()
+    seen.pin(0)
+    rest(seen)
+    near = seen.page.evaluate("explorer.neighbors()")
+    kinds = {
+        "map": set(near["map"]) - set(near["data"]),
+        "data": set(near["data"]) - set(near["map"]),
+        "both": set(near["map"]) & set(near["data"]),
+    }
+    assert kinds["map"]
+    assert kinds["data"]
+    ink = pixels(seen, "#overlay")
+    for kind, rows in kinds.items():
+        wanted = seen.page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--near-{kind}').trim()")
+        color = np.array([int(wanted[k : k + 2], 16) for k in (1, 3, 5)])
+        for row in rows:
+            x, y = (round(each) for each in seen.screen(row))
+            around = ink[max(0, y - 14) : y + 15, max(0, x - 14) : x + 15]
+            alike = (np.abs(around[..., :3] - color).max(axis=-1) < 40) & (around[..., 3] > 120)
+            assert alike.sum() > 8, (kind, row)
+    assert seen.page.locator("#marks").is_visible()
+    seen.page.keyboard.press("Escape")
+    rest(seen)
+    assert pixels(seen, "#overlay")[..., 3].max() == 0
+    assert seen.page.locator("#marks").is_hidden()

@@ -1,6 +1,6 @@
 // Class names on the map: as many as fit at this zoom, the largest visible classes first, each where its points lie densest.
 const MAX_NAMED = 400; // classes that are tried
-const NAME_CELL = 26; // pixels: where a class is densest is found in cells of this size
+const NAME_CELL = 18, NAME_REACH = 45; // pixels: where a class is densest is found in cells of this size, then within this reach
 const NAME_FONT = "600 13px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const NAME_HEIGHT = 19, NAME_GAP = 5; // pixels that a name takes up and keeps free
 const NAME_LENGTH = 28; // characters
@@ -11,7 +11,7 @@ function placedNames(map) {
   const known = map.names, isSame = known && known.column === colorColumn && known.highlighted === highlighted;
   if (isSame && (isMoving || known.key === key)) return known.list;
   ink.font = NAME_FONT;
-  map.names = { key, column: colorColumn, highlighted, list: placeNames(map, densestPlaces(map)) };
+  map.names = { key, column: colorColumn, highlighted, list: placeNames(map, visibleClasses(map)) };
   return map.names.list;
 }
 
@@ -25,49 +25,47 @@ function visibleIds(map) {
   return found;
 }
 
-// For the largest visible classes: how many points are visible, and a row in the midst of the densest place.
-function densestPlaces(map) {
-  const { values, names, missing } = colorColumn, ids = visibleIds(map), sizes = new Uint32Array(names.length);
-  for (const i of ids) sizes[values[i]]++;
-  if (missing) sizes[names.length - 1] = 0;
-  const largest = [...sizes.keys()].filter((code) => sizes[code]).sort((a, b) => sizes[b] - sizes[a]).slice(0, MAX_NAMED);
-  const places = new Int32Array(names.length).fill(-1), columns = Math.ceil(map.view.width / NAME_CELL) + 2;
-  largest.forEach((code, k) => { places[code] = k; });
-  const cells = columns * (Math.ceil(map.view.height / NAME_CELL) + 2), counts = new Uint32Array(largest.length * cells);
-  const cellOf = (i) => (Math.floor(map.toScreenY(map.now.y[i]) / NAME_CELL) + 1) * columns + Math.floor(map.toScreenX(map.now.x[i]) / NAME_CELL) + 1;
-  for (const i of ids) if (places[values[i]] >= 0) counts[places[values[i]] * cells + cellOf(i)]++;
-  const around = [-columns - 1, -columns, -columns + 1, -1, 0, 1, columns - 1, columns, columns + 1];
-  const best = largest.map((_, k) => {
-    const own = counts.subarray(k * cells, (k + 1) * cells);
-    let cell = 0, most = -1;
-    own.forEach((count, c) => {
-      if (!count) return;
-      const sum = around.reduce((total, offset) => total + own[c + offset], 0) + count / 16;
-      if (sum > most) [cell, most] = [c, sum];
-    });
-    return cell;
-  });
-  return middles(map, ids, places, best, cellOf, around).map((row, k) => ({ code: largest[k], row, size: sizes[largest[k]] }));
+// The largest visible classes with their visible rows, the largest first.
+function visibleClasses(map) {
+  const { values, names, missing } = colorColumn, groups = names.map(() => null);
+  for (const i of visibleIds(map)) (groups[values[i]] = groups[values[i]] || []).push(i);
+  if (missing) groups[names.length - 1] = null;
+  const classes = groups.map((ids, code) => ({ code, ids })).filter(({ ids }) => ids);
+  return classes.sort((a, b) => b.ids.length - a.ids.length).slice(0, MAX_NAMED);
 }
 
-// For each class, the row that is nearest to the mean of its points in and around its densest cell.
-function middles(map, ids, places, best, cellOf, around) {
-  const { values } = colorColumn, { x, y } = map.now, sums = best.map(() => [0, 0, 0]), nearest = best.map(() => [-1, Infinity]);
-  const near = ids.filter((i) => {
-    const k = places[values[i]];
-    return k >= 0 && around.includes(cellOf(i) - best[k]);
-  });
-  for (const i of near) {
-    const sum = sums[places[values[i]]];
-    sum[0] += x[i];
-    sum[1] += y[i];
-    sum[2]++;
+// The row in the midst of the densest part of some rows: in and around the fullest of small cells.
+function densestRow(map, ids, cells) {
+  const columns = Math.ceil(map.view.width / NAME_CELL) + 2, xs = new Float32Array(ids.length), ys = new Float32Array(ids.length);
+  ids.forEach((i, k) => { [xs[k], ys[k]] = map.toScreen(i); });
+  const cellAt = (k) => (Math.floor(ys[k] / NAME_CELL) + 1) * columns + Math.floor(xs[k] / NAME_CELL) + 1;
+  for (let k = 0; k < ids.length; k++) cells[cellAt(k)]++;
+  let fullest = 0, most = 0;
+  for (let k = 0; k < ids.length; k++) {
+    const cell = cellAt(k), sides = cells[cell - 1] + cells[cell + 1] + cells[cell - columns] + cells[cell + columns];
+    const corners = cells[cell - columns - 1] + cells[cell - columns + 1] + cells[cell + columns - 1] + cells[cell + columns + 1];
+    const weighted = 4 * cells[cell] + 2 * sides + corners;
+    if (weighted > most) [fullest, most] = [k, weighted];
   }
-  for (const i of near) {
-    const k = places[values[i]], [sumX, sumY, count] = sums[k], distance = Math.hypot(x[i] - sumX / count, y[i] - sumY / count);
-    if (distance < nearest[k][1]) nearest[k] = [i, distance];
+  for (let k = 0; k < ids.length; k++) cells[cellAt(k)] = 0;
+  return midst(ids, xs, ys, xs[fullest], ys[fullest]);
+}
+
+// From a start the mean moves to where most rows are around it; the row that is nearest to it.
+function midst(ids, xs, ys, startX, startY) {
+  let [x, y] = [startX, startY], nearest = 0;
+  for (let pass = 0; pass < 5; pass++) {
+    let [sumX, sumY, count] = [0, 0, 0];
+    for (let k = 0; k < ids.length; k++) {
+      if (Math.hypot(xs[k] - x, ys[k] - y) > NAME_REACH) continue;
+      sumX += xs[k];
+      sumY += ys[k];
+      count++;
+    }
+    if (count) [x, y] = [sumX / count, sumY / count];
   }
-  return nearest.map(([row]) => row);
+  for (let k = 0; k < ids.length; k++) if (Math.hypot(xs[k] - x, ys[k] - y) < Math.hypot(xs[nearest] - x, ys[nearest] - y)) nearest = k;
+  return ids[nearest];
 }
 
 // The toolbar takes up room too.
@@ -79,9 +77,10 @@ function toolbarOn(map) {
 // Those that fit: a name that would cover a larger one is tried a line lower and higher, then left out.
 function placeNames(map, classes) {
   const { ink, view } = map, taken = [toolbarOn(map)], list = [];
-  for (const { code, row } of classes) {
+  const cells = new Uint32Array((Math.ceil(view.width / NAME_CELL) + 2) * (Math.ceil(view.height / NAME_CELL) + 2));
+  for (const { code, ids } of classes) {
     const name = colorColumn.names[code], text = name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH - 1)}…` : name;
-    const half = ink.measureText(text).width / 2 + NAME_GAP, [px, py] = map.toScreen(row);
+    const half = ink.measureText(text).width / 2 + NAME_GAP, row = densestRow(map, ids, cells), [px, py] = map.toScreen(row);
     const center = Math.max(half, Math.min(view.width - half, px));
     const shift = [0, NAME_HEIGHT, -NAME_HEIGHT].find((each) => {
       const middle = py + each;

@@ -1,5 +1,6 @@
 // When maps are drawn: at most once a frame; while they move with fewer points, as many as this machine draws in time.
 const FRAME_MS = 22; // for the points, of the 33 that 30 frames a second leave
+const FEWEST = 30000; // points
 const STILL_MS = 160; // without movement, until all points are drawn again
 let requested = false, isMoving = false, stillTimer = 0;
 let budget = Infinity; // points that a frame may draw while maps move
@@ -48,8 +49,8 @@ function drawFrame() {
   dataset.frames = Number(dataset.frames || 0) + 1; // for scripts that wait for a frame
 }
 
-// A slow frame lowers the budget in proportion; after a quick one, twice the points are sure to be drawn in time.
+// A slow frame lowers the budget in proportion, a quick one raises it. Drawing fewer than some points saves no time.
 function adjustBudget(milliseconds, points) {
-  if (milliseconds > FRAME_MS) budget = Math.max(2000, (points * FRAME_MS) / milliseconds);
-  else if (milliseconds < 0.4 * FRAME_MS) budget = Math.max(budget, 2 * points);
+  if (milliseconds > FRAME_MS) budget = Math.max(FEWEST, (points * FRAME_MS) / milliseconds);
+  else if (milliseconds < 0.5 * FRAME_MS) budget = Math.max(budget, 2 * points);
 }

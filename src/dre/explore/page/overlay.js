@@ -7,7 +7,7 @@ function drawOverlay(map) {
   ink.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
   ink.clearRect(0, 0, view.width, view.height);
   if (showsImages(map)) drawImages(map);
-  if (showsNames()) drawClassNames(map);
+  if (showsNames() && !showsImages(map)) drawClassNames(map);
   drawRings(map);
   if (map.lasso) drawLasso(map);
   $("marks").hidden = pinned < 0 || !neighborsShown || !neighborsShown.data.length;

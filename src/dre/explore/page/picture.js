@@ -32,7 +32,7 @@ const shorten = (text, length) => (text.length > length ? `${text.slice(0, lengt
 // Class names and caption of a map as text.
 function mapTexts(map) {
   const halo = { stroke: cssVariable("--paper"), "stroke-width": 4, "stroke-linejoin": "round", "paint-order": "stroke" };
-  const names = showsNames() ? placedNames(map).map(({ row, text, dx, dy }) => {
+  const names = showsNames() && !showsImages(map) ? placedNames(map).map(({ row, text, dx, dy }) => {
     const [px, py] = map.toScreen(row);
     const style = { ...halo, "font-size": 13, "font-weight": 600, "text-anchor": "middle" };
     return svgText((px + dx).toFixed(1), (py + dy + 4.5).toFixed(1), text, style);
