@@ -73,7 +73,8 @@ def split_labels(source: Source, labels: str | None) -> tuple[Source, Any]:
     if Path(labels).expanduser().exists():
         with as_usage_error():
             count = source.rows.shape[0] if source.dropped is None else len(source.dropped.kept)
-            found = read_labels(Path(labels).expanduser(), count)
+            names = source.names if source.dropped is None else source.dropped.names
+            found = read_labels(Path(labels).expanduser(), count, names)
             return source, found if source.dropped is None else found[source.dropped.kept]
     raise no_such_column("--labels", labels, [*source.metadata, *(source.columns or [])])
 

@@ -242,5 +242,5 @@ def color_values(name: str, loaded: LoadedMap) -> tuple[str, Any]:
     path = Path(name).expanduser()
     if path.exists():
         with as_usage_error():
-            return path.name, read_labels(path, len(loaded.embedding))
+            return path.name, read_labels(path, len(loaded.embedding), loaded.names)
     raise no_such_column("--color", name, [*loaded.metadata, *(loaded.columns or [])])

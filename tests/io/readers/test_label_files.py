@@ -133,3 +133,14 @@ def test_several_columns_are_not_guessed_at(write):
     assert read_labels(write("y.csv", '"CD4;naive"\n"CD8;naive"\n'), 2).tolist() == ["CD4;naive", "CD8;naive"]
     with pytest.raises(ValueError, match="has 2 columns in line 1"):
         read_labels(write("y.csv", "name,type\n1,a\n"), 1)
+
+
+def test_labels_with_names_are_matched_by_them(write):
+    names = np.array(["b", "c", "a"])
+    for header in (",kind\n", "cell,kind\n", ""):
+        path = write("y.csv", f"{header}a,1\nb,2\nc,3\nd,4\n")
+        assert read_labels(path, 3, names).tolist() == [2, 3, 1]
+    with pytest.raises(ValueError, match=r"no label for 1 of 3 rows: c"):
+        read_labels(write("y.csv", "cell,kind\na,1\nb,2\n"), 3, names)
+    assert read_labels(write("y.csv", ",kind\n0,x\n1,y\n2,z\n"), 3, names).tolist() == ["x", "y", "z"]  # numbers of the rows
+    assert read_labels(write("y.csv", "kind\nx\ny\nz\n"), 3, names).tolist() == ["x", "y", "z"]

@@ -16,7 +16,7 @@ INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?")  # float() would also take names like 007 and 1_2
 
 
-def read_labels(path: Path, count: int) -> Array:
+def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
     """Read one label for each of ``count`` rows.
 
     Parameters
@@ -27,6 +27,8 @@ def read_labels(path: Path, count: int) -> Array:
         more than there are rows, with a first line unlike the others.
     count : int
         Number of rows.
+    names : array of shape (count,), default=None
+        Names of the rows. A table with a column of names before the labels is matched by them.
 
     Returns
     -------
@@ -36,7 +38,7 @@ def read_labels(path: Path, count: int) -> Array:
     Raises
     ------
     ValueError
-        If the file cannot be read, or does not hold ``count`` labels.
+        If the file cannot be read, does not hold ``count`` labels, or names other rows.
 
     Examples
     --------
@@ -54,7 +56,14 @@ def read_labels(path: Path, count: int) -> Array:
         return _check_count(path, np.atleast_1d(array), count)
     if suffix == ".json":
         return _check_count(path, _read_json(path), count)
-    lines = _read_column(path) if suffix in (".csv", ".tsv") else [line.strip() for line in decoded_text(path).split("\n")]
+    if suffix in (".csv", ".tsv"):
+        table = [values or [""] for _, values in read_text(path).records()]
+        by_name = None if names is None else _by_name(path, table, names)
+        if by_name is not None:
+            return _to_typed_array(by_name)
+        lines = _only_column(path, table)
+    else:
+        lines = [line.strip() for line in decoded_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     if len(lines) == count + 1 and _is_header(lines[0], lines[1:]):
@@ -72,9 +81,22 @@ def _read_json(path: Path) -> Array:
     return np.array(labels, dtype=object)
 
 
-def _read_column(path: Path) -> list[str]:
-    """Read a table with one column; row names may stand before it."""
-    table = [values or [""] for _, values in read_text(path).records()]
+def _by_name(path: Path, table: list[list[str]], names: Array) -> list[str] | None:
+    """Labels in the order of the rows, if the first of two columns has their names; None if it only counts rows."""
+    records = [values for values in table if any(values)]
+    if not records or any(len(values) != 2 for values in records):
+        return None
+    labels: dict[str, str] = dict(map(tuple, records))
+    lacking = [name for name in map(str, names) if name not in labels]
+    if not lacking:
+        return [labels[str(name)] for name in names]
+    if len(lacking) == len(names) and all(name.isdecimal() for name, _ in records[1:]):
+        return None
+    raise ValueError(f"{path} has no label for {len(lacking):,} of {len(names):,} rows: {', '.join(lacking[:3])}, …")
+
+
+def _only_column(path: Path, table: list[list[str]]) -> list[str]:
+    """The values of a table with one column; row names may stand before it."""
     if table and len(table[0]) == 2 and has_row_names(table[0]):
         table = [values[1:] for values in table[1:] if any(values)]
     for line, values in enumerate(table):
