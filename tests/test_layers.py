@@ -21,6 +21,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # A room may import the rooms before it, never those after it; imports inside functions count too.
 CORE = [
     "notation",
+    "progress",
     "runtime",
     "atomic",
     "data",
@@ -36,7 +37,7 @@ CORE = [
 CORE += ["plan", "training", "observe", "model"]
 ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "cli"]
 
-NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "tqdm"}  # by the core; scipy comes with scikit-learn
+NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "threadpoolctl", "tqdm"}  # by the core
 EXTRAS = {
     "PIL",
     "datashader",

@@ -235,7 +235,7 @@ def test_a_curve_without_a_kernel_and_double_precision_are_summed_all_the_same(m
 @pytest.mark.parametrize("components", [2, 3])
 def test_threads_share_the_rows_and_change_no_bit_of_a_gradient(components: int, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = sys.modules[dre.loss.numba.bank_sums.in_threads.__module__]
-    monkeypatch.setattr(threads, "PARALLEL", 1)
+    monkeypatch.setattr(threads, "PART", 1)
     pairs = bank(components)
     results = []
     for count in (1, 3):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import dre.metrics
 import dre.metrics.pairwise_pass
 import dre.neighbors.distances
-import dre.observe.progress
+import dre.progress.display
 from dre.metrics import evaluate
 
 ALWAYS = {"trustworthiness", "continuity", "shepard_goodness", "normalized_stress"}
@@ -257,8 +257,10 @@ def test_the_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, name: str, bl
 
 def test_a_bar_is_shown_where_someone_watches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     X, Y, _ = CASES["normal"]
-    monkeypatch.setattr(dre.metrics.pairwise_pass, "BAR_DELAY", 0)
-    monkeypatch.setattr(dre.observe.progress, "is_interactive", lambda: True)
+    monkeypatch.setattr(dre.progress.display, "DELAY", 0.0)
+    monkeypatch.setattr(dre.progress.display, "REDRAWN", 0.001)
+    monkeypatch.setattr(dre.progress.display, "is_interactive", lambda: True)
+    monkeypatch.setattr(dre.neighbors.distances, "BLOCK", {"cpu": 8})  # many, so that it takes a moment
     evaluate(X, Y)
     written = capsys.readouterr()
     assert "evaluate" in written.err
@@ -271,8 +273,8 @@ def test_no_bar_is_shown_where_nobody_watches_or_it_is_quick(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seconds: float, watched: bool
 ) -> None:
     X, Y, labels = CASES["normal"]
-    monkeypatch.setattr(dre.metrics.pairwise_pass, "BAR_DELAY", seconds)
-    monkeypatch.setattr(dre.observe.progress, "is_interactive", lambda: watched)
+    monkeypatch.setattr(dre.progress.display, "DELAY", seconds)
+    monkeypatch.setattr(dre.progress.display, "is_interactive", lambda: watched)
     evaluate(X, Y, labels)
     written = capsys.readouterr()
     assert written.err == ""

@@ -27,8 +27,8 @@ from dre.encoder.model_b import ModelB
 from dre.encoder.network import ChannelsLast, FlattenChannelsLast
 from dre.encoder.pca_front import PCAFront
 from dre.model.fitted import Array, embed, to_model_rows
-from dre.observe.progress import progress_bar
 from dre.optimizer import Optimizer
+from dre.progress.display import progress_bar
 from dre.runtime import IsolatedRNG, Runtime
 
 COMPONENTS = 2

@@ -26,8 +26,8 @@ from dre.data.scaling import ScaledRows, Scaling
 from dre.data.validation import check_seed
 from dre.model.fitted import embed, to_model_rows
 from dre.notation import unknown
-from dre.observe.progress import progress_bar
 from dre.optimizer import AdamState, Optimizer
+from dre.progress.display import progress_bar
 from dre.runtime import IsolatedRNG, full_float32, resolve_device
 
 TEACHERS: dict[str, Any] = {"tsne": OpenTSNE, "umap": UMAP}

@@ -28,11 +28,12 @@ from dre.loss.kl import KL
 from dre.model.fitted import Array, FittedMap, embed, to_model_rows
 from dre.observe import Observer, watch
 from dre.observe.history import History
-from dre.observe.progress import Progress, is_interactive, progress_bar
+from dre.observe.progress import Progress
 from dre.observe.stopping import Interrupt
 from dre.optimizer import Optimizer
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Schedule, Stage
+from dre.progress.display import progress_bar, shown
 from dre.runtime import IsolatedRNG, Runtime
 from dre.training.loop import train
 
@@ -121,7 +122,8 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on X: vectors (n, d), or images, which are flattened."""
         self._check()
-        return self._fit(check_rows(self, X, fitting=True))
+        with shown(self.verbose):
+            return self._fit(check_rows(self, X, fitting=True))
 
     def _fit(self, X: Any) -> Self:
         # Float32 throughout: nearly saturated sigmoids need the precision.
@@ -134,7 +136,8 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         recipe = self._recipe(encoder, rows.shape[0])
         history = History()
         events = train(encoder, rows, recipe, n_components=COMPONENTS, runtime=runtime, seed=seed)
-        watch(events, [history, Interrupt(), *self._observers()])
+        observers: list[Observer] = [] if self.verbose is False else [Progress()]
+        watch(events, [history, Interrupt(), *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, COMPONENTS, [*history.stages], history.records)
         self.encoder_, self.machines_, self.history_ = encoder, machines, history.records
         self.embedding_ = embed(encoder, rows)
@@ -169,9 +172,6 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         stage = Stage("x", Gaussian(self.perplexity, scope="batch"), KL(), epochs)
         recipe = Recipe(Schedule(stage), encoder, batches, Optimizer(self.learning_rate), precision="float32")
         return recipe.clamp_to(n)
-
-    def _observers(self) -> list[Observer]:
-        return [Progress()] if self.verbose or (self.verbose is None and is_interactive()) else []
 
     def transform(self, X: Any) -> Array:
         """Embed the rows of X, float32."""

@@ -55,7 +55,7 @@ def transform(
     from dre.cli.map import load_model, overwritten
     from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable, open_sink
-    from dre.observe.progress import progress_bar
+    from dre.progress.display import progress_bar
 
     with as_usage_error():
         check_writable(output, force=force, read=[model, *overwritten(output, data)])

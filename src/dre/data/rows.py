@@ -18,7 +18,10 @@ CPU = torch.device("cpu")
 
 
 class Rows(Protocol):
-    """Data that are read as tensors of shape (rows, *shape of one row), on any device."""
+    """Data that are read as tensors of shape (rows, *shape of one row), on any device.
+
+    Rows that set ``thread_safe = True`` may be read by several threads at once.
+    """
 
     shape: tuple[int, ...]
 
@@ -93,6 +96,8 @@ def check_stream_output(rows: Rows, x: Any, n: int, method: str) -> Tensor:
 class HostRows:
     """An array on the host with any number type, read unchanged. The computing device converts and scales it."""
 
+    thread_safe = True
+
     def __init__(self, X: Any) -> None:
         self.shape = tuple(X.shape)
         self.X = X
@@ -114,6 +119,8 @@ def _as_tensor(part: Any) -> Tensor:
 
 class ArrayRows:
     """A float32 tensor, kept on the computing device if it fits there."""
+
+    thread_safe = True
 
     def __init__(self, data: Tensor, device: torch.device) -> None:
         self.data = data.to(device) if fits(data.nbytes, device) else data

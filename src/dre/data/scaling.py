@@ -137,6 +137,7 @@ class ScaledRows:
         self._rows, self._device = rows, device
         self._scaling = copy.deepcopy(scaling).to(device)
         self._piece = chunk_length(rows.shape[1:], CACHED_VALUES)
+        self.thread_safe = bool(getattr(rows, "thread_safe", False))
 
     @property
     def sparse(self) -> ScaledSparse | None:

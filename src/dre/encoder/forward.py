@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
+from threading import get_ident
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +14,18 @@ from dre.data.rows import Rows, chunk_length
 from dre.encoder.network import Network
 from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
+from dre.progress.activity import activity
 from dre.runtime import IsolatedRNG, full_float32
+from dre.runtime.threads import all_threads, map_in_threads
 
 CHUNK_ROWS = 8192  # at most, however small the rows: hidden layers can hold many times the values of a row
+CPU_CHUNK_ROWS = 2048  # threads share the chunks
 INPUT = "x"
 
 
-def chunk_rows(shape: tuple[int, ...]) -> int:
+def chunk_rows(shape: tuple[int, ...], device: str = "cpu") -> int:
     """Number of rows of this shape that go through the network at a time, in fit and in transform, so that bits agree."""
-    return min(CHUNK_ROWS, chunk_length(shape))
+    return min(CPU_CHUNK_ROWS if device == "cpu" else CHUNK_ROWS, CHUNK_ROWS, chunk_length(shape))
 
 
 def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit: int | None = None) -> Tensor:
@@ -35,19 +39,30 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
         source = INPUT if source == "features" else source
     if source == INPUT:
         return rows.read(0, n).reshape(n, -1)
-    step = chunk_rows(rows.shape[1:])
-    out: Tensor | None = None
     device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+    step = chunk_rows(rows.shape[1:], device.type)
+    out: Tensor | None = None
     # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
-    with evaluating(encoder), torch.no_grad(), full_float32(), IsolatedRNG(0, device)():
-        for start in range(0, n, step):
-            x = rows.read(start, min(n, start + step))
-            y = _one_chunk(encoder, x, source).reshape(len(x), -1)
+    with evaluating(encoder), full_float32(), IsolatedRNG(0, device)(), activity("embedding", n) as embedding:
+        slices = [(start, min(n, start + step)) for start in range(0, n, step)]
+        for (start, _), y in zip(slices, _chunks(encoder, rows, source, slices), strict=True):
             if out is None:
                 out = torch.empty(n, y.shape[1], dtype=torch.float32, device=y.device)
             out[start : start + step] = y
+            embedding.advance(len(y))
     assert out is not None  # there is at least one row
     return out
+
+
+def _chunks(encoder: nn.Module, rows: Rows, source: str | None, slices: list[tuple[int, int]]) -> Iterator[Tensor]:
+    """Yield the output for one slice after the other. Threads of a CPU share them if the network is a built-in one."""
+    in_threads = type(encoder) is Network and encoder.scale.is_cpu
+    with _output_of(encoder, source) as output_of, nullcontext() if in_threads else all_threads():
+        if in_threads and getattr(rows, "thread_safe", False):
+            yield from map_in_threads(lambda ends: output_of(rows.read(*ends)), slices)
+        else:
+            chunks = (rows.read(*ends) for ends in slices)
+            yield from map_in_threads(output_of, chunks) if in_threads else map(output_of, chunks)
 
 
 def _behind_front(encoder: nn.Module, rows: Rows) -> tuple[Network, ProjectedRows] | None:
@@ -59,24 +74,37 @@ def _behind_front(encoder: nn.Module, rows: Rows) -> tuple[Network, ProjectedRow
     return None if sparse is None else (encoder.without_features(), ProjectedRows(sparse, rows.shape[0], front))
 
 
-def _one_chunk(encoder: nn.Module, x: Tensor, source: str | None) -> Tensor:
-    if source is None:
-        y = encoder(x)
+@contextmanager
+def _output_of(encoder: nn.Module, source: str | None) -> Iterator[Callable[[Tensor], Tensor]]:
+    """Yield a function from rows to the output (rows, d) of the encoder, or of a submodule; threads may call it."""
+    seen: dict[int, object] = {}  # by the thread that has called the submodule
+
+    def keep(module: nn.Module, args: object, output: object) -> None:
+        # a copy: a later module may write into the same memory, as ReLU(inplace=True) does
+        seen[get_ident()] = output.clone() if isinstance(output, Tensor) else output
+
+    def compute(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            seen.pop(get_ident(), None)
+            y = encoder(x)
+        if source is not None:
+            return _check_source(seen, source, x).reshape(len(x), -1)
         if not isinstance(y, Tensor) or y.ndim != 2 or len(y) != len(x):
             raise TypeError(f"the encoder must return a tensor (rows, components), not {_describe(y)} for {len(x)} rows")
         return y
-    seen: list[object] = []
-    # a copy: a later module may write into the same memory, as ReLU(inplace=True) does
-    hook = submodule(encoder, source).register_forward_hook(
-        lambda module, args, output: seen.append(output.clone() if isinstance(output, Tensor) else output)
-    )
+
+    hook = None if source is None else submodule(encoder, source).register_forward_hook(keep)
     try:
-        encoder(x)
+        yield compute
     finally:
-        hook.remove()
-    if not seen:
+        if hook is not None:
+            hook.remove()
+
+
+def _check_source(seen: dict[int, object], source: str, x: Tensor) -> Tensor:
+    if get_ident() not in seen:
         raise ValueError(f"source {source!r}: the encoder's forward pass never calls this submodule")
-    y = seen[-1]
+    y = seen[get_ident()]
     if not isinstance(y, Tensor) or y.shape[:1] != x.shape[:1]:
         raise TypeError(f"source {source!r}: its output must be a tensor with one entry per row, not {_describe(y)}")
     return y
@@ -97,6 +125,25 @@ def check_sources(encoder: nn.Module, sources: list[str], rows: Rows, n_componen
         raise ValueError(f"the encoder returns {y.shape[1]} components, but n_components={n_components}")
     for source in sources:
         outputs(encoder, rows, source, limit=2)
+
+
+def products_of_row(encoder: nn.Module, rows: Rows) -> int:
+    """Number of products by which the linear and convolutional layers of the encoder embed one row."""
+    counts: list[int] = []
+
+    def count(layer: nn.Module, args: object, output: Tensor) -> None:
+        weight = layer.weight
+        assert isinstance(weight, Tensor)
+        counts.append(output[0].numel() * weight[0].numel())
+
+    kinds = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+    hooks = [part.register_forward_hook(count) for part in encoder.modules() if isinstance(part, kinds)]
+    try:
+        outputs(encoder, rows, limit=1)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return sum(counts)
 
 
 @contextmanager

@@ -7,9 +7,11 @@ result of another one runs in a later pass. No matrix of n × n distances is eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import methodcaller
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -18,12 +20,13 @@ from torch import Tensor
 
 from dre.metrics.inputs import LOW
 from dre.neighbors.distances import Distances
-from dre.observe.progress import progress_bar
+from dre.progress.display import progress_bar
+from dre.runtime import full_float32
+from dre.runtime.threads import map_in_threads, one_thread_on
 
 Array = np.ndarray[Any, Any]
 STANDARD, PAPER = PROTOCOLS = ("standard", "paper")  # the usual definitions, and those behind the paper's Table 1
 FLOAT64_UP_TO = 5_000  # rows: float64 products of so few take less than a second
-BAR_DELAY = 2.0  # seconds: shorter work shows no progress bar
 
 
 class Precision(IntEnum):
@@ -53,6 +56,11 @@ class PairBlock:
         if space not in self._squared:
             self._squared[space] = self._spaces[space].block(self.rows, self.columns)
         return self._squared[space]
+
+    @property
+    def spaces(self) -> list[str]:
+        """The spaces whose distances were read."""
+        return list(self._squared)
 
     def unique_pairs(self, values: Tensor) -> Tensor:
         """Flatten the values of a block such that every pair of rows appears once."""
@@ -129,15 +137,31 @@ class PairwiseStatistics:
             self._distances.clear()
         distances = {space: self.distances(space) for space in self.spaces}
         blocks = list(distances[LOW].upper_blocks())
-        with progress_bar(self._title, len(passes) * len(blocks), delay=BAR_DELAY) as update:
+        # Full precision is a setting of the process: threads that set and reset it would get into each other's way.
+        whole = full_float32() if self.device.type == "cpu" else nullcontext()
+        with progress_bar(self._title, len(passes) * len(blocks)) as update, one_thread_on(self.device), whole:
             for ready in passes:
                 running = {statistic: statistic.start(self) for statistic in ready}
-                for rows, columns in blocks:
-                    block = PairBlock(rows, columns, distances)
-                    for accumulator in running.values():
-                        accumulator.add(block)
+                for block in self._computed(blocks, distances):
+                    list(self._map(methodcaller("add", block), running.values()))
                     update()
                 self._results |= {statistic: accumulator.result() for statistic, accumulator in running.items()}
+
+    def _computed(self, blocks: list[tuple[slice, slice]], distances: Mapping[str, Distances]) -> Iterator[PairBlock]:
+        """Yield the blocks in their order. Threads of a CPU compute the next ones, in the spaces that the first was read in."""
+        first = PairBlock(*blocks[0], distances)
+        yield first
+
+        def compute(block: tuple[slice, slice]) -> PairBlock:
+            pairs = PairBlock(*block, distances)
+            for space in first.spaces:
+                pairs.squared(space)
+            return pairs
+
+        yield from self._map(compute, blocks[1:])
+
+    def _map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        return map_in_threads(work, items) if self.device.type == "cpu" else map(work, items)
 
     def _passes(self, statistics: Sequence[Statistic]) -> list[list[Statistic]]:
         """Group the unknown statistics and their requirements, each after what it requires."""

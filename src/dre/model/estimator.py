@@ -28,13 +28,15 @@ from dre.model.fitted import Array, FittedMap, MapModule, embed, to_model_rows
 from dre.neighbors.search import Neighbors, check_neighbors
 from dre.observe import Observer, check_observers, watch
 from dre.observe.history import History
-from dre.observe.progress import Progress, Verbose, is_interactive
+from dre.observe.progress import Progress, Verbose
 from dre.observe.stopping import Interrupt
 from dre.optimizer import Optimizer
 from dre.plan.overrides import Overrides, apply_overrides, explain, parse_overrides
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
+from dre.progress.display import shown
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime, resolve_device
+from dre.runtime.threads import one_thread_on
 from dre.training.learner import uses_cached_front
 from dre.training.loop import train
 from dre.training.run import Weights
@@ -90,7 +92,8 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     random_state : int, RandomState or None, default=None
         The same seed gives the same bits on the same CPU.
     verbose : bool or None, default=None
-        None shows a progress bar in a terminal or a notebook; True also prints what was chosen.
+        None shows a progress bar in a terminal or a notebook, and nothing elsewhere. True also prints what was chosen and,
+        in a log, a line every half minute.
 
     Attributes
     ----------
@@ -182,7 +185,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         -------
         self
         """
-        with _all_or_nothing(self):
+        with _all_or_nothing(self), shown(self.verbose), one_thread_on(resolve_device(self.device)):
             rows = check_rows(self, select_features(X, check_columns(self.columns)), fitting=True)
             return self._fit(rows, y, check_observers(observers), precomputed_knn)
 
@@ -194,7 +197,7 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         n_components, n, device = int(self.n_components), X.shape[0], resolve_device(self.device)
         scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
         self._warn_of_units(scaling)
-        recipe = self.plan(tuple(X.shape)).clamp_to(n)
+        recipe = self._clamp(self.plan(tuple(X.shape)), n)
         rows = to_model_rows(X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
         runtime, seed = Runtime.on(device, recipe.precision), check_seed(self.random_state)
         network = _build(recipe.encoder, rows.shape[1:], n_components, RandomStreams(seed, device).isolated("weights"))
@@ -398,12 +401,20 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             stacklevel=4,  # the line that called fit
         )
 
+    def _clamp(self, recipe: Recipe, n: int) -> Recipe:
+        """Lower the perplexity for few rows, with a warning if the user has chosen it."""
+        chosen = not isinstance(self.recipe, str) if hasattr(self, "recipe") else True
+        chosen = chosen or any(getattr(self, name) is not None for name in ("perplexity", "n_neighbors", "schedule"))
+        with warnings.catch_warnings():
+            if not chosen:
+                warnings.simplefilter("ignore")
+            return recipe.clamp_to(n)
+
     def _default_observers(self, shape: tuple[int, ...]) -> list[Observer]:
-        bar: list[Observer] = [Progress()] if self.verbose or (self.verbose is None and is_interactive()) else []
         if not self.verbose:
-            return bar
+            return [Progress()] if self.verbose is None else []
         recipe, overrides = self._overrides()
-        return [*bar, Verbose(explain(recipe, self._data_spec(shape), overrides))]  # a line is printed below a closed bar
+        return [Progress(), Verbose(explain(recipe, self._data_spec(shape), overrides))]
 
 
 _TRAINING = ("encoder", "augment", "batch_size", "learning_rate", "optimizer")

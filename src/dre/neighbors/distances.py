@@ -67,7 +67,6 @@ class Distances:
         mean = self.rows.mean(0, dtype=torch.double)
         self._center = torch.where(constant, self.rows[0].double(), mean)  # products of centered rows round least
         self.norms = torch.empty(self.n, dtype=torch.double, device=self.device)
-        self._left: tuple[slice | None, Tensor]  # left factors of the block row that was computed last
         self._select_precision(dtype, tf32=tf32)
 
     @property
@@ -86,11 +85,19 @@ class Distances:
         """The blocks on and above the diagonal; the others are their transposes."""
         return combinations_with_replacement(self.tiles(), 2)
 
+    def rounds(self) -> list[list[tuple[slice, slice]]]:
+        """The same blocks in rounds; those of a round have no rows in common, so that threads can share them.
+
+        >>> [len(blocks) for blocks in Distances(torch.rand(4000, 1)).rounds()]
+        [2, 2, 2]
+        """
+        tiles = self.tiles()
+        pairs = list(combinations_with_replacement(range(len(tiles)), 2))
+        return [[(tiles[i], tiles[j]) for i, j in pairs if (i + j) % len(tiles) == turn] for turn in range(len(tiles))]
+
     def block(self, rows: slice, columns: slice) -> Tensor:
         """Squared distances (rows, columns) up to their margin; infinite on the diagonal, so no row is its own neighbor."""
-        if self._left[0] != rows:  # shared by all blocks of a block row, which follow each other
-            self._left = (rows, self._left_factors(self._factors[rows]))
-        squared = self._product(self._left[1], self._factors[columns])
+        squared = self._product(self._left_factors(self._factors[rows]), self._factors[columns])
         if rows == columns:
             squared.fill_diagonal_(torch.inf)
         return squared
@@ -180,7 +187,6 @@ class Distances:
     def _set_precision(self, dtype: torch.dtype, *, tf32: bool = False) -> None:
         self.dtype, self._tf32, self._tf32_loss = dtype, tf32, 0.0
         self._factors = self._right_factors()
-        self._left = (None, self._factors)
 
     def _right_factors(self) -> Tensor:
         """The right factors (b, 1, |b|²) of all rows b, centered; fills ``norms``.

@@ -6,6 +6,7 @@ rounding of the products might have hidden a neighbor, all rows are compared in 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +14,9 @@ import torch
 from torch import Tensor
 
 from dre.neighbors.distances import TIE, Distances, with_transpose
-from dre.runtime import triton_applies
+from dre.progress.activity import activity
+from dre.runtime import full_float32, triton_applies
+from dre.runtime.threads import map_in_threads, thread_count
 
 SPARE = 8  # extra candidates, so that the rounding of a product can't push out a true neighbor
 SPARE_TF32 = 24  # with fewer, many rows would have to be compared with all others again
@@ -71,8 +74,16 @@ def nearest_rows(distances: Distances, k: int) -> Nearest:
     found = KNearest(distances, k)
     buffer = CandidateBuffer(distances, found) if _kernels_apply(distances) else None
     update = partial(with_transpose, found.update) if buffer is None else buffer.update
-    for rows, columns in distances.upper_blocks():
-        update(rows, columns, distances.block(rows, columns))
+
+    def visit(block: tuple[slice, slice]) -> None:
+        update(*block, distances.block(*block))
+
+    on_cpu, rounds = distances.device.type == "cpu", distances.rounds()
+    # Full precision is a setting of the process: threads that set and reset it would get into each other's way.
+    with full_float32() if on_cpu else nullcontext(), activity("finding neighbors", len(rounds)) as search:
+        for blocks in rounds:
+            list(map_in_threads(visit, blocks) if on_cpu else map(visit, blocks))
+            search.advance()
     if buffer is not None:
         buffer.flush()
     return found.nearest()
@@ -290,7 +301,7 @@ def _by_tree(distances: Distances, queries: Queries, k: int) -> Nearest:
     from scipy.spatial import cKDTree
 
     tree = cKDTree(distances.rows.double().numpy())
-    found, ids = tree.query(queries.points.double().numpy(), k=k + SPARE, workers=torch.get_num_threads())
+    found, ids = tree.query(queries.points.double().numpy(), k=k + SPARE, workers=thread_count())
     squared, indices = torch.from_numpy(found).square(), torch.from_numpy(ids)
     if queries.exclude is not None:  # the row itself is missing only if all results are duplicates of it: verified later
         others_first = (indices != queries.exclude[:, None]).double().argsort(dim=1, descending=True, stable=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,8 @@ from dre.data.metric import check_metric, transform_rows
 from dre.data.rows import Rows, chunk_length, read_checked
 from dre.neighbors.distances import Distances
 from dre.neighbors.exact import nearest_rows, nearest_to
+from dre.progress.activity import activity
+from dre.runtime.threads import map_in_threads
 
 METHODS = ("auto", "exact", "approximate")
 
@@ -23,6 +26,7 @@ SELECTING = 200
 INSTALL = "pip install 'deep-recursive-embedding[faiss]'"
 RECALL_AIM = 0.95
 RECALL_SAMPLE = 512
+QUERIES = 1024  # that a thread searches at a time
 REMEDY = "Lower perplexity or n_neighbors, or pass more neighbors."
 
 
@@ -195,8 +199,10 @@ def _approximate(features: Tensor, k: int) -> Neighbors:
     cells = max(1, min(int(4 * n**0.5), n // 40))
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dim), dim, cells, faiss.METRIC_L2)
     index.cp.seed = 0  # the same cells, and so the same graph, every time
-    index.train(data.numpy())
-    index.add(data.numpy())
+    faiss.omp_set_num_threads(1)  # its threads wait for each other as torch's do; searches are shared among ours
+    with activity("training the index of neighbors"):
+        index.train(data.numpy())
+        index.add(data.numpy())
     sample = torch.linspace(0, n - 1, min(RECALL_SAMPLE, n)).long()
     all_rows = Distances(data)
     farthest = nearest_to(all_rows, data[sample], k, sample).squared[:, -1:].sqrt() * all_rows.unit
@@ -214,7 +220,12 @@ def _approximate(features: Tensor, k: int) -> Neighbors:
 
 def _search(index: Any, data: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k nearest others of the rows ``queries``; rows for which the index finds fewer are searched exactly."""
-    squared, found = (torch.from_numpy(each) for each in index.search(data[queries].numpy(), k + 1))
+    parts = []
+    with activity("finding neighbors", len(queries)) as searching:
+        for part in map_in_threads(partial(_ask, index, data, k), queries.split(QUERIES)):
+            parts.append(part)
+            searching.advance(len(part[0]))
+    squared, found = (torch.cat(each) for each in zip(*parts, strict=True))
     # A row finds itself unless it has k + 1 duplicates; a missing result has the index -1.
     squared = squared.masked_fill((found == queries[:, None]) | (found < 0), torch.inf)
     order = squared.argsort(dim=1, stable=True)[:, :k]
@@ -226,3 +237,12 @@ def _search(index: Any, data: Tensor, queries: Tensor, k: int) -> tuple[Tensor, 
         found[rows], exact = nearest_to(all_rows, data[queries[rows]], k, queries[rows])
         squared[rows] = (exact * all_rows.unit**2).to(squared.dtype)
     return found, squared.clamp_min(0).sqrt()
+
+
+def _ask(index: Any, data: Tensor, k: int, queries: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared distances and ids of the k + 1 rows that the index finds for each query."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)  # a setting of each thread
+    squared, found = index.search(data[queries].numpy(), k + 1)
+    return torch.from_numpy(squared), torch.from_numpy(found)

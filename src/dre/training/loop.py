@@ -22,14 +22,14 @@ from dre.batches import Batch, Batches
 from dre.data.rows import Rows, is_on_device
 from dre.encoder import Encoder
 from dre.encoder.dense_pass import DensePass
-from dre.encoder.forward import check_sources, hidden_outputs
+from dre.encoder.forward import check_sources, hidden_outputs, products_of_row
 from dre.loss import Step
 from dre.neighbors.search import Neighbors
 from dre.optimizer import AdamState
 from dre.optimizer.whitening import LinearLayers
 from dre.plan.recipe import Recipe
 from dre.runtime import RandomStreams, Runtime
-from dre.runtime.threads import one_thread
+from dre.runtime.threads import all_threads, one_thread_on
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
 from dre.training.learner import make_learner
@@ -37,6 +37,8 @@ from dre.training.optional import judge, loss_for_next_stage, skip
 from dre.training.run import Run
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
 from dre.training.targets import find_coordinates, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
+
+LARGE_STEP = 10**9  # products in the forward pass of a step, from which several threads of torch pay
 
 
 class DivergedError(RuntimeError):
@@ -87,28 +89,37 @@ def train(
     """
     recipe = recipe.clamp_to(rows.shape[0])
     _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
-    sources = [name for stage in recipe.schedule for name in (*stage.sources, *stage.loss.reads_hidden)]
-    check_sources(encoder, list(dict.fromkeys(sources)), rows, n_components)
     if resume is not None:
         _check_resume(resume, recipe, seed)
-        encoder.load_state_dict(resume["weights"])
-    device = runtime.device
-    streams = RandomStreams(seed, device)
-    mean = torch.zeros(rows.shape[1:], device=device) if mean is None else mean.to(device)
-    learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"))
-    labels = None if labels is None else labels.to(device)
-    run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(device), labels, neighbors)
-    reads_hidden = any(stage.loss.reads_hidden for stage in recipe.schedule)  # which a pass in one piece does not show
-    if not reads_hidden and DensePass.applies(learner.trained, runtime.precision):
-        run.dense = DensePass(learner.trained, runtime.precision)  # type: ignore[arg-type]
-    run.weights_to_train = list(encoder.parameters()) if run.dense is None else [run.dense.weights]
+    with one_thread_on(runtime.device):
+        sources = [name for stage in recipe.schedule for name in (*stage.sources, *stage.loss.reads_hidden)]
+        check_sources(encoder, list(dict.fromkeys(sources)), rows, n_components)
+        if resume is not None:
+            encoder.load_state_dict(resume["weights"])
+        streams = RandomStreams(seed, runtime.device)
+        mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
+        learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"))
+        run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device))
+        run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
+        yield from _run_stages(run, resume)
+
+
+def _run_stages(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
+    trained, precision = run.learner.trained, run.runtime.precision
+    reads_hidden = any(stage.loss.reads_hidden for stage in run.recipe.schedule)  # which a pass in one piece does not show
+    if not reads_hidden and DensePass.applies(trained, precision):
+        run.dense = DensePass(trained, precision)  # type: ignore[arg-type]
+    run.weights_to_train = list(run.encoder.parameters()) if run.dense is None else [run.dense.weights]
+    if run.dense is None and run.runtime.device.type == "cpu":  # by size, not by load: several threads have other bits
+        run.has_large_steps = products_of_row(run.encoder, run.rows) * run.recipe.batches.rows >= LARGE_STEP
     first = 0
     if resume is not None:
         first, run.steps = resume["stage"], resume["steps"]
-        run.radius = None if resume["radius"] is None else resume["radius"].to(device)
+        run.radius = None if resume["radius"] is None else resume["radius"].to(run.runtime.device)
         run.map_loss = resume["map_loss"]
+    stages = range(first, len(run.recipe.schedule))
     try:
-        for run.stage in range(first, len(recipe.schedule)):
+        for run.stage in stages:
             yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
             if run.ending == "fit":
                 return
@@ -233,8 +244,8 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range) -> It
 
 
 def _threads(run: Run) -> AbstractContextManager[None]:
-    """A context in which torch computes on one thread, if the pass shares a CPU's work among threads itself."""
-    return nullcontext() if run.dense is None or run.runtime.device.type != "cpu" else one_thread()
+    """All threads of torch for large steps on a CPU, which do not wait for each other too often."""
+    return all_threads() if run.has_large_steps else nullcontext()
 
 
 def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator[Event]:

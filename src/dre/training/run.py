@@ -44,6 +44,7 @@ class Run:
     target: Target | None = None  # what the steps match at present
     rng: IsolatedRNG | None = None  # an encoder that draws at random does so from it (dropout); new at each epoch
     dense: DensePass | None = None  # in place of the trained part, where it is faster
+    has_large_steps: bool = False  # of which all threads of torch compute each operation
     weights_to_train: list[nn.Parameter] = field(default_factory=list)
     optimizer: AdamState | None = None
     stage: int = 0

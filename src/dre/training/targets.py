@@ -20,7 +20,6 @@ from dre.encoder.network import Network
 from dre.loss import Loss
 from dre.neighbors.search import Neighbors, nearest
 from dre.plan.schedule import Stage
-from dre.runtime.threads import one_thread
 from dre.training.events import CoordinatesMoved
 from dre.training.learner import FEATURES
 from dre.training.run import Run
@@ -103,11 +102,10 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
     if stage.free:
         assert isinstance(target, Graph)
         bank = make_bank(run, stage.free_loss, target, coordinates)
-        with one_thread():  # apart from the sums over pairs, which share all threads, a step moves but a few numbers
-            for step in optimize(bank, stage.free_loss, stage.free, exaggerate=stage.start == "pca"):
-                yield CoordinatesMoved(run, step)
-                if run.ending:
-                    break
+        for step in optimize(bank, stage.free_loss, stage.free, exaggerate=stage.start == "pca"):
+            yield CoordinatesMoved(run, step)
+            if run.ending:
+                break
         coordinates = bank.columns.T.contiguous()
     if stage.start == "pca" and isinstance(run.encoder, Network):
         run.encoder.scale.fill_(coordinates.std(0, correction=0).mean().clamp_min(1e-3))

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from dre.data.rows import chunk_length
 from dre.data.subsample import evenly_spaced_ids
+from dre.runtime.threads import map_in_threads
 
 NEIGHBORS = 7
 REFERENCES = 20_000  # rows among which neighbors are looked for
@@ -26,9 +27,10 @@ def sample_trust(features: Tensor, embedding: Tensor, *, k: int = NEIGHBORS) -> 
     features, embedding = features[rows].float(), embedding[rows].float()
     n = len(rows)
     k = min(k, max(1, (n - 1) // 2))
-    intruders = torch.zeros((), dtype=torch.double, device=features.device)
     sample = torch.from_numpy(evenly_spaced_ids(n, SAMPLE)).to(features.device)
-    for ids in sample.split(max(1, chunk_length((n,)) // 4)):
+
+    def intruders(ids: Tensor) -> float:
+        """Sum of (rank - k)₊ over the nearest rows in the map of some rows."""
         own = torch.arange(len(ids), device=ids.device)
         # By differences, since products would round too much; cdist is slow at few components on a GPU.
         apart = torch.stack([(mine[ids, None] - mine).square_() for mine in embedding.T]).sum(0)
@@ -37,5 +39,8 @@ def sample_trust(features: Tensor, embedding: Tensor, *, k: int = NEIGHBORS) -> 
         distances = torch.cdist(features[ids], features)
         distances[own, ids] = torch.inf
         ranks = 1 + torch.stack([(distances < distances[own, j][:, None]).sum(1) for j in near.T], 1)
-        intruders += (ranks - k).clamp_min(0).double().sum()
-    return 1 - 2 * float(intruders) / (len(sample) * k * max(1, 2 * n - 3 * k - 1))
+        return float((ranks - k).clamp_min(0).double().sum())
+
+    parts = sample.split(max(1, chunk_length((n,)) // 8))
+    total = sum(map_in_threads(intruders, parts) if features.device.type == "cpu" else map(intruders, parts))
+    return 1 - 2 * total / (len(sample) * k * max(1, 2 * n - 3 * k - 1))

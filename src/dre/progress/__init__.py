@@ -1,0 +1,1 @@
+"""Progress of long work: what is being done, and its display."""
