@@ -86,7 +86,7 @@ def _by_name(path: Path, table: list[list[str]], names: Array) -> list[str] | No
     records = [values for values in table if any(values)]
     if not records or any(len(values) != 2 for values in records):
         return None
-    labels: dict[str, str] = dict(map(tuple, records))
+    labels = {values[0]: values[1] for values in records}
     lacking = [name for name in map(str, names) if name not in labels]
     if not lacking:
         return [labels[str(name)] for name in names]
