@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre.progress.activity import activity
 from dre.runtime import available_bytes
 
 CHUNK_VALUES = 2**24  # values read at a time
@@ -51,9 +52,11 @@ def float64_pieces(X: Any, device: torch.device = CPU) -> Iterator[Tensor]:
     n, step = rows.shape[0], chunk_length(rows.shape[1:])
     piece = chunk_length(rows.shape[1:], min(CACHED_VALUES, CHUNK_VALUES)) if device.type == "cpu" else step
     read = step if is_rows(X) else piece
-    for start in range(0, n, read):
-        for part in read_checked(rows, start, min(n, start + read)).split(piece):
-            yield part.to(device).double()
+    with activity("reading rows", n) as reading:
+        for start in range(0, n, read):
+            for part in read_checked(rows, start, min(n, start + read)).split(piece):
+                yield part.to(device).double()
+                reading.advance(len(part))
 
 
 def read_all(rows: Rows, dtype: Any = np.float32) -> np.ndarray[Any, Any]:

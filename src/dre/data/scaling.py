@@ -17,6 +17,7 @@ from dre.data.sparse import METRICS as SPARSE_METRICS
 from dre.data.sparse import ScaledSparse, is_sparse
 from dre.data.sparse import moments as sparse_moments
 from dre.data.units import DominantColumns, dominant_columns
+from dre.progress.activity import activity
 
 MIN_RELATIVE_STD = 1e-13  # of the column's mean: less is rounding, and the column counts as constant
 
@@ -152,8 +153,10 @@ class ScaledRows:
         if stop - start <= step:
             return self._scale(read_checked(self._rows, start, stop))
         out = torch.empty(stop - start, *self.shape[1:], device=self._device)
-        for at in range(start, stop, step):
-            out[at - start : at - start + step] = self.read(at, min(stop, at + step))
+        with activity("reading rows", stop - start) as reading:
+            for at in range(start, stop, step):
+                out[at - start : at - start + step] = self.read(at, min(stop, at + step))
+                reading.advance(step)
         return out
 
     def take(self, ids: Tensor) -> Tensor:

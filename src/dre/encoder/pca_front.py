@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +13,13 @@ from torch.nn.functional import avg_pool2d, conv2d, unfold
 from dre.data.rows import Rows
 from dre.data.scaling import ScaledRows
 from dre.data.sparse import ScaledSparse
+from dre.runtime.threads import map_in_threads
 
 SAMPLE_ROWS, SAMPLE_VALUES = 10_000, 2**25  # of the sample from which the axes are computed
 SAMPLE_PER_AXIS = 4  # rows at least, however wide they are: fewer rows than axes leave some axes undetermined
 MIN_AXIS_VARIANCE = 1e-10  # of the largest: weaker axes of a sample are rounding, and arbitrary for new rows
 SUBSPACE_ITERATIONS = 4
+PART_ROWS = 1024  # of the sample that a thread takes at a time
 SPARSE_ITERATIONS = 3  # on all rows
 OVERSAMPLING = 16  # axes beyond those that are kept, for faster convergence
 PATCH_VALUES = 2**24  # of the patches from which the filters are computed
@@ -92,7 +96,7 @@ class PCAFront(nn.Module):
         sample = rows.take(ids.sort().values)
         if isinstance(self.patches, PatchFilters):
             self.patches.fit(sample)
-        values = self.patches(sample)
+        values = torch.cat(list(_map_rows(self.patches, sample)))
         mean = values.mean(0)
         self._set(*principal_axes(values - mean, len(self.axes), generator), mean)
 
@@ -135,12 +139,24 @@ def principal_axes(x: Tensor, count: int, generator: torch.Generator) -> tuple[T
     width = min(x.shape[1], count + OVERSAMPLING)
     basis = torch.randn(x.shape[1], width, generator=generator, device=generator.device)
     for _ in range(SUBSPACE_ITERATIONS):
-        basis = torch.linalg.qr(x.T @ (x @ basis)).Q
-    projected = x @ basis
+        total = torch.zeros_like(basis)
+        for product in _map_rows(partial(_gram_product, basis), x):
+            total += product
+        basis = torch.linalg.qr(total).Q
+    projected = torch.cat(list(_map_rows(lambda part: part @ basis, x)))
     rotation = torch.linalg.eigh(projected.T @ projected / len(x)).eigenvectors.flip(1)[:, :count]
     # Not the eigenvalues: a small one has the rounding of the largest.
     variance = (projected @ rotation).square().mean(0)
     return _oriented((basis @ rotation).T), variance
+
+
+def _gram_product(basis: Tensor, x: Tensor) -> Tensor:
+    return x.T @ (x @ basis)
+
+
+def _map_rows(work: Callable[[Tensor], Tensor], x: Tensor) -> Iterator[Tensor]:
+    """Yield the result for each part of the rows, which threads of a CPU share; a GPU takes all at once."""
+    return map_in_threads(work, x.split(PART_ROWS)) if x.device.type == "cpu" else iter([work(x)])
 
 
 def _oriented(axes: Tensor) -> Tensor:
@@ -233,7 +249,7 @@ class PatchFilters(nn.Module):
         filters = (axes / variance.sqrt()).where(variance > MIN_FILTER_VARIANCE * variance[0], 0)
         self.filters.copy_(filters.T.reshape(count, channels, side, side))
         if self.pixel_weight:
-            responses = torch.cat([self._responses(piece) for piece in self._pieces(images)])
+            responses = torch.cat(list(_map_rows(self._pooled, images)))
             ratio = float(responses.var(0).sum() / images.flatten(1).var(0).sum().clamp_min(1e-30))
             self.pixel_scale.fill_((self.pixel_weight * ratio) ** 0.5)
 
@@ -256,6 +272,9 @@ class PatchFilters(nn.Module):
         if self.pixel_weight:
             projected += x.flatten(1) @ (axes[:, responses.shape[1] :] * self.pixel_scale).T
         return projected
+
+    def _pooled(self, x: Tensor) -> Tensor:
+        return torch.cat([self._responses(piece) for piece in self._pieces(x)])
 
     def _responses(self, x: Tensor) -> Tensor:
         responses = conv2d(x, self.filters, padding=self.filters.shape[2] // 2).abs_()

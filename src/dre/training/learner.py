@@ -14,6 +14,7 @@ from dre.encoder import Encoder
 from dre.encoder.forward import INPUT, outputs
 from dre.encoder.network import Network
 from dre.encoder.pca_front import PCAFront
+from dre.progress.activity import activity
 from dre.runtime import full_float32
 
 FEATURES = "features"  # the source that is the front's output
@@ -92,7 +93,7 @@ def make_learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: 
     if not isinstance(encoder, Network) or not isinstance(front, PCAFront):
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
     if not front.is_fitted:
-        with torch.no_grad(), full_float32():
+        with torch.no_grad(), full_float32(), activity("computing principal components"):
             front.fit(rows, generator)
     before, after = split_augment(augment)
     if before is not None:
