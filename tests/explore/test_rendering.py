@@ -258,3 +258,10 @@ def test_neighbors_of_the_pinned_point_are_marked_by_kind(seen: Seen) -> None:
     rest(seen)
     assert pixels(seen, "#overlay")[..., 3].max() == 0
     assert seen.page.locator("#marks").is_hidden()
+
+
+def test_a_page_that_opens_draws_its_points_once(browser: Any, many: Path) -> None:
+    with shown(browser, many) as seen:
+        rest(seen)
+        assert seen.page.locator("#points").get_attribute("data-frames") == "1"
+        assert seen.page.locator("#first-map").get_attribute("data-names") == "5"

@@ -2,13 +2,13 @@
 const FRAME_MS = 22; // for the points, of the 33 that 30 frames a second leave
 const FEWEST = 30000; // points
 const STILL_MS = 160; // without movement, until all points are drawn again
-let requested = false, isMoving = false, stillTimer = 0;
+let requested = 0, isMoving = false, stillTimer = 0; // requested: the id of the frame
+let drawnLevel = 0; // of the latest frame
 let budget = Infinity; // points that a frame may draw while maps move
 
 function redraw() {
   if (requested || !maps[0].now.x) return;
-  requested = true;
-  requestAnimationFrame(drawWhenReady);
+  requested = requestAnimationFrame(drawWhenReady);
 }
 
 // Call when the view or the points move; all detail returns when the movement ends.
@@ -17,7 +17,8 @@ function redrawMoving() {
   clearTimeout(stillTimer);
   stillTimer = setTimeout(() => {
     isMoving = false;
-    redraw();
+    if (drawnLevel || maps.some((map) => map.isDepthOld)) redraw();
+    else drawOverlays(); // all points are there; names may stand anew
   }, STILL_MS);
   redraw();
 }
@@ -32,13 +33,14 @@ function detailLevel() {
 
 // Frames that wait in a queue would trail the pointer.
 function drawWhenReady() {
-  if (renderer.isBusy()) return requestAnimationFrame(drawWhenReady);
-  requested = false;
-  drawFrame();
+  if (renderer.isBusy()) requested = requestAnimationFrame(drawWhenReady);
+  else drawFrame();
 }
 
 function drawFrame() {
-  const level = detailLevel();
+  cancelAnimationFrame(requested);
+  requested = 0;
+  const level = (drawnLevel = detailLevel());
   let drawn = 0;
   renderer.begin();
   for (const map of maps) drawn += drawMap(map, level);
