@@ -125,6 +125,15 @@ def test_the_second_map_can_be_removed(beside: Seen) -> None:
     assert beside.said == []
 
 
+def test_another_map_beside_is_shown_whole(beside: Seen) -> None:
+    drag(beside, (700, 400), (250, 30))
+    beside.page.locator("#beside").select_option("0,0")
+    rest(beside)
+    assert beside.texts(".caption") == ["ours", "ours"]
+    first, second = boxes(beside)
+    assert spots(beside, 1) == pytest.approx(np.add(spots(beside, 0), [second["x"] - first["x"], 0]), abs=2)
+
+
 def test_two_components_do_not_turn(browser: Any, two: Path) -> None:
     with shown(browser, two) as seen:
         assert seen.page.locator("#turn").is_hidden()

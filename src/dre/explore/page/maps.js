@@ -52,12 +52,12 @@ async function setBeside(source, stage = null) {
     if (!maps[1]) addMap();
     maps[1].source = source;
     maps[1].coordinates = coordinates;
-    maps[1].view.isHome = true;
     maps[1].place(coordinates);
   }
   showCaptions();
   showTurnTool();
   resizeMaps();
+  if (maps[1]) maps[1].fitView();
   stateChanged();
 }
 
