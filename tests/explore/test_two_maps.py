@@ -157,6 +157,19 @@ def test_a_drag_turns_a_map_of_three_components(browser: Any, solid: Path) -> No
         assert spots(seen) == pytest.approx(first, abs=1)
 
 
+def test_arrow_keys_turn_with_the_turn_tool_and_pan_with_the_other(browser: Any, solid: Path) -> None:
+    with shown(browser, solid) as seen:
+        before = spots(seen)
+        seen.page.keyboard.press("ArrowRight")
+        turned = spots(seen)
+        assert np.ptp((turned - before)[:, 0]) > 20
+        assert turned[:, 1] == pytest.approx(before[:, 1], abs=1)
+        seen.page.keyboard.press("p")
+        seen.page.keyboard.press("ArrowRight")
+        assert np.ptp(spots(seen) - turned, axis=0) == pytest.approx([0, 0], abs=0.5)
+        assert np.abs(spots(seen) - turned).max() > 20
+
+
 def test_the_right_button_pans_while_the_left_turns_and_the_other_way_round(browser: Any, solid: Path) -> None:
     with shown(browser, solid) as seen:
         before = spots(seen)

@@ -1,7 +1,7 @@
 // Keys: every tool and view without a pointer, and a list of them.
 const PAN_PIXELS = 60;
 const HELP = [
-  ["arrow keys", "move the map"], ["+ and −", "zoom"], ["0", "show the whole map"], ["/", "search"],
+  ["arrow keys", "move the map, or turn it with the turn tool"], ["+ and −", "zoom"], ["0", "show the whole map"], ["/", "search"],
   ["L, P, R", "lasso, pan, turn (a map of three components)"],
   ["D", "density"], ["T", "table"], ["[ and ]", "previous and next stage"], ["Enter", "pin the point at the center of the map"],
   ["N and B", "next neighbor of the pinned point, and back"], ["Escape", "close the card, then remove the last filter"], ["?", "this list"],
@@ -14,7 +14,8 @@ function showHelp() {
 
 function pan(dx, dy) {
   showCard(-1);
-  activeMap.panBy(dx, dy);
+  if (currentTool() === "turn" && activeMap.isThreeDimensional) turnBy(activeMap, -dx / 2, -dy / 2);
+  else activeMap.panBy(dx, dy);
 }
 
 function stepStage(step) {
