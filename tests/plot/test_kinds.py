@@ -20,6 +20,7 @@ RNG = np.random.default_rng(0)
         (RNG.integers(1950, 2020, size=500), "year", "number"),
         (RNG.integers(0, 6, size=500), "children", "class"),
         (np.append(RNG.integers(0, 6, size=500) * 1.0, np.nan), "children", "class"),
+        (np.full(500, np.nan), "empty", "class"),  # of no class
         (np.arange(500) % 60, "leiden", "class"),
         (np.arange(500) % 60, None, "class"),
         (np.arange(500) % 60 * 7, None, "number"),

@@ -130,7 +130,7 @@ def _is_few(distinct: int, known: int, most: int) -> bool:
 
 def _most_classes(distinct: Array, name: str | None) -> int:
     """How many different numbers are classes at most."""
-    if not bool((distinct == np.floor(distinct)).all()):
+    if not len(distinct) or not bool((distinct == np.floor(distinct)).all()):
         return ALWAYS_FEW
     numbers = distinct[0] in (0, 1) and distinct[-1] - distinct[0] == len(distinct) - 1
     is_code = numbers if name is None else is_label_name(name)
