@@ -12,7 +12,7 @@ from torch import Tensor
 from dre.data.subsample import evenly_spaced_ids
 from dre.explore.encode import smallest_unsigned
 from dre.neighbors.search import EXACT_UP_TO, SELECTING, nearest
-from dre.observe.progress import progress_bar
+from dre.progress.display import progress_bar
 
 Array = np.ndarray[Any, Any]
 K = 10  # neighbors of a row
