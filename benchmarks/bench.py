@@ -34,7 +34,12 @@ def bench(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Run everything on 2,000 rows with few steps, to see that it works.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Run everything on 2,000 rows with few steps, to see that it works. Data that are not here are replaced by "
+            "scikit-learn's digits, and are called so.",
+        ),
     ] = False,
     data: Annotated[
         Path | None,
@@ -71,7 +76,7 @@ def bench(
     """
     check_installed()  # now rather than after hours
     if quick:
-        os.environ.setdefault(OFFLINE, "1")  # a trial downloads nothing: the digits stand in for missing data
+        os.environ.setdefault(OFFLINE, "1")  # a trial downloads nothing: digits take the place of missing data
     chosen = Selection(tuple(names or ()), _split(only_data), _split(only_methods), _split(panels))
     try:
         benchmark = Benchmark.at(spec, out=out, rows=(QUICK_ROWS, QUICK_TEST_ROWS) if quick else None)
@@ -80,6 +85,11 @@ def bench(
         typer.echo(f"bench: {problem}", err=True)
         raise typer.Exit(USAGE_ERROR) from problem
     folder = None if data is None else str(data)
+    if quick:
+        benchmark, chosen = benchmark.with_stand_ins(chosen, folder)
+        if benchmark.stand_ins:
+            names = ", ".join(benchmark.stand_ins)
+            typer.echo(f"scikit-learn's digits, as digits-for-NAME, are in place of data that are not here: {names}")
     failed = []
     if not report_only:
         failed = benchmark.run(chosen, folder=folder, device=device, workers=workers, dry_run=dry_run, log=typer.echo)

@@ -10,9 +10,10 @@ from dre.datasets import Dataset
 from dre.runtime import resolve_device
 from paper.jobs import NO_PANEL, Selection, jobs, selection_errors
 from paper.load_spec import load_spec
-from paper.loading import load_data, mark_stand_ins
+from paper.loading import is_available, load_data
 from paper.runner import Outcome, Setting, pending, report_progress, run_jobs
-from paper.spec import ANYWHERE, Data, Job, Spec
+from paper.spec import ANYWHERE, Data, Job, Spec, sides
+from paper.stand_ins import replace_data, replace_selected
 from paper.store import Store
 
 OUT = Path("out/bench")  # embeddings, too large to keep with the project, and all output of quick runs
@@ -49,6 +50,16 @@ class Benchmark:
             raise ValueError(problem)
         return selected
 
+    def with_stand_ins(self, selection: Selection, folder: str | None) -> tuple[Benchmark, Selection]:
+        """Put the digits in place of data that are not there, under names of their own; also return the selection of these."""
+        missing = [name for name in _data_of(selection.apply(self.spec)) if not is_available(self.spec.data[name], folder)]
+        return replace(self, spec=replace_data(self.spec, missing)), replace_selected(selection, missing)
+
+    @property
+    def stand_ins(self) -> list[str]:
+        """Names of the data that digits replace."""
+        return [data.stand_in_for for data in self.spec.data.values() if data.stand_in_for]
+
     def run(
         self,
         selection: Selection,
@@ -61,7 +72,7 @@ class Benchmark:
     ) -> list[Outcome]:
         """Run the selected jobs that are not done; return the failed ones."""
         selected = self.select(selection, device)
-        setting = Setting(self.spec, self.store, folder, device, workers, stand_in=self.quick)
+        setting = Setting(self.spec, self.store, folder, device, workers)
         left = pending(selected, setting)
         log(f"{len(selected)} cells, {len(selected) - len(left)} of them done")
         if dry_run:
@@ -79,10 +90,9 @@ class Benchmark:
         from paper.schematic import draw_schematic
 
         def load(data: Data) -> Dataset:
-            # by name: the title may be that of a stand-in already
-            return load_data(self.spec.data[data.name], folder, stand_in=self.quick)
+            return load_data(data, folder)
 
-        chosen = selection.apply(mark_stand_ins(self.spec, self.store) if self.quick else self.spec)
+        chosen = selection.apply(self.spec)
         shown = self.report / "figures"
         pictures = {
             "figure-1": save(draw_networks(), shown / "figure-1.png"),
@@ -90,6 +100,16 @@ class Benchmark:
             **draw_all(chosen, self.store, load, shown, reference_maps=lambda: reference_maps(folder)),
         }
         return write_report(chosen, self.store, self.report, figures=pictures, quick=self.quick)
+
+
+def _data_of(spec: Spec) -> list[str]:
+    """Return the names of the data of all tables, figures and claims, each once."""
+    names = [
+        *(name for table in spec.tables for name in table.data),
+        *(row.data for figure in spec.figures for row in figure.rows),
+        *(side.data for claim in spec.claims for each in claim.comparisons for side in sides(each)),
+    ]
+    return list(dict.fromkeys(names))
 
 
 def _with_panels(selection: Selection, device: str) -> Selection:

@@ -135,4 +135,7 @@ def _balanced(text: str, longest: int) -> str:
     'Fashion-MNIST,\\ntraining rows of all'
     """
     lines = -(-len(text) // longest)
-    return "\n".join(textwrap.wrap(text, max(1, len(text) // lines + 3)))
+    width = max(1, len(text) // lines + 3)
+    while len(textwrap.wrap(text, width)) > lines:  # long words
+        width += 1
+    return "\n".join(textwrap.wrap(text, width))

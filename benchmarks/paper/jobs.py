@@ -172,4 +172,6 @@ def command(job: Job, spec: Spec) -> str:
     methods = [name for name, method in spec.methods.items() if method.run == job.run]
     method = job.run if job.run in methods else methods[0]
     panel = f" --panels {job.panel}" if job.panel else ""
-    return f"python benchmarks/bench.py --only-data {job.data} --only-methods {method}{panel}"
+    quick = " --quick" if spec.is_quick else ""
+    data = spec.data[job.data].stand_in_for or job.data
+    return f"python benchmarks/bench.py{quick} --only-data {data} --only-methods {method}{panel}"

@@ -17,7 +17,7 @@ from types import FrameType
 from dre.compare.measure import Measurement, Scoring, measure
 from dre.datasets import Dataset, DatasetNotFoundError
 from paper.jobs import command, drawn_maps, scored_stages
-from paper.loading import first, load_data, stand_in_title
+from paper.loading import first, load_data
 from paper.spec import Job, Spec
 from paper.store import Store, fingerprint
 
@@ -36,7 +36,6 @@ class Setting:
     folder: str | None = None  # where data are looked for first
     device: str = "auto"
     workers: int = 1
-    stand_in: bool = False  # replace missing data by the digits
 
     def device_for(self, job: Job) -> str:
         """Return the device of a job: the panel's, if it has one."""
@@ -49,7 +48,6 @@ class Outcome:
 
     job: Job
     seconds: float = 0.0
-    stand_in: str = ""  # title of the data that replaced missing ones
     problem: str = ""  # last line of the error
     skipped: str = ""  # why it was skipped
 
@@ -59,7 +57,7 @@ class Outcome:
             result = f"failed: {self.problem}"
         elif self.skipped:
             result = f"skipped: {self.skipped}"
-        return f"{self.job}{f' on {self.stand_in}' if self.stand_in else ''}: {result}"
+        return f"{self.job}: {result}"
 
 
 def pending(jobs: list[Job], setting: Setting) -> list[Job]:
@@ -136,7 +134,7 @@ def run_one(job: Job, setting: Setting) -> Outcome:
 
 def _run(job: Job, setting: Setting) -> Outcome:
     spec, data = setting.spec, setting.spec.data[job.data]
-    dataset = load_data(data, setting.folder, stand_in=setting.stand_in)
+    dataset = load_data(data, setting.folder)
     dataset = replace(dataset, test=first(dataset.test, spec.runs[job.run].test_rows))
     workers = 1 if job.panel else setting.workers
     result = measure_job(job, spec, dataset, device=setting.device_for(job), workers=workers)
@@ -144,8 +142,7 @@ def _run(job: Job, setting: Setting) -> Outcome:
     if drawn:
         setting.store.save_maps(job, {name: Y for name, Y in result.maps.items() if name in drawn})
     setting.store.save(job, result.record)
-    stand_in = dataset.title if dataset.title == stand_in_title(data.title) else ""
-    return Outcome(job, float(result.record["fit_seconds"]), stand_in)
+    return Outcome(job, float(result.record["fit_seconds"]))
 
 
 def measure_job(job: Job, spec: Spec, dataset: Dataset, *, device: str = "auto", workers: int = 1) -> Measurement:

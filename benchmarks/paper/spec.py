@@ -28,6 +28,7 @@ class Data:
     scores: str = "all"  # or "1-nn", for data that are too large for the other scores
     protocol: str = "paper"  # or "standard", see dre.metrics.evaluate
     prefixes: tuple[int, ...] = ()  # also score the first so many test rows
+    stand_in_for: str = ""  # name of the data that these digits replace in a quick run
 
 
 @dataclass(frozen=True)
@@ -223,6 +224,7 @@ class Spec:
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
+    is_quick: bool = False
 
     def check(self) -> None:
         """Raise ``SpecError`` if a name is unknown."""
@@ -250,6 +252,7 @@ class Spec:
         runs = {name: replace(run, options={**run.options, **run.quick}) for name, run in self.runs.items()}
         return replace(
             self,
+            is_quick=True,
             data={name: _shrink(data, rows, test_rows) for name, data in self.data.items()},
             runs=runs,
             tables=tuple(

@@ -79,7 +79,7 @@ class Store:
 def fingerprint(job: Job, spec: Spec) -> dict[str, Any]:
     """Return the settings a record depends on. If they differ from the spec's, the job runs again."""
     data, run = asdict(spec.data[job.data]), asdict(spec.runs[job.run])
-    for irrelevant in ("title", "name", "spread", "quick"):
+    for irrelevant in ("title", "name", "spread", "quick", "stand_in_for"):
         data.pop(irrelevant, None)
         run.pop(irrelevant, None)
     return json.loads(json.dumps({"data": data, "run": run}))  # type: ignore[no-any-return]

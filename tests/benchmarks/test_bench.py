@@ -3,12 +3,14 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
 
 import bench as script
+from paper import loading
 from paper.load_spec import load_spec
 
 mpl.use("Agg")
@@ -40,10 +42,11 @@ def test_a_selection_is_measured_and_reported(bench, tmp_path, capsys):
     selected = ["table-3", "generalization-is-flat", "--only-methods", "pca,dre", "--quick"]
     assert bench(*selected) == 0
     found = records(tmp_path)
-    assert set(found) == {"infimnist-10k--pca--0", "infimnist-10k--dre--0"}
-    assert found["infimnist-10k--pca--0"]["data"] == "digits (stand-in for InfiMNIST, 10,000)"
-    again = "python benchmarks/bench.py --only-data infimnist-10k --only-methods dre"
-    assert found["infimnist-10k--dre--0"]["command"] == again
+    assert set(found) == {"digits-for-infimnist-10k--pca--0", "digits-for-infimnist-10k--dre--0"}
+    record = found["digits-for-infimnist-10k--dre--0"]
+    assert record["data"] == "digits in place of InfiMNIST, 10,000"
+    assert record["plan"]["data"]["set"] == "digits"
+    assert record["command"] == "python benchmarks/bench.py --quick --only-data infimnist-10k --only-methods dre"
     report = tmp_path / "out" / "report"
     assert "Table 3" in (report / "report.md").read_text()
     assert 'id="table-1"' not in (report / "report.html").read_text(encoding="utf-8")
@@ -110,16 +113,51 @@ def test_a_selection_without_a_cell_says_which_part_matches_nothing_and_what_cou
 
 
 def test_digits_are_never_reported_under_the_name_of_another_data_set(bench, tmp_path, capsys):
-    assert bench("table-3", "figure-3", "--only-data", "infimnist-10k,mnist", "--only-methods", "pca,dre", "--quick") == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[")]
-    assert all(" on digits (stand-in for " in line for line in lines)
+    parts = ("table-3", "figure-6", "generalization-is-flat")
+    only = ("--only-data", "infimnist-10k,infimnist-100k", "--only-methods", "pca,dre")
+    assert bench(*parts, *only, "--quick") == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert "digits-for-NAME, are in place of data that are not here: infimnist-100k, infimnist-10k" in printed[0]
+    assert all(line.split()[1].startswith("digits-for-") for line in printed if line.startswith("["))
+    assert bench(*parts, *only, "--quick", "--dry-run") == 0
+    assert not any(re.search(r"(?<!for-)infimnist-100k/", line) for line in capsys.readouterr().out.splitlines())
+    for path in (tmp_path / "out").glob("*/*--*"):
+        assert path.name.startswith("digits-for-")
     for name in ("report.md", "report.html"):
         text = (tmp_path / "out" / "report" / name).read_text(encoding="utf-8")
-        assert "digits (stand-in for InfiMNIST, 10,000), 1-NN" in text  # in the summary
-        assert "digits (stand-in for InfiMNIST, 10,000): 1,3" in text  # above the table
+        assert "digits in place of InfiMNIST, 10,000, 1-NN" in text  # in the summary
+        assert "digits in place of InfiMNIST, 10,000: 1,3" in text  # above the table
         assert "scikit-learn" in text.partition("Table 3")[0]
-        assert not re.search(r"(?<!for )InfiMNIST, 10,000[,:]", text)
+        assert not re.search(r"(?<!in place of )InfiMNIST, 10,000[,:]", text)
+        assert not re.search(r"(?<!for-)infimnist-10k", text)
         assert ": here, paper" not in text  # no published value next to the digits
+        for about in ("1-NN accuracy of the first", "Training and test rows, and of the test rows"):
+            before, found, _ = text.partition(about)
+            assert found
+            assert "digits are in place of: InfiMNIST" in before[-150:].replace("&#39;", "'")
+
+
+def test_digits_are_measured_anew_once_the_data_are_there(bench, tmp_path, capsys, monkeypatch):
+    selected = ["table-1", "--only-data", "mnist", "--only-methods", "pca", "--panels", "none", "--quick"]
+    assert bench(*selected) == 0
+    real = loading.load
+
+    def load(name, **named):
+        return replace(real("digits", images=True), title="MNIST") if name == "mnist" else real(name, **named)
+
+    monkeypatch.setattr(loading, "load", load)
+    loading._load.cache_clear()
+    assert bench(*selected) == 0
+    loading._load.cache_clear()
+    found = records(tmp_path)
+    assert set(found) == {"digits-for-mnist--pca--0", "mnist--pca--0"}
+    assert {name: record["data"] for name, record in found.items()} == {
+        "digits-for-mnist--pca--0": "digits in place of MNIST",
+        "mnist--pca--0": "MNIST",
+    }
+    text = (tmp_path / "out" / "report" / "report.md").read_text()
+    assert "digits in place of MNIST" not in text
+    assert "digits in place of IMDB" in text  # which are still not there
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dre.compare.memory import PeakMemory
-from paper.loading import load_data, mark_stand_ins
+from paper.loading import load_data
 from paper.runner import Outcome, Setting, measure_job, pending, report_progress, run_jobs, run_one
 from paper.spec import Data, Figure, Job, Method, Row, RunSpec, Spec
 from paper.store import Store
@@ -163,33 +163,6 @@ def test_a_worker_that_dies_takes_no_other_job_with_it(setting, tmp_path):
     assert (problems[0], problems[1]) == ("", "")
     assert "process died" in problems[7]
     assert "process died" in deadly.store.find(jobs[1])["failed"]
-
-
-def test_the_digits_stand_in_for_what_is_not_at_hand_and_say_so(tmp_path, monkeypatch):
-    monkeypatch.setenv("DRE_OFFLINE", "1")
-    monkeypatch.setenv("DRE_CACHE", str(tmp_path))
-    monkeypatch.delenv("DRE_DATA", raising=False)
-    data = Data("mnist", "MNIST", "mnist", rows=100, test_rows=30)
-    with pytest.raises(FileNotFoundError, match="train-images"):
-        load_data(data, None)
-    found = load_data(data, None, stand_in=True)
-    assert found.title == "digits (stand-in for MNIST)"
-    assert found.train.rows.shape == (100, 28, 28)
-    assert found.test.rows.shape[0] == len(found.test.labels) == 30
-    texts = load_data(replace(data, name="imdb", set="imdb"), None, stand_in=True)
-    assert texts.train.rows.shape == (100, 64)
-    assert {name: len(np.unique(values)) for name, values in texts.train.levels.items()} == {"sentiment": 2, "stars": 10}
-
-
-def test_data_and_figures_measured_on_a_stand_in_are_renamed(setting):
-    record = {"job": {"data": "digits", "run": "pca", "seed": 0, "panel": ""}, "data": "digits (stand-in for Digits)"}
-    assert mark_stand_ins(SPEC, setting.store) == SPEC
-    setting.store.save(Job("digits", "pca", 0), record)
-    marked = mark_stand_ins(
-        replace(SPEC, figures=(replace(SHOWN, rows=(replace(SHOWN.rows[0], title="Test rows"),)),)), setting.store
-    )
-    assert marked.data["digits"].title == "digits (stand-in for Digits)"
-    assert marked.figures[0].rows[0].title == "digits (stand-in for Test rows)"
 
 
 def test_the_peak_of_a_piece_of_work_is_seen():

@@ -45,7 +45,7 @@ def read_report(spec: Spec, store: Store, folder: Path, *, figures: dict[str, Pa
     reader = CellReader(spec, store)
     return Report(
         quick=quick,
-        stand_ins=tuple(data.title for data in spec.data.values() if data.title.startswith("digits (stand-in")),
+        stand_ins=tuple(data.title for data in spec.data.values() if data.stand_in_for),
         sources=sources(reader),
         summary=summary(reader, against_paper=not quick),
         claims=tuple(claim_row(claim, reader) for claim in spec.claims),
