@@ -14,7 +14,8 @@ function valueElement(text, limit) {
 
 function columnList(i, columns, limit) {
   const entry = (column) => [make("dt", { title: column.name }, column.name), make("dd", {}, valueElement(valueOf(column, i), limit))];
-  return make("dl", {}, ...columns.flatMap(entry));
+  const name = rows.names && headlineOf(i) !== null ? [make("dt", {}, "name"), make("dd", {}, nameOf(i))] : []; // below a title
+  return make("dl", {}, ...name, ...columns.flatMap(entry));
 }
 
 // Columns that the head of the card does not show already.
@@ -42,7 +43,7 @@ function showCard(i, map = maps[0]) {
   if (card.hidden) return;
   const columns = otherColumns(), more = columns.length - SHORT_COLUMNS;
   card.replaceChildren(...[
-    make("b", {}, nameOf(i)), cardTop(i, CARD_IMAGE), columnList(i, columns.slice(0, SHORT_COLUMNS), SHORT_VALUE),
+    make("b", {}, titleOf(i)), cardTop(i, CARD_IMAGE), columnList(i, columns.slice(0, SHORT_COLUMNS), SHORT_VALUE),
     more > 0 ? make("p", { class: "quiet" }, `${plural(more, "more column")}: click to pin`) : null,
   ].filter(Boolean));
   const [px, py] = map.toPage(i), { width, height } = card.getBoundingClientRect(), area = $("map");
@@ -75,7 +76,7 @@ function showPinned() {
       cardTop(i, PINNED_IMAGE, keptLine(found)), columnList(i, otherColumns(), LONG_VALUE),
       neighborLists(found, (j) => pinCard(j, pinnedMap)),
     );
-    card.replaceChildren(make("header", {}, make("b", {}, nameOf(i)), onClick(close, closeCard)), scrolled);
+    card.replaceChildren(make("header", {}, make("b", {}, titleOf(i)), onClick(close, closeCard)), scrolled);
     dockCard(card, i);
     announce(`Pinned ${rowLabel(i)}. ${keptText(found)}`);
     if (hadFocus) close.focus();
