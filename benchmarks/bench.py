@@ -88,8 +88,8 @@ def bench(
     if quick:
         benchmark, chosen = benchmark.with_stand_ins(chosen, folder)
         if benchmark.stand_ins:
-            names = ", ".join(benchmark.stand_ins)
-            typer.echo(f"scikit-learn's digits, as digits-for-NAME, are in place of data that are not here: {names}")
+            missing = ", ".join(benchmark.stand_ins)
+            typer.echo(f"scikit-learn's digits, as digits-for-NAME, are in place of data that are not here: {missing}")
     failed = []
     if not report_only:
         failed = benchmark.run(chosen, folder=folder, device=device, workers=workers, dry_run=dry_run, log=typer.echo)

@@ -106,9 +106,9 @@ class ColorScale:
 
     def relative(self, values: Array) -> Array:
         """Scale values to [0, 1] between ``low`` and ``high``."""
-        is_log = self.scale == "log"
-        values, low, high = (np.log(each) if is_log else each for each in (values, self.low, self.high))
-        return np.asarray((values - low) / (high - low))
+        if self.scale == "log":
+            return np.asarray(np.log(values / self.low) / np.log(self.high / self.low))
+        return np.asarray((values - self.low) / (self.high - self.low))
 
 
 @dataclass(frozen=True, eq=False)

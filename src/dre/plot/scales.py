@@ -48,8 +48,8 @@ def add_scale(axes: Any, coloring: Continuous, name: str, style: Style) -> Any:
     mappable = ScalarMappable(norm_of(coloring.ends), value_colormap(style))
     bar = add_colorbar(mappable, axes, name, extend=coloring.extend, style=style)
     if coloring.is_date:
-        locator = AutoDateLocator(minticks=3, maxticks=7)
-        formatter = AutoDateFormatter(locator)
+        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+        formatter = AutoDateFormatter(locator)  # type: ignore[no-untyped-call]
         formatter.scaled = DATE_FORMATS
         bar.ax.yaxis.set_major_locator(locator)
         bar.ax.yaxis.set_major_formatter(formatter)
