@@ -1,6 +1,6 @@
 // When maps are drawn: at most once a frame; while they move with fewer points, as many as this machine draws in time.
 const FRAME_MS = 22; // for the points, of the 33 that 30 frames a second leave
-const FEWEST = 30000; // points
+const FEWEST = 15000; // points
 const STILL_MS = 160; // without movement, until all points are drawn again
 let requested = 0, isMoving = false, stillTimer = 0; // requested: the id of the frame
 let drawnLevel = 0; // of the latest frame
