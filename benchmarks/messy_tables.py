@@ -19,11 +19,11 @@ def messy() -> str:
     for each in results["results"]:
         options = f"`{each['options']}`" if each["options"] else ""
         rows.append([f"`{each['file']}`", each["about"], options, _outcome(each)])
-    return (
-        table(["file", "what is messy", "options of `dre fit`", "what happens"], rows)
-        + f"\n`python benchmarks/messy.py`, {machine(results)}; 1-NN accuracy of the fitted rows, of 240 shops of four kinds.\nThe "
-        + "features are the same four measures in all tables of shops, and their units are standardized.\n"
+    note = (
+        f"`python benchmarks/messy.py`, {machine(results)}; 1-NN accuracy of the fitted rows, of 240 shops of four kinds. The "
+        "features are the same four measures in all tables of shops, and their units are standardized."
     )
+    return f"{table(['file', 'what is messy', 'options of `dre fit`', 'what happens'], rows)}\n{note}\n"
 
 
 def _outcome(found: dict[str, Any]) -> str:
