@@ -48,7 +48,7 @@ def test_a_terminal_of_80_columns_shows_stage_loss_speed_and_time_left_in_a_line
     before, _, summary = shown.partition("500 × 64 values")
     bars = [line for line in re.split(r"[\r\n]+", before) if "loss" in line]
     assert bars
-    bar = r"stage [01] \((x|h1)\) \|.+\| \d\d:\d\d<\d\d:\d\d, epoch \d+/400, loss [\d.]+, [\d,]+ rows/s *"
+    bar = r"stage [01] \((x|h1)\) \|.+\| \d\d:\d\d<\d\d:\d\d, epoch \d+ of 400, loss [\d.]+, [\d,]+ rows/s *"
     for line in bars:
         assert re.fullmatch(bar, line), line
         assert len(line) <= 80

@@ -7,10 +7,12 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import typer
 
+PASSIVE = ("OMP_WAIT_POLICY", "passive")  # threads of libraries that wait for each other leave their cores to others
 USAGE_ERROR, INTERRUPTED = 2, 130  # 130 is the shells' exit code for Ctrl-C
 WITH_REMEDY = (ValueError, TypeError, OSError, ImportError)  # errors whose message is written for users
 
@@ -63,7 +65,7 @@ def app() -> typer.Typer:
     application.callback()(global_options)
     for panel, commands in panels.items():
         for command in commands:
-            application.command(rich_help_panel=panel)(_interruptible(command))
+            application.command(rich_help_panel=panel)(_runnable(command))
     return application
 
 
@@ -71,11 +73,15 @@ def main() -> None:
     """Entry point of ``dre``. Prints an error with its remedy instead of a traceback, which --debug shows."""
     from dre.cli.options import DEBUG, UsageError
 
+    os.environ.setdefault(*PASSIVE)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             warnings.filterwarnings("ignore", "X does not have valid feature names")  # commands match names themselves
             app()()
+    except BrokenPipeError:  # the reader has seen enough, as in `dre transform … -o - | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is written when the program ends
+        sys.exit(1)
     except Exception as problem:
         if os.environ.get(DEBUG):
             raise
@@ -83,13 +89,19 @@ def main() -> None:
         sys.exit(USAGE_ERROR if isinstance(problem, UsageError) else 1)
 
 
-def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn Ctrl-C into one line and an exit code. Files need no cleanup: they are written atomically."""
+def _runnable(command: Callable[..., None]) -> Callable[..., None]:
+    """Run a command with its progress shown and its threads limited.
+
+    Ctrl-C becomes one line and an exit code. Files need no cleanup: they are written atomically.
+    """
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
+        from dre.progress.display import shown
+
         try:
-            command(*arguments, **options)
+            with shown(verbose=True), _limited(options.get("threads")):
+                command(*arguments, **options)
         except KeyboardInterrupt:
             typer.echo("\ndre: interrupted by Ctrl-C; no incomplete file is left", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -97,10 +109,19 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _limited(threads: int | None) -> AbstractContextManager[None]:
+    from dre.progress.activity import activity
+
+    with activity("loading"):  # torch, which can take seconds
+        from dre.runtime.threads import at_most_threads
+    return at_most_threads(threads)
+
+
 def _print_warning(message: Warning | str, *where: Any) -> None:
     from dre.cli.options import name_options
+    from dre.progress.display import say
 
-    print(f"dre: {name_options(str(message))}", file=sys.stderr)
+    say(f"dre: {name_options(str(message))}")
 
 
 def _message(problem: Exception) -> str:

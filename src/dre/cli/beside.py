@@ -63,9 +63,9 @@ def _of_model(name: str, data: str | None, device: str) -> list[tuple[str, Array
     """The stages of a model: their titles, their points, and the names of these."""
     if data is None:
         raise UsageError(f"--beside {name} is a model and needs rows to embed: add DATA after MAP")
-    other = load_map(name, *open_rows(name, data, device, tell=False), every_stage=True)
+    other = load_map(name, *open_rows(name, data, device, tell="none"), every_stage=True)
     named = Source(other.embedding, names=other.names)
-    return [(title, stage, named) for title, stage in zip(other.titles, other.stages, strict=True)]
+    return [(title, stage, named) for title, stage in zip(other.short_titles, other.stages, strict=True)]
 
 
 def _new_title(title: str, taken: Container[str]) -> str:

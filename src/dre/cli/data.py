@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -14,22 +14,26 @@ from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import chunk_length, is_rows
 from dre.io.readers import ReadOptions, SourceError, open_source
 from dre.io.readers.arrays import select_columns
+from dre.io.readers.features import dropped_message
 from dre.io.readers.labels import read_labels
 from dre.io.readers.source import Source, summarize_names
 from dre.io.writers import OutputSpec
+from dre.progress.activity import activity
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
 
 Array = np.ndarray[Any, Any]
+Tell = Literal["all", "news", "none"]
 MAX_EXTRA_COLUMNS = 50  # columns that are not features but are kept as metadata, at most
 
 
-def open_data(data: str, options: ReadOptions | None = None, *, tell: bool = True) -> Source:
-    """Open DATA and print the reader's messages, unless an earlier command has."""
-    with as_usage_error(SourceError):
+def open_data(data: str, options: ReadOptions | None = None, *, tell: Tell = "all") -> Source:
+    """Open DATA and print the reader's messages: all, or news alone where an earlier command has printed the rest."""
+    with as_usage_error(SourceError), activity(f"reading {data}"):
         source = open_source(data, options=options)
-    for line in source.messages if tell else []:
+    lines = {"all": source.messages, "news": dropped_message(source.dropped), "none": []}
+    for line in lines[tell]:
         typer.echo(f"dre: {line}", err=True)
     return source
 

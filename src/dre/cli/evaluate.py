@@ -20,6 +20,7 @@ from dre.cli.options import (
     Labels,
     Map,
     Standardize,
+    Threads,
     UsageError,
     as_usage_error,
     complete_one,
@@ -88,6 +89,7 @@ def evaluate(
     standardize: Standardize = None,
     device: Device = "auto",
     force: Force = False,
+    threads: Threads = None,
 ) -> None:
     """Score a map: trustworthiness, continuity, distances, and classes if there are labels.
 
@@ -120,7 +122,7 @@ def evaluate(
         with as_usage_error():
             check_metric(metric)
     most = _parse_sample(sample)
-    opened, model = open_rows(embedding, data, device)
+    opened, model = open_rows(embedding, data, device, tell="news" if is_model(embedding) else "all")
     assert opened is not None
     source, known = split_labels(opened, labels)
     n = source.rows.shape[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import DataOfMap, Device, Force, Map, UsageError, as_usage_error
+from dre.cli.options import DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
@@ -56,6 +56,7 @@ def explore(
     ] = False,
     device: Device = "auto",
     force: Force = False,
+    threads: Threads = None,
 ) -> None:
     """Write a map as an interactive HTML page.
 
@@ -109,7 +110,7 @@ def explore(
         metadata[column] = values
     _tell_components({name: loaded.embedding, **{other: stages[-1][1] for other, stages in others.items()}})
     page = build_explorer(
-        list(zip(loaded.titles, loaded.stages, strict=True)),
+        list(zip(loaded.short_titles, loaded.stages, strict=True)),
         title=name,
         rows=loaded.rows,
         metric_rows=loaded.metric_rows,

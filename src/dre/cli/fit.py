@@ -23,6 +23,7 @@ from dre.cli.options import (
     SeveralLabels,
     Size,
     Standardize,
+    Threads,
     Vector,
     as_usage_error,
     complete_one,
@@ -59,6 +60,10 @@ def fit(
         typer.Option(metavar="N", min=0, help="Random seed. With the same seed, the result is the same on the same CPU."),
     ] = None,
     force: Force = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Also print the recipe, and each stage as it begins and ends.")
+    ] = False,
+    threads: Threads = None,
     columns: Columns = None,
     drop: Drop = None,
     row_id: Id = None,
@@ -165,6 +170,7 @@ def fit(
         standardize=choose_standardize(source, standardize, metric),
         device=device,
         random_state=seed,
+        verbose=verbose or None,
     )
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from dre.cli.data import (
+    Tell,
     as_classes,
     as_fitted,
     column_values,
@@ -53,6 +54,11 @@ class LoadedMap:
     @property
     def embedding(self) -> Array:
         return self.stages[-1]
+
+    @property
+    def short_titles(self) -> list[str]:
+        """One per stage: of a model its number and its rows, such as "stage 1 · features+h1"."""
+        return [" · ".join(part.strip() for part in each.split(":")[:2]) if self.model else each for each in self.titles]
 
     @property
     def metric(self) -> str:
@@ -116,7 +122,7 @@ def load_model(name: str | Path, device: str = "auto") -> DRE:
         return DRE.load(name, device=None if device == "auto" else device)
 
 
-def open_rows(name: str, data: str | None, device: str = "auto", *, tell: bool = True) -> tuple[Source | None, DRE | None]:
+def open_rows(name: str, data: str | None, device: str = "auto", *, tell: Tell = "news") -> tuple[Source | None, DRE | None]:
     """Open DATA with the columns that a model was fitted to, if MAP is one; also return the model."""
     model = load_model(name, device) if is_model(name) else None
     if data is None:
@@ -209,7 +215,7 @@ def _are_names(names: Array | None) -> bool:
 def read_coordinates(name: str) -> tuple[Array, Source]:
     """The columns dre1, dre2, … of a table, or all columns if there are two or three; other columns become metadata."""
     options = ReadOptions(coordinates=True, missing="drop")  # rows that lacked values have no place
-    source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, options, tell=False)
+    source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, options, tell="none")
     values = np.asarray(read_all(source.rows) if is_rows(source.rows) else source.rows)
     columns = source.columns or []
     axes = [i for i, each in enumerate(columns) if each.lower().startswith(COMPONENT) and each[len(COMPONENT) :].isdigit()]

@@ -256,3 +256,7 @@ Device = Annotated[
     str, typer.Option(metavar="NAME", autocompletion=complete_one(DEVICES), help="Compute device: auto, cpu, cuda, cuda:1.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Threads = Annotated[  # applied to every command that has it, in dre.cli
+    int | None,
+    typer.Option(metavar="N", min=1, help="Number of threads, at most.", show_default="one per core"),
+]

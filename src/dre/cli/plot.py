@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import DataOfMap, Device, Force, Map, UsageError, as_usage_error
+from dre.cli.options import DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
@@ -68,6 +68,7 @@ def plot(
     ] = None,
     device: Device = "auto",
     force: Force = False,
+    threads: Threads = None,
 ) -> None:
     """Draw a map, its stages, its distortion or its training history.
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dre.cli.options import Data, Decimal, Device, Force, Id, Missing, Vector, as_usage_error
+from dre.cli.options import Data, Decimal, Device, Force, Id, Missing, Threads, Vector, as_usage_error
 
-CHUNK = 2**16  # rows that are read, embedded and written at a time
+CHUNK = 2**14  # rows that are read, embedded and written at a time
+STDOUT = "-"
 
 
 def transform(
@@ -22,7 +23,7 @@ def transform(
             "--output",
             metavar="FILE",
             help="File for the embedding: .npy, .csv, .tsv (also .gz), .parquet, or .h5ad, a copy of DATA with the "
-            "embedding added.",
+            "embedding added; - prints it as CSV.",
         ),
     ],
     stage: Annotated[
@@ -33,6 +34,7 @@ def transform(
     ] = None,
     device: Device = "auto",
     force: Force = False,
+    threads: Threads = None,
     row_id: Id = None,
     missing: Missing = "error",
     decimal: Decimal = None,
@@ -50,29 +52,36 @@ def transform(
     - `dre transform cells.safetensors new.h5ad:obsm/X_pca -o embedded.h5ad`
 
     - `dre transform mnist.safetensors mnist:test -o before.npy --stage 0`
+
+    - `dre transform cells.safetensors new.csv -o - | head`
     """
     from dre.cli.data import as_fitted, match_columns, open_data, output_spec
     from dre.cli.map import load_model, overwritten
     from dre.io.readers import ReadOptions
-    from dre.io.writers import check_writable, open_sink
-    from dre.progress.display import progress_bar
+    from dre.io.writers import check_writable, open_sink, open_stdout
+    from dre.progress.display import progress_bar, say
 
     with as_usage_error():
-        check_writable(output, force=force, read=[model, *overwritten(output, data)])
+        if str(output) != STDOUT:
+            check_writable(output, force=force, read=[model, *overwritten(output, data)])
         options = ReadOptions(id=row_id, missing=missing, decimal=decimal, vector=vector)
     fitted = load_model(model, device)
-    source = match_columns(fitted, open_data(data, as_fitted(fitted, options)), keep_others=False)
+    source = match_columns(fitted, open_data(data, as_fitted(fitted, options), tell="none"), keep_others=False)
     n, dropped = source.rows.shape[0], source.dropped
     about = output_spec(source, fitted.n_components, data)
     with as_usage_error():
         fitted.transform(_slice(source.rows, 0, 1), stage=stage)  # fails early on a wrong shape or stage
-    with open_sink(output, about, force=force) as sink, progress_bar("transform", n) as advance:
+    opened = open_stdout(about) if str(output) == STDOUT else open_sink(output, about, force=force)
+    with opened as sink, progress_bar("embedding", n) as advance:
         for start in range(0, n, CHUNK):
             embedding = fitted.transform(_slice(source.rows, start, min(n, start + CHUNK)), stage=stage)
             sink.write(embedding)
             advance(len(embedding))
     left_out = "" if dropped is None else f"; {len(dropped.kept) - n:,} rows lack values and are NaN"
-    typer.echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
+    if str(output) == STDOUT:
+        say(f"dre: embedded {n:,} rows{left_out}")
+    else:
+        typer.echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
 
 
 def _slice(rows: Any, start: int, stop: int) -> Any:

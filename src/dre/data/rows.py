@@ -166,6 +166,7 @@ class RowSlice:
     def __init__(self, rows: Rows, start: int, stop: int) -> None:
         self.shape = (stop - start, *rows.shape[1:])
         self._rows, self._start = rows, start
+        self.thread_safe = bool(getattr(rows, "thread_safe", False))
 
     def read(self, start: int, stop: int) -> Tensor:
         return self._rows.read(self._start + start, self._start + stop)

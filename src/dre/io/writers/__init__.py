@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dre.atomic import atomic_write
 from dre.io.readers.source import match_suffix
-from dre.io.writers.formats import FORMATS, GapSink, OutputSpec, Sink, SinkFormat
+from dre.io.writers.formats import FORMATS, DelimitedSink, GapSink, OutputSpec, Sink, SinkFormat
 
-__all__ = ["FORMATS", "OutputSpec", "Sink", "SinkFormat", "check_writable", "open_sink"]
+__all__ = ["FORMATS", "OutputSpec", "Sink", "SinkFormat", "check_writable", "open_sink", "open_stdout"]
 
 
 @contextmanager
@@ -45,13 +46,35 @@ def open_sink(path: str | Path, spec: OutputSpec, *, force: bool = False) -> Ite
     ['dre1,dre2', '0,1', '2,3.5']
     """
     format_ = FORMATS[check_writable(path, force=force)]
-    with atomic_write(path) as part, format_.open(part, spec) as sink:
-        if spec.kept is None:
-            yield sink
-        else:
-            gaps = GapSink(sink, spec.kept, spec.components)
-            yield gaps
-            gaps.close()
+    with atomic_write(path) as part, format_.open(part, spec) as sink, _with_gaps(sink, spec) as whole:
+        yield whole
+
+
+@contextmanager
+def open_stdout(spec: OutputSpec) -> Iterator[Sink]:
+    """Print an embedding as CSV, in pieces, as ``open_sink`` writes it to a file.
+
+    >>> import numpy as np
+    >>> with open_stdout(OutputSpec(2, 2)) as sink:
+    ...     sink.write(np.float32([[0, 1], [2, 3.5]]))
+    dre1,dre2
+    0,1
+    2,3.5
+    """
+    with _with_gaps(DelimitedSink(sys.stdout, spec, ","), spec) as whole:
+        yield whole
+    sys.stdout.flush()
+
+
+@contextmanager
+def _with_gaps(sink: Sink, spec: OutputSpec) -> Iterator[Sink]:
+    """Yield a sink that writes NaN for the rows that are not kept."""
+    if spec.kept is None:
+        yield sink
+    else:
+        gaps = GapSink(sink, spec.kept, spec.components)
+        yield gaps
+        gaps.close()
 
 
 def check_writable(

@@ -135,7 +135,9 @@ def _open_h5ad(path: Path, spec: OutputSpec) -> Iterator[Sink]:
         yield ArraySink(array)
 
 
-class _DelimitedSink:
+class DelimitedSink:
+    """A sink that writes lines of text to an open file."""
+
     def __init__(self, file: Any, spec: OutputSpec, delimiter: str) -> None:
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._names, self._position = spec.names, 0
@@ -144,6 +146,7 @@ class _DelimitedSink:
         self._writer.writerow([*([title] if self._names is not None else []), *spec.column_names])
 
     def write(self, embedding: Array) -> None:
+        """Write the next rows."""
         records = [[f"{value:.{FLOAT32_DIGITS}g}" for value in row] for row in embedding.tolist()]
         if self._names is not None:
             names = self._names[self._position : self._position + len(embedding)]
@@ -157,7 +160,7 @@ def _open_delimited(path: Path, spec: OutputSpec) -> Iterator[Sink]:
     name = path.name.lower()
     open_text = gzip.open if name.endswith(".gz") else open
     with open_text(path, "wt", encoding="utf-8", newline="") as file:
-        yield _DelimitedSink(file, spec, "\t" if ".tsv" in name else ",")
+        yield DelimitedSink(file, spec, "\t" if ".tsv" in name else ",")
 
 
 class _ParquetSink:
