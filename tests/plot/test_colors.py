@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from dre.plot.colors import MAX_COLORS, Categorical, Continuous, class_colors, color_by, hex_colors, oklab, srgb, to_rgb
+from dre.plot.colors import (
+    MAX_COLORS,
+    Categorical,
+    Continuous,
+    as_classes,
+    class_colors,
+    color_by,
+    hex_colors,
+    oklab,
+    scale_of,
+    srgb,
+    to_rgb,
+)
 from dre.plot.style import DARK, LIGHT
 
 RNG = np.random.default_rng(0)
@@ -84,3 +96,40 @@ def test_a_value_far_out_does_not_take_the_colors_of_the_others() -> None:
     assert isinstance(found, Continuous)
     assert found.ends.high < 10
     assert found.extend == "both"
+
+
+def test_dates_are_a_scale_in_days() -> None:
+    found = color_by(["2026-01-02", "", "2026-01-12T12:00"], 3)
+    assert isinstance(found, Continuous)
+    assert found.is_date
+    assert found.values[2] - found.values[0] == 10.5
+    assert np.isnan(found.values[1])
+    assert found.ends.scale == "linear"
+    alone = color_by(np.array(["2026-01-02"] * 3), 3)
+    assert isinstance(alone, Continuous)
+    assert alone.ends.low == 20455.0 < alone.ends.high
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        (10 ** RNG.normal(size=2000), "log"),
+        (RNG.normal(size=2000), "linear"),
+        (RNG.normal(size=2000) + 100, "linear"),
+        (np.append(10 ** RNG.normal(size=2000), 0.0), "linear"),  # zero has no logarithm
+        (np.append(np.linspace(1, 2, 2000), 1e9), "linear"),  # one outlier is beyond the end
+        (np.ones(5), "linear"),
+    ],
+)
+def test_skewed_positive_numbers_have_a_logarithmic_scale(values: np.ndarray, scale: str) -> None:
+    found = scale_of(values)
+    assert found.scale == scale
+    assert found.low < found.high
+    ends = found.relative(np.array([found.low, found.high]))
+    assert np.allclose(ends, [0, 1])
+
+
+def test_labels_can_be_classes_whatever_they_are() -> None:
+    labels = np.array([7, 500, 7, 900])
+    assert as_classes(np.tile(labels, 50)).names == ["7", "500", "900"]
+    assert as_classes(np.linspace(0, 1, 200)).codes.tolist() == list(range(200))
