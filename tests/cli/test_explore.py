@@ -47,7 +47,7 @@ def about(path: str) -> dict:
 def test_a_model_and_its_data_give_every_stage_with_its_scores(dre: Run, model: Path, table: str) -> None:
     assert dre("explore", model, table, "-o", "map.html", "--image-shape", "8x8", "--device", "cpu") == 0
     told = about("map.html")
-    assert [stage["title"].split(":")[0] for stage in told["maps"][0]["stages"]] == ["stage 0", "stage 1"]
+    assert [stage["title"] for stage in told["maps"][0]["stages"]] == ["stage 0 · x", "stage 1 · h1"]
     assert [name for name, _ in told["maps"][0]["stages"][0]["scores"]] == ["trustworthiness", "continuity", "1-NN, digit"]
     assert [column["name"] for column in told["columns"]] == ["digit", "trust"]
     assert told["color"] == "digit"
@@ -257,3 +257,12 @@ def test_a_text_that_is_asked_for_colors_the_points(dre: Run) -> None:
     Path("p.csv").write_text("dre1,dre2,title\n" + "".join(f"{i},{i * i % 7},Film {i // 2}\n" for i in range(60)))
     assert dre("explore", "p.csv", "--color", "title") == 0
     assert about("p.html")["color"] == "title"
+
+
+def test_the_column_that_names_the_rows_keeps_its_title(dre: Run) -> None:
+    coordinates("a.csv", names=[f"c{i}" for i in range(30)])
+    lines = ["patient,size,weight", *(f"c{i},{i * i % 11},{i * 7 % 13}" for i in range(30))]
+    Path("rows.csv").write_text("\n".join(lines) + "\n")
+    assert dre("explore", "a.csv", "rows.csv") == 0
+    told = about("a.html")
+    assert (told["named"], told["namesTitle"]) == (True, "patient")

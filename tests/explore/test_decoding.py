@@ -33,7 +33,9 @@ META: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def page() -> Any:
     names = [f"id-{i}" for i in range(N)]
-    return build_explorer([("map", MAP)], title="all kinds", rows=ROWS, metadata=META, names=names, color="kind")
+    return build_explorer(
+        [("map", MAP)], title="all kinds", rows=ROWS, metadata=META, names=names, names_title="film", color="kind"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def test_dates_and_texts_are_themselves(table: dict[str, list[str]]) -> None:
     assert table["second"] == META["second"].astype(str).tolist()
     assert table["title"] == META["title"].tolist()
     assert table["kind"] == META["kind"].tolist()
-    assert table["name"] == [f"id-{i}" for i in range(N)]
+    assert table["film"] == [f"id-{i}" for i in range(N)]
 
 
 def test_a_title_heads_the_card_of_a_row_that_has_a_name_too(seen: Seen, page: Any) -> None:
@@ -77,7 +79,7 @@ def test_a_title_heads_the_card_of_a_row_that_has_a_name_too(seen: Seen, page: A
     row = seen.page.evaluate("explorer.pinned()")
     assert seen.page.locator("#pinned b").first.inner_text() == f"Title {row}"
     values = dict(zip(seen.texts("#pinned dt"), seen.texts("#pinned dd"), strict=True))
-    assert values["name"] == f"id-{row}"
+    assert values["film"] == f"id-{row}"
     assert "title" not in values
     assert seen.page.evaluate("explorer.neighbors().data") == page.neighbors.ids[row].tolist()
     assert seen.said == []

@@ -117,6 +117,7 @@ def explore(
         metric=loaded.metric,
         metadata=metadata,
         names=loaded.names,
+        names_title="name" if source is None else source.names_title,
         feature_names=loaded.columns,
         color=column or color,
         beside=others,

@@ -40,6 +40,7 @@ def build_explorer(
     metric: str = "euclidean",
     metadata: Mapping[str, Any] | None = None,
     names: Any = None,
+    names_title: str = "name",
     feature_names: Sequence[str] | None = None,
     color: str | None = None,
     beside: Mapping[str, Array | Stages] | None = None,
@@ -66,6 +67,8 @@ def build_explorer(
         Columns that can color the points, filter them and describe a row: classes, numbers, dates or texts.
     names : array-like of shape (n,), default=None
         Names of the rows.
+    names_title : str, default="name"
+        What the names are, such as "cell"; the header of their column in exported tables.
     feature_names : sequence of str, default=None
         Names of the columns of ``rows``, by which clusters are named.
     color : str, default=None
@@ -118,6 +121,7 @@ def build_explorer(
         _first_color(color, columns),
         notes,
         compared.nearest,
+        names_title,
         choose_title(columns, has_names=row_names is not None),
     )
 

@@ -64,6 +64,7 @@ class Explorer:
     color: str | None = None  # column that colors the points at first
     notes: list[str] = field(default_factory=list)  # how to read the scores
     neighbors: NearestRows | None = None
+    names_title: str = "name"  # of the column that names the rows
     title_column: int | None = None  # position of the column that heads the card of a row
 
     def __post_init__(self) -> None:
@@ -135,6 +136,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
         "columns": [column.about() for column in explorer.columns],
         "color": explorer.color,
         "named": explorer.names is not None,
+        "namesTitle": explorer.names_title,
         "card": {"title": explorer.title_column},
         "neighbors": None if neighbors is None else {"k": neighbors.ids.shape[1], "type": neighbors.ids.dtype.name},
         "thumbnails": explorer.thumbnails.about() if explorer.thumbnails else None,

@@ -14,7 +14,7 @@ function valueElement(text, limit) {
 
 function columnList(i, columns, limit) {
   const entry = (column) => [make("dt", { title: column.name }, column.name), make("dd", {}, valueElement(valueOf(column, i), limit))];
-  const name = rows.names && headlineOf(i) !== null ? [make("dt", {}, "name"), make("dd", {}, nameOf(i))] : []; // below a title
+  const name = rows.names && headlineOf(i) !== null ? [make("dt", {}, about.namesTitle), make("dd", {}, nameOf(i))] : []; // below a title
   return make("dl", {}, ...name, ...columns.flatMap(entry));
 }
 

@@ -27,7 +27,7 @@ function distinctNames(names) {
 
 function rowsAsCsv(ids) {
   const { original } = maps[0].coordinates, axes = ["x", "y", "z"].filter((axis) => original[axis]);
-  const head = ["row", ...(rows.names ? ["name"] : []), ...axes.map((_, k) => `dre${k + 1}`), ...rows.columns.map((column) => column.name)];
+  const head = ["row", ...(rows.names ? [about.namesTitle] : []), ...axes.map((_, k) => `dre${k + 1}`), ...rows.columns.map((column) => column.name)];
   const lines = Array.from(ids, (i) => [
     String(i), ...(rows.names ? [rows.names[i]] : []), ...axes.map((axis) => exactText(original[axis][i], true)),
     ...rows.columns.map((column) => exactValue(column, i)),

@@ -53,7 +53,7 @@ function neighborLists({ map, data }, pin) {
 function filterNeighbors() {
   const mask = new Uint8Array(n);
   for (const i of [pinned, ...neighborsShown.map, ...neighborsShown.data]) mask[i] = 1;
-  setFilter("neighbors", { mask, label: `neighbors of ${nameOf(pinned)}` });
+  setFilter("neighbors", { mask, label: `neighbors of ${titleOf(pinned)}` });
 }
 
 // The mark that such neighbors have on the map.
@@ -65,7 +65,7 @@ function nearMark(heading) {
 
 function neighborButton(j, isShared, pin) {
   const label = isShared ? `${rowLabel(j)}: near on the map and in the data` : rowLabel(j);
-  const text = rows.names || !colorColumn ? nameOf(j) : `${valueOf(colorColumn, j)} · ${nameOf(j)}`;
+  const text = rows.names || headlineOf(j) !== null || !colorColumn ? titleOf(j) : `${valueOf(colorColumn, j)} · ${nameOf(j)}`;
   const shown = about.thumbnails
     ? [imageElement(j, 26)]
     : [makeDot(colors[j]), make("span", { class: "name" }, text), isShared ? make("span", { class: "both" }, "✓") : null];
@@ -76,7 +76,7 @@ function neighborButton(j, isShared, pin) {
   return onClick(button, () => pin(j));
 }
 
-const rowLabel = (i) => [nameOf(i), ...(colorColumn ? [valueOf(colorColumn, i)] : [])].join(" · ");
+const rowLabel = (i) => [titleOf(i), ...(colorColumn ? [valueOf(colorColumn, i)] : [])].join(" · ");
 
 // A ring on the maps without a card, for rows in lists.
 function ringAround(i) {

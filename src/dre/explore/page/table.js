@@ -11,7 +11,7 @@ function tableColumns() {
     key: column.name, width: columnWidth(column), isNumber: column.kind === "number",
     text: (i) => valueOf(column, i), order: columnOrder(column),
   }));
-  const names = rows.names ? [{ key: "name", width: 170, text: nameOf, order: () => nameRanks() }] : [];
+  const names = rows.names ? [{ key: about.namesTitle, width: 170, text: nameOf, order: () => nameRanks() }] : [];
   return [{ key: "row", width: 66, isNumber: true, text: String, order: () => (i) => i }, ...names, ...shown];
 }
 
