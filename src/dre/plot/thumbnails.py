@@ -12,7 +12,7 @@ from dre.plot.scales import value_colormap
 from dre.plot.style import Style, add_image
 
 Array = np.ndarray[Any, Any]
-SIDE = 1 / 26  # of an image, relative to the shorter side of the axes
+SIDE = 1 / 26  # of an image, relative to the side of a square as large as the axes
 SPACING = 1.12  # between the centers of two images, in sides
 CELLS_PER_SIDE = 6  # candidates along a side; more would hardly find more room
 CHANNELS = (1, 3, 4)
@@ -24,7 +24,7 @@ def draw_images(axis: Any, Y: Array, images: Any, coloring: Coloring, style: Sty
 
     check_images(images, len(Y))
     height, width = np.diff(axis.get_ylim())[0], np.diff(axis.get_xlim())[0]
-    side = abs(min(height, width)) * SIDE
+    side = SIDE * float(np.sqrt(abs(height * width)))
     chosen = spaced_rows(Y, SPACING * side)
     edges = _edge_colors(coloring, chosen, style)
     shown = _ink_on_paper(_to_unit_range(to_array(images, chosen)), style)
