@@ -11,6 +11,7 @@ from dre.cli.options import DataOfMap, Device, Force, Map, Threads, UsageError, 
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
+    from dre.io.readers.source import Source
 
 MAX_FEATURES = 20  # tables with more features do not offer them as colors
 MADE_COLUMNS = ("trust", "cluster")  # that the page makes itself
@@ -80,9 +81,7 @@ def explore(
     """
     from dre.cli.beside import load_beside
     from dre.cli.data import path_of
-    from dre.cli.map import check_color, color_values, is_model, load_map, open_rows
     from dre.explore import build_explorer, write_page
-    from dre.explore.build import check_rows
     from dre.io.writers import check_writable
 
     if atlas:
@@ -93,22 +92,11 @@ def explore(
         read = [path_of(each) for each in (map_, data, *(beside or [])) if each is not None]
         check_writable(target, [".html"], force=force, read=read)
         images = thumbnails and (_parse_shape(image_shape) or True)
-    source, model = open_rows(map_, data, device)
-    own = [] if source is None else [*source.metadata, *(source.columns or [])]
-    column = None if color in MADE_COLUMNS and color not in own else color
-    if source is not None:
-        with as_usage_error(ValueError, ImportError):
-            check_rows(source.rows.shape[0], source.rows, images)
-        if is_model(map_) and column is not None:
-            check_color(column, source)
-    loaded = load_map(map_, source, model, every_stage=True, color=column)
+    loaded, source, column = _load(map_, data, color, images, device)
     name = title or Path(map_).stem
     others = load_beside(beside or [], name, loaded, source, data, device)
-    metadata = _metadata(loaded)
-    if column is not None:
-        column, values = color_values(column, loaded)
-        metadata[column] = values
     _tell_components({name: loaded.embedding, **{other: stages[-1][1] for other, stages in others.items()}})
+    metadata, color = _metadata(loaded, column, color)
     page = build_explorer(
         list(zip(loaded.short_titles, loaded.stages, strict=True)),
         title=name,
@@ -119,7 +107,7 @@ def explore(
         names=loaded.names,
         names_title="name" if source is None else source.names_title,
         feature_names=loaded.columns,
-        color=column or color,
+        color=color,
         beside=others,
         trust=trust,
         neighbors=neighbors,
@@ -133,6 +121,24 @@ def explore(
         typer.launch(str(target))
 
 
+def _load(
+    map_: str, data: str | None, color: str | None, images: bool | tuple[int, ...], device: str
+) -> tuple[LoadedMap, Source | None, str | None]:
+    """The map, the rows of DATA, and the column of DATA, of the map or of a file that colors the points."""
+    from dre.cli.map import check_color, is_model, load_map, open_rows
+    from dre.explore.build import check_rows
+
+    source, model = open_rows(map_, data, device)
+    own = [] if source is None else [*source.metadata, *(source.columns or [])]
+    column = None if color in MADE_COLUMNS and color not in own else color
+    if source is not None:
+        with as_usage_error(ValueError, ImportError):
+            check_rows(source.rows.shape[0], source.rows, images)
+        if is_model(map_) and column is not None:
+            check_color(column, source)
+    return load_map(map_, source, model, every_stage=True, color=column), source, column
+
+
 def _tell_components(maps: dict[str, Any]) -> None:
     """Say which components of a map the page leaves out."""
     from dre.explore.build import axes_note
@@ -143,12 +149,17 @@ def _tell_components(maps: dict[str, Any]) -> None:
             typer.echo(f"dre: {note}", err=True)
 
 
-def _metadata(loaded: LoadedMap) -> dict[str, Any]:
-    """The metadata of the rows; for a narrow table its features as well."""
+def _metadata(loaded: LoadedMap, column: str | None, color: str | None) -> tuple[dict[str, Any], str | None]:
+    """The metadata of the rows, for a narrow table its features as well; and the title of the column for the color."""
     from dre.cli.data import column_values
+    from dre.cli.map import color_values
 
     columns = loaded.columns or []
-    return {**loaded.metadata, **column_values(loaded.rows, columns, columns if len(columns) <= MAX_FEATURES else [])}
+    metadata = {**loaded.metadata, **column_values(loaded.rows, columns, columns if len(columns) <= MAX_FEATURES else [])}
+    if column is not None:
+        color, values = color_values(column, loaded)
+        metadata[color] = values
+    return metadata, color
 
 
 def _parse_shape(text: str | None) -> tuple[int, ...] | None:
