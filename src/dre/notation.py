@@ -122,6 +122,7 @@ class Registry:
         self.what = what
         self.package = package
         self._members: dict[str, type] = {}
+        self._imported = False
 
     def add(self, name: str, member: type) -> None:
         """Register a class; a name can only stand for one class."""
@@ -132,9 +133,11 @@ class Registry:
 
     def members(self) -> dict[str, type]:
         """All registered classes by name, in alphabetical order."""
-        package = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
-            importlib.import_module(f"{self.package}.{module.name}")
+        if not self._imported:  # once: a long schedule looks up hundreds of names
+            package = importlib.import_module(self.package)
+            for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
+                importlib.import_module(f"{self.package}.{module.name}")
+            self._imported = True
         return dict(sorted(self._members.items()))
 
     def parse(self, text: str) -> Any:
@@ -209,10 +212,11 @@ def read_argument(reader: Reader) -> tuple[str | None, Any]:
         reader.take()
     value = read_value(reader)
     if reader.accept("/"):  # 16/32 is (16, 32), and 16/ is (16,)
-        value = (value,)
+        values = [value]
         while reader.next.kind in ("name", "number"):
-            value = (*value, read_value(reader))
+            values.append(read_value(reader))
             reader.accept("/")
+        value = tuple(values)
     return key, value
 
 

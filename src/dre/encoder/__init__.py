@@ -85,3 +85,14 @@ def check_image(name: str, shape: tuple[int, ...]) -> None:
 def flat_size(shape: tuple[int, ...]) -> int:
     """The number of values of a row."""
     return math.prod(shape)
+
+
+def halved_area(sides: tuple[int, ...], times: int) -> int:
+    """The pixels of an image whose sides were halved so many times, each time rounded up.
+
+    >>> halved_area((28, 27), 2)
+    49
+    """
+    for _ in range(times):
+        sides = tuple(math.ceil(side / 2) for side in sides)
+    return math.prod(sides)

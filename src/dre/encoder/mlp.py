@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from itertools import chain, repeat
 
 from torch import nn
 
@@ -52,5 +53,5 @@ class MLP(Encoder, name="mlp"):
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         features = nn.Flatten() if self.n_pcs is None else PCAFront(shape, self.n_pcs)
         before = len(features.axes) if isinstance(features, PCAFront) else flat_size(shape)
-        widths = [before, *[self.width] * self.depth]
+        widths = chain([before], repeat(self.width, self.depth))
         return Network(features, dense_blocks(widths, norm=LayerNorm), nn.Linear(self.width, n_components))

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor, nn
 
-from dre.encoder import Encoder, check_image, check_positive_ints
+from dre.encoder import Encoder, check_image, check_positive_ints, halved_area
 from dre.encoder.network import ChannelsLast, FlattenChannelsLast, Network, dense_blocks
 from dre.runtime import on_device_of, triton_applies
 
@@ -49,10 +49,9 @@ class ModelB(Encoder, name="model-b"):
             layers += [ConvBlock(before, width, norm=self.norm), ConvBlock(width, width, norm=self.norm, pool=True)]
             before = width
         features = nn.Sequential(*layers, FlattenChannelsLast())
-        with torch.no_grad():
-            size = features.eval()(torch.zeros(1, *shape)).shape[1]
+        size = before * halved_area(shape[1:], len(self.filters))
         blocks = dense_blocks([size, 2000, 500, 100], norm=nn.BatchNorm1d if self.norm else None)
-        return Network(features.train(), blocks, nn.Linear(100, n_components))
+        return Network(features, blocks, nn.Linear(100, n_components))
 
 
 class ConvBlock(nn.Module):

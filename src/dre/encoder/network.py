@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
@@ -63,13 +63,13 @@ class Network(nn.Module):
 
 
 def dense_blocks(
-    widths: Sequence[int], *, norm: Callable[[int], nn.Module] | None, activation: Callable[[], nn.Module] = nn.ReLU
+    widths: Iterable[int], *, norm: Callable[[int], nn.Module] | None, activation: Callable[[], nn.Module] = nn.ReLU
 ) -> list[nn.Module]:
     """Dense blocks between consecutive widths: a linear layer, an optional norm, an activation.
 
     Parameters
     ----------
-    widths : sequence of int
+    widths : iterable of int
         The width of the input, then that of each block.
     norm : callable or None
         From a width to a norm layer, ``nn.BatchNorm1d`` for example.

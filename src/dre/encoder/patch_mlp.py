@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from itertools import chain, repeat
 
 from torch import nn
 
@@ -60,5 +61,5 @@ class PatchMLP(Encoder, name="patch-mlp"):
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
         check_image(self.name, shape)
         front = PCAFront(shape, self.n_pcs, PatchFilters(shape[0], self.filters, pixel_weight=self.pixel_weight))
-        blocks = dense_blocks([len(front.axes), *[self.width] * self.depth], norm=LayerNorm)
+        blocks = dense_blocks(chain([len(front.axes)], repeat(self.width, self.depth)), norm=LayerNorm)
         return Network(front, blocks, nn.Linear(self.width, n_components))

@@ -64,7 +64,7 @@ class PCAFront(nn.Module):
     def __init__(self, shape: tuple[int, ...], n_pcs: int, patches: PatchFilters | None = None) -> None:
         super().__init__()
         self.patches = nn.Flatten() if patches is None else patches
-        values = self.patches(torch.zeros(1, *shape)).shape[1]
+        values = math.prod(shape) if patches is None else patches.count_values(shape)
         self.register_buffer("axes", torch.zeros(min(n_pcs, values), values))
         self.register_buffer("offset", torch.zeros(len(self.axes)))
 
@@ -224,6 +224,13 @@ class PatchFilters(nn.Module):
         count = min(n_filters, channels * patch_size * patch_size - 1)
         self.register_buffer("pixel_scale", torch.ones(()))
         self.register_buffer("filters", torch.zeros(count, channels, patch_size, patch_size))
+
+    def count_values(self, shape: tuple[int, ...]) -> int:
+        """Return the number of values that an image of this shape becomes."""
+        count, _, side, _ = self.filters.shape
+        responses = [length + 2 * (side // 2) - side + 1 for length in shape[1:]]
+        regions = math.prod(math.ceil(length / self.pool_size) for length in responses)
+        return count * regions + (math.prod(shape) if self.pixel_weight else 0)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.cat([self._features(piece) for piece in self._pieces(x)])

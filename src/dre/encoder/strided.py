@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-import torch
 from torch import nn
 
-from dre.encoder import Encoder, check_image, check_positive_ints
+from dre.encoder import Encoder, check_image, check_positive_ints, halved_area
 from dre.encoder.network import ChannelsLast, FlattenChannelsLast, Network, dense_blocks
 
 
@@ -42,7 +41,6 @@ class Strided(Encoder, name="strided"):
             layers += [nn.Conv2d(before, width, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(width), nn.GELU()]
             before = width
         features = nn.Sequential(*layers, FlattenChannelsLast())
-        with torch.no_grad():
-            size = features.eval()(torch.zeros(1, *shape)).shape[1]
+        size = before * halved_area(shape[1:], len(self.filters))
         blocks = dense_blocks([size, 2000, 500, 100], norm=nn.BatchNorm1d, activation=nn.GELU)
-        return Network(features.train(), blocks, nn.Linear(100, n_components))
+        return Network(features, blocks, nn.Linear(100, n_components))
