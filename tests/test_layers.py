@@ -37,6 +37,7 @@ CORE = [
 CORE += ["plan", "training", "observe", "model"]
 ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "cli"]
 
+NEEDED_IN = {"cli": {"typer"}, "data": {"narwhals"}, "io": {"polars"}, "": {"lazy_loader"}}  # by single rooms
 NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "threadpoolctl", "tqdm"}  # by the core
 EXTRAS = {
     "PIL",
@@ -104,7 +105,7 @@ def test_libraries_are_imported_where_they_may_be() -> None:
             if library == "dre" or library in sys.stdlib_module_names:
                 continue
             is_kernel = library == "triton" and ".triton." in name
-            allowed = NEEDED | {"cli": {"typer"}, "io": {"polars"}, "": {"lazy_loader"}}.get(room(name), set())
+            allowed = NEEDED | NEEDED_IN.get(room(name), set())
             if not (library in allowed or is_kernel or (library in EXTRAS - {"triton"} and inside)):
                 wrong.append(f"{name} imports {library}")
             if library == "faiss" and name != "dre.neighbors.search":

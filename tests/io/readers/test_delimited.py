@@ -218,3 +218,47 @@ def test_dates_and_codes_are_metadata(write):
     found = open_source(write("x.csv", "a,day,zip\n1,05.01.2024,01187\n2,31.12.2023,10115\n"))
     assert found.metadata["day"].tolist() == ["2024-01-05", "2023-12-31"]
     assert found.metadata["zip"].tolist() == ["01187", "10115"]
+
+
+def test_lines_above_the_table_are_left_out_and_counted(write):
+    path = write("x.csv", "Report of March\n\nmade by hand,\na,b,c,d\n1,2,3,4\n5,6,7,9\n8,1,2,3\n")
+    found = open_source(path)
+    np.testing.assert_array_equal(found.rows, [[1, 2, 3, 4], [5, 6, 7, 9], [8, 1, 2, 3]])
+    assert found.columns == list("abcd")
+    assert found.messages[0] == "3 lines above the table are left out"
+    with pytest.raises(SourceError, match="line 6, column 2"):
+        open_source(write("y.csv", path.read_text().replace("5,6", "5,six")))
+
+
+def test_a_word_that_stands_among_numbers_several_times_is_a_missing_value(write):
+    lines = ["a,b", *(f"{i},{'k.A.' if i % 4 == 0 else i * i}" for i in range(1, 21))]
+    with pytest.raises(SourceError, match="5 in 'b', the first in line 5"):
+        open_source(write("x.csv", "\n".join(lines)))
+    found = open_source(write("x.csv", "\n".join(lines)), options=ReadOptions(missing="drop", columns=["a", "b"]))
+    assert found.messages[0] == "'k.A.' in 'b' is a missing value (5 times)"
+    assert len(found.rows) == 15
+    other = "\n".join(lines).replace("8,k.A.", "8,about 60")
+    with pytest.raises(SourceError, match="is not a number"):
+        open_source(write("y.csv", other))
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["$1,200.50", "$7", ""], [1200.5, 7, np.nan]),
+        (["12 %", "7.5 %", "0%"], [12, 7.5, 0]),
+        (["€ 3", "4 €", "5€"], [3, 4, 5]),
+    ],
+)
+def test_currencies_and_percents_are_numbers(write, texts, numbers):
+    lines = ["a,b", *(f'{i},"{text}"' for i, text in enumerate(texts))]
+    found = open_source(write("x.csv", "\n".join(lines)), options=ReadOptions(missing="mean"))
+    expected = np.where(np.isnan(numbers), np.nanmean(numbers), numbers)
+    np.testing.assert_allclose(found.rows[:, 1], expected)
+
+
+def test_times_with_an_offset_are_dates(write):
+    lines = ["a,when", *(f"{i % 7},2024-03-01T10:{i:02d}:30.500000+0100" for i in range(30))]
+    found = open_source(write("x.csv", "\n".join(lines)))
+    assert found.columns == ["a"]
+    assert found.metadata["when"][3] == "2024-03-01T09:03:30"

@@ -115,7 +115,7 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
     row_names = None
     if header is not None and has_row_names(header):
         row_names, texts, names = to_strings(texts.to_series(0).str.strip_chars().to_list()), texts[:, 1:], names[1:]
-    columns, malformed = typed_columns(names, texts, decimal)
+    columns, malformed, markers = typed_columns(names, texts, decimal)
 
     def place(row: int, column: str) -> str:
         position = names.index(column) + (row_names is not None)
@@ -124,7 +124,7 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
 
     if malformed:
         raise _malformed_error(path, malformed[0], place, decimal)
-    notes = [f"{found.titles} lines above the table are left out"] if found.titles else []
+    notes = [*([f"{found.titles} lines above the table are left out"] if found.titles else []), *markers]
     return Table(path, columns, place, row_names, has_header=header is not None, notes=notes)
 
 

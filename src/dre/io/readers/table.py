@@ -13,7 +13,10 @@ from dre.io.readers.source import Array, SourceError
 
 NUMBER, BOOLEAN, TEXT, DATE, EMPTY = "number", "boolean", "text", "date", "empty"  # kinds of columns
 
-MISSING = ("", "na", "n/a", "#n/a", "nan", "none", "null", "inf", "-inf", "?", "-", ".")  # texts, in lower case
+MISSING = (  # texts, in lower case
+    "", "na", "n/a", "nan", "none", "null", "nil", "<na>", "inf", "-inf", "?", "-", "--", "---", ".",
+    "#n/a", "#value!", "#div/0!", "#ref!",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

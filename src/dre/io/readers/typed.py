@@ -11,7 +11,16 @@ import polars as pl
 from dre.io.readers.source import Array, to_strings
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, MISSING, NUMBER, TEXT, Malformed, TableColumn
 
-ANSWERS = (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"))  # in lower case
+ANSWERS = (
+    ("true", "false"),
+    ("yes", "no"),
+    ("t", "f"),
+    ("y", "n"),
+    ("ja", "nein"),
+    ("oui", "non"),
+    ("sí", "no"),
+    ("si", "no"),
+)  # in lower case
 GROUPS = {  # thousands by the mark of decimals: groups of three digits, and what stands between them
     ".": (r"^[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$", ","),
     ",": (r"^[-+]?\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?$", r"[. \u00a0\u202f'’]"),
@@ -22,9 +31,12 @@ CODE = r"^0\d+$"  # digits with a leading zero: a postal code or a telephone num
 DATE_LIKE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T]\d|$)"
 DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y")
 TIME_FORMATS = (
-    "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M",
+    "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%SZ",
+    "%Y-%m-%dT%H:%M:%S%.f%z", "%Y-%m-%d %H:%M:%S%.f%z", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
 )  # fmt: skip
 JOINED = 2**20  # values of columns that are examined together
+FEWEST_MARKERS = 3  # times that a word stands among numbers if it means a missing value
 MOSTLY = 0.5  # of the values: a column of so many numbers is one of numbers, and the others are mistakes
 
 
@@ -36,7 +48,9 @@ def decimal_mark(texts: pl.DataFrame) -> str:
     return "," if any(with_comma) and all(g or not p for p, g in zip(with_point, groups, strict=True)) else "."
 
 
-def typed_columns(names: list[str], texts: pl.DataFrame, decimal: str = ".") -> tuple[list[TableColumn], list[Malformed]]:
+def typed_columns(
+    names: list[str], texts: pl.DataFrame, decimal: str = "."
+) -> tuple[list[TableColumn], list[Malformed], list[str]]:
     """Give every column of texts a type.
 
     Parameters
@@ -53,15 +67,17 @@ def typed_columns(names: list[str], texts: pl.DataFrame, decimal: str = ".") -> 
     columns : list of TableColumn
     malformed : list of Malformed
         The first value of each column of numbers that is none.
+    markers : list of str
+        A line for each word that was taken for a missing value.
 
     Examples
     --------
     >>> texts = pl.DataFrame([["1,5", "2"], ["yes", "no"], ["01187", "10115"]])
-    >>> columns, _ = typed_columns(["size", "old", "zip"], texts, ",")
+    >>> columns, _, _ = typed_columns(["size", "old", "zip"], texts, ",")
     >>> [(column.kind, column.values.tolist()) for column in columns]
     [('number', [1.5, 2.0]), ('boolean', [1.0, 0.0]), ('text', ['01187', '10115'])]
     """
-    columns, malformed, n = [], [], len(texts)
+    columns, malformed, markers, n = [], [], [], len(texts)
     for name, series, found in zip(names, texts.iter_columns(), _examined(texts, decimal), strict=True):
         missing, wrong = int(found.missing.sum()), int(np.isnan(found.numbers).sum() - found.missing.sum())
         if missing == n:
@@ -70,12 +86,17 @@ def typed_columns(names: list[str], texts: pl.DataFrame, decimal: str = ".") -> 
             columns.append(TableColumn(name, NUMBER, found.numbers, integers=found.is_integer))
         else:
             text, value = series.str.strip_chars(), _present(series)
+            marker = _missing_marker(value, found) if n - missing - wrong >= MOSTLY * (n - missing) else None
+            if marker is not None:
+                columns.append(TableColumn(name, NUMBER, found.numbers))
+                markers.append(f"{marker!r} in {name!r} is a missing value ({wrong:,} times)")
+                continue
             column = _other_column(name, text, value, decimal, is_code=wrong == 0)
             columns.append(column)
             if column.kind == TEXT and not column.codes and n - missing - wrong >= MOSTLY * (n - missing):
                 row = int((np.isnan(found.numbers) & ~found.missing).argmax())
                 malformed.append(Malformed(name, row, text[row]))
-    return columns, malformed
+    return columns, malformed, markers
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +146,12 @@ def _to_number(text: pl.Expr, decimal: str) -> pl.Expr:
     plain = plain.str.replace(",", ".", literal=True) if decimal == "," else plain
     number = plain.cast(pl.Float64, strict=False)
     return pl.when(number.is_finite()).then(number).otherwise(None).name.keep()
+
+
+def _missing_marker(present: pl.Series, found: _Examined) -> str | None:
+    """The only word among numbers, if it stands there several times, as ``k.A.`` does; a single word is a mistake."""
+    words = present.filter(pl.Series(np.isnan(found.numbers) & ~found.missing))
+    return words[0] if len(words) >= FEWEST_MARKERS and words.n_unique() == 1 else None
 
 
 def _amounts(present: pl.Series, decimal: str) -> Array | None:
