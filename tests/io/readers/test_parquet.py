@@ -70,9 +70,11 @@ def test_ids_are_names_and_not_features(tmp_path, memory):
     assert "constant" not in chosen.metadata
 
 
+@pytest.mark.parametrize("other", [float, int])
 @pytest.mark.parametrize("policy", ["drop", "mean", "median"])
-def test_gaps_are_dropped_or_filled(tmp_path, policy, memory):
-    frame = pandas.DataFrame({"a": np.arange(14.0) ** 2, "b": pandas.array([1, 2, 6, 7, 8, 9, 3] * 2, dtype="Int64")})
+def test_gaps_are_dropped_or_filled(tmp_path, policy, other, memory):
+    gappy = pandas.array([1, 2, 6, 7, 8, 9, 4] * 2, dtype="Int64")
+    frame = pandas.DataFrame({"a": (np.arange(14) ** 2 % 9).astype(other), "b": gappy})
     frame.loc[9, "b"] = None
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
     found = open_source(tmp_path / "x.parquet", options=ReadOptions(missing=policy))
@@ -100,6 +102,14 @@ def test_a_gap_is_named_with_its_column_and_row(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
     with pytest.raises(SourceError, match="1 in 'b', the first in row 10 of column 'b'"):
         open_source(tmp_path / "x.parquet")
+
+
+def test_a_gap_among_integers_of_a_large_file_is_read_as_a_gap(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "_fits", lambda file, flat: False)
+    frame = pandas.DataFrame({name: pandas.array([1, 2] * 7, dtype="Int64") for name in "ab"})
+    frame.loc[9, "b"] = None
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
+    assert np.argwhere(np.isnan(values(open_source(tmp_path / "x.parquet").rows))).tolist() == [[9, 1]]
 
 
 def test_texts_alone_are_no_rows(tmp_path):

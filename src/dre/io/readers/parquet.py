@@ -118,7 +118,7 @@ def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: R
     metadata = {each.name: each.as_metadata() for each in table.columns}
     names = table.names if chosen.names is None else metadata.pop(chosen.names).astype(str)
     fill = _middles(path, features, options)
-    dtype = np.result_type(*(file.schema_arrow.field(name).type.to_pandas_dtype() for name in features))
+    dtype = _common_dtype(file, features)
     load = _row_group_loader(path, file, features, edges, dtype=dtype, fill=fill)
     source = Source(
         FileRows(path, BlockArray((int(edges[-1]), len(features)), dtype, edges, load)),
@@ -132,6 +132,23 @@ def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: R
     )
     kept = _complete_rows(path, features, fill) if options.missing == "drop" else None
     return source if kept is None or kept.all() else without_gaps(path, source, kept)
+
+
+def _common_dtype(file: Any, features: list[str]) -> Any:
+    """The type that holds the values of all features, and NaN if one of them may have gaps."""
+    dtype = np.result_type(*(file.schema_arrow.field(name).type.to_pandas_dtype() for name in features))
+    return dtype if dtype.kind == "f" or _is_known_complete(file, set(features)) else np.dtype(np.float64)
+
+
+def _is_known_complete(file: Any, features: set[str]) -> bool:
+    """Whether the statistics of the file exclude missing values of these columns."""
+    for i in range(file.num_row_groups):
+        group = file.metadata.row_group(i)
+        for column in (group.column(j) for j in range(group.num_columns)):
+            known = column.statistics
+            if column.path_in_schema in features and (known is None or not known.has_null_count or known.null_count):
+                return False
+    return True
 
 
 def _middles(path: Path, features: list[str], options: ReadOptions) -> dict[str, float]:
