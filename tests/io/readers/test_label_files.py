@@ -144,3 +144,11 @@ def test_labels_with_names_are_matched_by_them(write):
         read_labels(write("y.csv", "cell,kind\na,1\nb,2\n"), 3, names)
     assert read_labels(write("y.csv", ",kind\n0,x\n1,y\n2,z\n"), 3, names).tolist() == ["x", "y", "z"]  # numbers of the rows
     assert read_labels(write("y.csv", "kind\nx\ny\nz\n"), 3, names).tolist() == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("header", ["cell,kind\n", ""])
+def test_a_name_that_occurs_twice_has_the_label_of_its_own_line_or_is_refused(write, header):
+    path = write("y.csv", f"{header}a,1\nb,2\na,3\n")
+    assert read_labels(path, 3, np.array(["a", "b", "a"])).tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="several labels for the row 'a'"):
+        read_labels(path, 3, np.array(["b", "a", "a"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -86,10 +87,16 @@ def _by_name(path: Path, table: list[list[str]], names: Array) -> list[str] | No
     records = [values for values in table if any(values)]
     if not records or any(len(values) != 2 for values in records):
         return None
-    labels = {values[0]: values[1] for values in records}
-    lacking = [name for name in map(str, names) if name not in labels]
+    wanted, first = list(map(str, names)), [name for name, _ in records]
+    if wanted in (first, first[1:]):  # in the same order, even if names occur twice
+        return [label for _, label in records[len(first) - len(wanted) :]]
+    labels = dict(records)
+    lacking = [name for name in wanted if name not in labels]
     if not lacking:
-        return [labels[str(name)] for name in names]
+        if len(labels) < len(records):
+            twice = next(name for name, count in Counter(first).items() if count > 1)
+            raise ValueError(f"{path} has several labels for the row {twice!r}: leave one for each name")
+        return [labels[name] for name in wanted]
     if len(lacking) == len(names) and all(name.isdecimal() for name, _ in records[1:]):
         return None
     raise ValueError(f"{path} has no label for {len(lacking):,} of {len(names):,} rows: {', '.join(lacking[:3])}, …")
