@@ -1,6 +1,7 @@
 """Which columns of a table are features: by their kinds, values and names, or as it is said."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 from dre.io.readers import ReadOptions, SourceError, open_source
@@ -135,6 +136,27 @@ def test_features_of_a_model_are_read_whatever_the_table_has_else(write):
     assert not found.messages
     with pytest.raises(SourceError, match="'c'"):
         open_source(path, options=ReadOptions(features=["c"]))
+
+
+def test_categories_may_have_an_equals_sign_in_names_and_values(write):
+    path = write("x.csv", "a=b,size,kind\nu,1,x=1\nv,2,y\nu,4,y\n")
+    found = open_source(path, options=ReadOptions(categories=True))
+    assert found.columns == ["a=b=u", "a=b=v", "size", "kind=x=1", "kind=y"]
+    np.testing.assert_array_equal(found.rows, [[1, 0, 1, 1, 0], [0, 1, 2, 0, 1], [1, 0, 4, 0, 1]])
+    again = open_source(path, options=ReadOptions(features=found.columns))
+    np.testing.assert_array_equal(again.rows, found.rows)
+    assert not again.metadata
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
+def test_long_ids_are_not_rounded(tmp_path, name):
+    ids = [1234567890123456789 + i for i in range(30)]
+    frame = pl.DataFrame({"id": ids, "size": MEASURED[:30], "account": ids[::-1]})
+    path = tmp_path / name
+    frame.write_csv(path) if name == "x.csv" else frame.write_parquet(path)
+    found = open_source(path, options=ReadOptions(labels=["account"]))
+    assert found.names.tolist() == list(map(str, ids))
+    assert found.metadata["account"].tolist() == list(map(str, ids[::-1]))
 
 
 def test_ranges_follow_the_order_of_the_table():

@@ -41,6 +41,12 @@ def test_what_was_filled_once_is_filled_alike_in_another_table(write):
         open_source(write("x.csv", "a,b\nNA,1\n2,5\n"), options=options)
 
 
+def test_a_gap_of_an_array_that_is_not_filled_is_named_by_its_column(tmp_path):
+    np.save(tmp_path / "x.npy", [[np.nan, 1.0], [2.0, np.nan]])
+    with pytest.raises(SourceError, match="1 in '1', the first in row 1 of column 1"):
+        open_source(tmp_path / "x.npy", options=ReadOptions(fill={"0": 5.0}))
+
+
 def test_gaps_in_what_is_no_feature_are_no_gaps(write):
     found = open_source(write("x.csv", "a,note,day\n1,,2024-01-05\n2,x,\n3,,2024-01-07\n"))
     assert found.columns == ["a"]

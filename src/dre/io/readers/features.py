@@ -145,7 +145,7 @@ def _numbers_rows(values: Array) -> bool:
 CALLED_ID = "named like an id"
 UNIQUE_TEXTS, UNIQUE_INTEGERS = "a different text in each row", "integers that number the rows"
 IDENTIFYING = (CALLED_ID, UNIQUE_TEXTS, UNIQUE_INTEGERS)
-RULES: tuple[tuple[str, Callable[[TableColumn], bool]], ...] = (  # reasons against a column; the first that holds is told
+RULES: tuple[tuple[str, Callable[[TableColumn], bool]], ...] = (  # reasons against a column; the first that holds is given
     ("empty", lambda column: column.kind == EMPTY),
     ("dates", lambda column: column.kind == DATE),
     (CALLED_ID, _is_called_id),
@@ -181,10 +181,16 @@ def _values(table: Table, name: str) -> Array:
         if column.kind not in (NUMBER, BOOLEAN):
             raise SourceError(f"{table.path}: the column {name!r} should hold numbers, but it is one of kind {column.kind!r}")
         return column.values
-    of, _, value = name.partition("=")
-    if of not in table:
+    of = _category_column(table, name)
+    if of is None:
         raise SourceError(f"{table.path}: {unknown('column', name, [each.name for each in table.columns])}")
-    return np.asarray(table[of].values == value, dtype=float)
+    return np.asarray(table[of].as_metadata().astype(str) == name[len(of) + 1 :], dtype=float)
+
+
+def _category_column(table: Table, feature: str) -> str | None:
+    """The column whose value a feature such as ``"kind=a"`` tells; names and values may have an equals sign too."""
+    stems = (feature[:i] for i, character in enumerate(feature) if character == "=")
+    return next((stem for stem in stems if stem in table), None)
 
 
 def source_of(table: Table, options: ReadOptions | None = None) -> Source:
@@ -216,7 +222,7 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
 
 def _as_before(table: Table, options: ReadOptions) -> Chosen:
     """The features of an earlier table; all other columns are metadata."""
-    read = {name if name in table else name.rpartition("=")[0] for name in options.features}
+    read = {name if name in table else _category_column(table, name) for name in options.features}
     reasons = {column.name: "not among the features" for column in table.columns if column.name not in read}
     names = options.id if options.id is not None else _by_rules(table, ReadOptions(coordinates=options.coordinates)).names
     return Chosen([name for name in options.features if name in table], reasons, names if names in reasons else None)

@@ -21,7 +21,7 @@ from dre.io.readers.source import (
     summarize_names,
     to_strings,
 )
-from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, Table, TableColumn
+from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, Table, TableColumn, is_rounded
 from dre.notation import unknown
 
 ISO_DATE, ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"
@@ -77,8 +77,8 @@ def vector_source(table: Table, vector: str, rows: Any, options: ReadOptions) ->
     if chosen.names is not None:
         names = metadata.pop(chosen.names).astype(str)
     what = f"the rows are the vectors {vector!r} of {rows.shape[1]:,} values"
-    told = [f"{what}; other columns are not features"] if metadata and not options.where_possible else []
-    return Source(rows, None, names, metadata, told, chosen.names or Source.names_title)
+    messages = [f"{what}; other columns are not features"] if metadata and not options.where_possible else []
+    return Source(rows, None, names, metadata, messages, chosen.names or Source.names_title)
 
 
 def _place(row: int, column: str) -> str:
@@ -120,7 +120,8 @@ def _column(series: Any) -> TableColumn:
         values = series.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
         values[~np.isfinite(values)] = np.nan
         whole = kind.is_integer() or bool((values[~np.isnan(values)] == np.floor(values[~np.isnan(values)])).all())
-        return TableColumn(name, NUMBER, values, integers=whole)
+        texts = to_strings(series.to_list()) if kind.is_integer() and is_rounded(values) else None
+        return TableColumn(name, NUMBER, values, integers=whole, texts=texts)
     if kind == pl.Boolean:
         return TableColumn(name, BOOLEAN, series.cast(pl.Float64).fill_null(float("nan")).to_numpy())
     if kind in (pl.Date, pl.Datetime):

@@ -73,9 +73,9 @@ def complete(
 def _places(table: Table, names: list[str], gaps: Array) -> str:
     counts = gaps.sum(0)
     worst = np.flatnonzero(counts)[np.argsort(-counts[counts > 0], kind="stable")]
-    parts = []
-    for i in worst[:LISTED]:
-        name = names[i].rpartition("=")[0] if names[i] not in table else names[i]
-        parts.append(f"{int(counts[i]):,} in {name!r}, the first in {table.place(int(gaps[:, i].argmax()), name)}")
+    parts = [
+        f"{int(counts[i]):,} in {names[i]!r}, the first in {table.place(int(gaps[:, i].argmax()), names[i])}"
+        for i in worst[:LISTED]
+    ]
     more = f"; {len(worst) - LISTED:,} more columns" if len(worst) > LISTED else ""
     return f"missing values in {int(gaps.any(1).sum()):,} of {len(gaps):,} rows: {'; '.join(parts)}{more}"

@@ -12,6 +12,7 @@ import numpy as np
 from dre.io.readers.source import Array, SourceError
 
 NUMBER, BOOLEAN, TEXT, DATE, EMPTY = "number", "boolean", "text", "date", "empty"  # kinds of columns
+LARGEST_EXACT = 2**53  # float64 rounds integers beyond, such as long ids
 
 MISSING = (  # texts, in lower case
     "", "na", "n/a", "nan", "none", "null", "nil", "<na>", "inf", "-inf", "?", "-", "--", "---", ".",
@@ -41,7 +42,7 @@ class TableColumn:
     integers : bool, default=False
         Whether all numbers were written without a fraction.
     texts : array of shape (n,), default=None
-        What stands in the file, if it is not the values: of booleans.
+        What stands in the file, if it is not the values: of booleans, and of integers that float64 would round.
     codes : bool, default=False
         Whether a text consists of digits that are no number, such as a postal code with a leading zero.
     """
@@ -67,6 +68,11 @@ class TableColumn:
         if self.kind == NUMBER and self.integers and not self.missing.any():
             return self.values.astype(np.int64)
         return self.values
+
+
+def is_rounded(integers: Array) -> bool:
+    """Whether float64 may have rounded one of these integers."""
+    return bool((np.abs(integers) >= LARGEST_EXACT).any())
 
 
 class CellPlace(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dre.io.readers.source import Array, to_strings
-from dre.io.readers.table import BOOLEAN, DATE, EMPTY, MISSING, NUMBER, TEXT, Malformed, TableColumn
+from dre.io.readers.table import BOOLEAN, DATE, EMPTY, MISSING, NUMBER, TEXT, Malformed, TableColumn, is_rounded
 
 ANSWERS = (
     ("true", "false"),
@@ -83,7 +83,8 @@ def typed_columns(
         if missing == n:
             columns.append(TableColumn(name, EMPTY, np.full(n, "")))
         elif wrong == 0 and not (found.has_codes and found.is_integer):
-            columns.append(TableColumn(name, NUMBER, found.numbers, integers=found.is_integer))
+            exact = _strings(_present(series)) if found.is_integer and is_rounded(found.numbers) else None
+            columns.append(TableColumn(name, NUMBER, found.numbers, integers=found.is_integer, texts=exact))
         else:
             text, value = series.str.strip_chars(), _present(series)
             marker = _missing_marker(value, found) if n - missing - wrong >= MOSTLY * (n - missing) else None
