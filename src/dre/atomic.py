@@ -1,4 +1,4 @@
-"""Atomic writes: files are written under a temporary name and then renamed."""
+"""Atomic writes: files are written under a temporary name and then renamed; existing ones are overwritten on request alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+def check_absent(path: str | os.PathLike[str], *, force: bool) -> None:
+    """Raise a FileExistsError if the file exists and must not be overwritten.
+
+    >>> check_absent("a file that does not exist", force=False)
+    """
+    if not force and Path(path).is_file():
+        raise FileExistsError(f"{path} exists: pass force=True to overwrite it, or choose another name")
 
 
 @contextmanager

@@ -438,7 +438,7 @@ def test_a_save_that_fails_leaves_the_file_that_was_there(step, problem, fitted,
 
     monkeypatch.setattr(step, fail)
     with pytest.raises(KeyboardInterrupt if isinstance(problem, KeyboardInterrupt) else OSError):
-        fitted.save(saved)
+        fitted.save(saved, force=True)
     assert saved.read_bytes() == before
     assert os.listdir(saved.parent) == [saved.name]
 

@@ -187,7 +187,7 @@ def test_what_training_leaves_as_it_was_is_in_the_file_once(X, tmp_path):
 def test_the_file_does_not_grow_with_the_data(tmp_path):
     sizes = []
     for n in (40, 400):
-        cheap(batch_size="shuffled(500)").fit(np.random.default_rng(0).normal(size=(n, 6))).save(tmp_path / "model")
+        cheap(batch_size="shuffled(500)").fit(np.random.default_rng(0).normal(size=(n, 6))).save(tmp_path / "model", force=True)
         sizes.append(sum(entry["data_offsets"][1] - entry["data_offsets"][0] for entry in tensors(tmp_path / "model")))
     assert sizes[0] == sizes[1]
 
@@ -277,10 +277,13 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(fitted, X, tmp_path):
 # Writing.
 
 
-def test_a_save_replaces_the_file_and_leaves_nothing_beside_it(fitted, X, tmp_path):
+def test_a_file_is_replaced_on_request_alone_and_nothing_is_left_beside_it(fitted, X, tmp_path):
     (tmp_path / "model").write_text("what was there before")
-    fitted.save(tmp_path / "model")
-    fitted.save(tmp_path / "model", stages=False)
+    with pytest.raises(FileExistsError, match="model exists: pass force=True to overwrite it"):
+        fitted.save(tmp_path / "model")
+    assert (tmp_path / "model").read_text() == "what was there before"
+    fitted.save(tmp_path / "model", force=True)
+    fitted.save(tmp_path / "model", stages=False, force=True)
     assert os.listdir(tmp_path) == ["model"]
     np.testing.assert_array_equal(DRE.load(tmp_path / "model").transform(X), fitted.embedding_)
 
@@ -356,7 +359,7 @@ def test_load_gives_the_class_that_was_saved(X, tmp_path):
     kinds = [cheap(), DeepTSNE(perplexity=4, encoder="mlp(4, depth=1)", random_state=1, device="cpu")]
     kinds += [DeepUMAP(n_neighbors=5, min_dist=0.2, encoder="mlp(4, depth=1)", batch_size=50, learning_rate=1e-3, device="cpu")]
     for model in kinds:
-        model.fit(X, observers=[lambda event: event.run.end_fit()]).save(tmp_path / "model")
+        model.fit(X, observers=[lambda event: event.run.end_fit()]).save(tmp_path / "model", force=True)
         for kind in (DRE, DeepTSNE, DeepUMAP):
             loaded = kind.load(tmp_path / "model", device="cpu")
             assert type(loaded) is type(model)
@@ -433,7 +436,7 @@ def test_the_names_of_features_are_kept(X, tmp_path):
     np.testing.assert_array_equal(loaded.transform(frame), model.transform(frame))
     with pytest.raises(ValueError, match="feature names should match"):
         loaded.transform(frame[frame.columns[::-1]])
-    assert list(loaded.get_feature_names_out()) == ["dre0", "dre1"]
+    assert list(loaded.get_feature_names_out()) == ["dre1", "dre2"]
 
 
 def test_the_number_of_features_is_kept_for_images(tmp_path):

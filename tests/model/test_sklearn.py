@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from dre import DRE, KL, DeepTSNE, DeepUMAP, Gaussian, Schedule, Stage
 from dre.augment import Noise
 from dre.batches import Fixed
+from dre.io.writers import OutputSpec
 from dre.plan.recipes import RECIPES
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
@@ -110,7 +111,7 @@ def test_pandas_output_has_the_index_of_the_rows_and_named_columns(X):
     frame = pd.DataFrame(X, index=[f"cell {i}" for i in range(len(X))], columns=list("abcdef"))
     model = cheap(n_components=3).set_output(transform="pandas").fit(frame)
     for Y in (model.transform(frame), cheap(n_components=3).set_output(transform="pandas").fit_transform(frame)):
-        assert list(Y.columns) == ["dre0", "dre1", "dre2"]
+        assert list(Y.columns) == ["dre1", "dre2", "dre3"]
         assert list(Y.index) == list(frame.index)
         np.testing.assert_array_equal(Y.to_numpy(), model.embedding_)
 
@@ -118,9 +119,13 @@ def test_pandas_output_has_the_index_of_the_rows_and_named_columns(X):
 @pytest.mark.usefixtures("few_epochs")
 @pytest.mark.filterwarnings("ignore:perplexity")
 @pytest.mark.parametrize("kind", KINDS)
-def test_output_features_are_named_after_the_class(kind, X):
+def test_output_features_are_named_as_in_the_files_of_the_command_line(kind, X):
+    pytest.importorskip("polars")
     model = (cheap() if kind is DRE else kind(random_state=0, device="cpu")).fit(X)
-    assert list(model.get_feature_names_out()) == [f"{kind.__name__.lower()}{i}" for i in range(2)]
+    names = list(model.get_feature_names_out())
+    assert names == OutputSpec(len(X), 2).column_names == ["dre1", "dre2"]
+    for library in ("pandas", "polars"):
+        assert list(model.set_output(transform=library).transform(X).columns) == names
 
 
 def test_output_features_are_those_of_the_fit_and_not_of_parameters_changed_since(X):

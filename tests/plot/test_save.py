@@ -28,13 +28,13 @@ def test_many_dots_are_pixels_also_in_a_drawing(tmp_path: Path, suffix: str) -> 
     assert (tmp_path / f"a{suffix}").stat().st_size < 1_500_000
 
 
-def test_an_existing_file_is_overwritten_unless_force_is_false(tmp_path: Path) -> None:
+def test_an_existing_file_is_overwritten_on_request_alone(tmp_path: Path) -> None:
     path = tmp_path / "map.png"
     path.write_bytes(b"as it was")
-    with pytest.raises(ValueError, match="force=True"):
-        plot.save(plot.scatter(Y).figure, path, force=False)
+    with pytest.raises(FileExistsError, match="force=True"):
+        plot.save(plot.scatter(Y).figure, path)
     assert path.read_bytes() == b"as it was"
-    plot.save(plot.scatter(Y).figure, path)
+    plot.save(plot.scatter(Y).figure, path, force=True)
     assert path.read_bytes() != b"as it was"
 
 

@@ -114,7 +114,7 @@ def explore(
         clusters=clusters,
         images=images,
     )
-    write_page(target, page)
+    write_page(target, page, force=force)
     size = target.stat().st_size
     typer.echo(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}): open it in a browser.")
     if show:

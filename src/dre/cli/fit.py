@@ -179,7 +179,7 @@ def fit(
             warnings.filterwarnings("ignore", message=".*of all squared distances")
         model.fit(source.rows)
     set_feature_names(model, source)
-    model.save(output)
+    model.save(output, force=force)
     if embedding is not None:
         with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
             sink.write(model.embedding_)

@@ -55,13 +55,13 @@ def name_options(message: str) -> str:
 
 @contextmanager
 def as_usage_error(*kinds: type[Exception]) -> Iterator[None]:
-    """Re-raise errors of these kinds as `UsageError`; by default ValueError and TypeError."""
+    """Re-raise errors of these kinds as `UsageError`; by default ValueError, TypeError and FileExistsError."""
     try:
         yield
     except UsageError:
         raise
     except Exception as problem:
-        if not isinstance(problem, kinds or (ValueError, TypeError)):
+        if not isinstance(problem, kinds or (ValueError, TypeError, FileExistsError)):
             raise
         raise UsageError(name_options(str(problem))) from problem
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.atomic import atomic_write
+from dre.atomic import atomic_write, check_absent
 from dre.explore.columns import Column
 from dre.explore.encode import element, encode_array, encode_strings, to_json
 from dre.explore.nearest import NearestRows
@@ -86,15 +86,17 @@ class Explorer:
                 raise ValueError(f"{name}: {length} values for {n} points, expected one value per point")
 
 
-def write_page(path: str | Path, explorer: Explorer) -> None:
+def write_page(path: str | Path, explorer: Explorer, *, force: bool = False) -> None:
     """Write the page to an HTML file, atomically.
 
     Parameters
     ----------
     path : str or Path
-        File to write. An existing file is replaced.
+        File to write.
     explorer : Explorer
         The content of the page, made by `build_explorer`.
+    force : bool, default=False
+        Overwrite an existing file.
 
     Examples
     --------
@@ -104,6 +106,7 @@ def write_page(path: str | Path, explorer: Explorer) -> None:
     ...     Path(folder, "map.html").read_text(encoding="utf-8").splitlines()[0]
     '<!DOCTYPE html>'
     """
+    check_absent(path, force=force)
     with atomic_write(path) as part:
         part.write_text(page(explorer), encoding="utf-8")
 

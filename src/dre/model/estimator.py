@@ -11,11 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
@@ -42,7 +43,7 @@ from dre.training.loop import train
 from dre.training.run import Weights
 
 
-class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Deep Recursive Embedding: a network that learns the map.
 
     Parameters
@@ -260,6 +261,17 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
         return self.fit(X, y, **fit_params).embedding_
 
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the map's columns, as in the files that the command line writes: dre1, dre2, …
+
+        Parameters
+        ----------
+        input_features : ignored
+            Exists for scikit-learn.
+        """
+        check_is_fitted(self)
+        return np.array([f"dre{i}" for i in range(1, self._map.n_components + 1)], dtype=object)
+
     def module(self, *, stage: int | None = None) -> MapModule:
         """Return the learned map as one plain ``nn.Module`` from raw rows to the embedding.
 
@@ -287,12 +299,19 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
 
-    def save(self, path: str | os.PathLike[str], *, stages: bool = True) -> None:
+    def save(self, path: str | os.PathLike[str], *, stages: bool = True, force: bool = False) -> None:
         """Write one safetensors file with weights and configuration; no training data and no embedding.
 
-        ``stages=False`` leaves out the weights at the end of each stage but the last.
+        Parameters
+        ----------
+        path : path-like
+        stages : bool, default=True
+            Whether to keep the weights at the end of each stage; False keeps those of the last.
+        force : bool, default=False
+            Overwrite an existing file.
         """
         check_is_fitted(self)
+        check_absent(path, force=force)
         names = getattr(self, "feature_names_in_", None)
         about = {
             "class": type(self).__name__,
@@ -365,10 +384,6 @@ class DRE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     @property
     def row_shape_(self) -> tuple[int, ...]:
         return self._fitted().shape
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._fitted().n_components
 
     def _fitted(self) -> FittedMap:
         if "_map" not in vars(self):

@@ -12,7 +12,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 200  # of a PNG, and of the rasterized parts of the others
 
 
-def save(figure: Any, path: str | Path, *, force: bool = True) -> None:
+def save(figure: Any, path: str | Path, *, force: bool = False) -> None:
     """Write a figure to a file.
 
     Parameters
@@ -20,8 +20,8 @@ def save(figure: Any, path: str | Path, *, force: bool = True) -> None:
     figure : matplotlib Figure or Axes
     path : str or Path
         Its suffix chooses the format: .png, .svg or .pdf.
-    force : bool, default=True
-        Overwrite an existing file, as matplotlib does; False raises instead.
+    force : bool, default=False
+        Overwrite an existing file.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dre.atomic import atomic_write
+from dre.atomic import atomic_write, check_absent
 from dre.io.readers.source import match_suffix
 from dre.io.writers.formats import FORMATS, DelimitedSink, GapSink, OutputSpec, Sink, SinkFormat
 
@@ -101,7 +101,9 @@ def check_writable(
     Raises
     ------
     ValueError
-        If the file cannot be written, exists, or is an input.
+        If the file cannot be written, or is an input.
+    FileExistsError
+        If it exists, without ``force``.
 
     Examples
     --------
@@ -117,8 +119,7 @@ def check_writable(
         raise ValueError(f"{path}: expected a name that ends in {', '.join(suffixes)}, such as {example}")
     if path.exists() and any(each is not None and each.exists() and path.samefile(each) for each in read):
         raise ValueError(f"{path} is an input and would be overwritten: choose another name")
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists: pass force=True to overwrite it, or choose another name")
+    check_absent(path, force=force)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise ValueError(f"{path.parent} is not a writable folder: create it or choose another")
     return suffix
