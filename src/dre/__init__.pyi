@@ -17,10 +17,10 @@ from .encoder.strided import Strided as Strided
 from .loss.ce import CE as CE
 from .loss.kl import KL as KL
 from .loss.shepard import Shepard as Shepard
-from .model.archive import ModelFileError as ModelFileError
 from .model.estimator import DRE as DRE
 from .model.estimator import DeepTSNE as DeepTSNE
 from .model.estimator import DeepUMAP as DeepUMAP
+from .model.file_error import ModelFileError as ModelFileError
 from .observe.stopping import EarlyStopping as EarlyStopping
 from .optimizer import Optimizer as Optimizer
 from .plan.recipe import Recipe as Recipe

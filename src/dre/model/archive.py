@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from dre.atomic import atomic_write
-from dre.augment import Augment, parse_augment
-from dre.batches import BATCHES, Batches
 from dre.data.image_layout import model_shape
 from dre.data.scaling import Scaling
-from dre.encoder import ENCODERS, Encoder
+from dre.encoder import Encoder
+from dre.model.configuration import Configuration
+from dre.model.digest import digest, digest_format_1
+from dre.model.encoding import decode_recipe, encode
+from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import FittedMap
-from dre.notation import NotationError
-from dre.optimizer import OPTIMIZERS, Optimizer
+from dre.model.format_1 import upgrade
+from dre.model.limits import (
+    MAX_HEADER,
+    MAX_TENSORS,
+    TensorSpec,
+    check_length,
+    check_plain,
+    encoder_specs,
+    is_built_in,
+    specs,
+)
 from dre.plan.recipe import Recipe
-from dre.plan.schedule import Schedule
 from dre.runtime import IsolatedRNG
 from dre.training.run import Weights
 
-FORMAT = 2  # its digest covers the configuration as well as the weights
+FORMAT = 2  # its digest covers the configuration as well as the weights; format 1 has that of the weights alone
 HEADER = "dre"
+TABLE_ENTRY = 150  # bytes of the header for one tensor, beside its name
+PROBES, PROBE_SCALE = 16, 4.0  # rows, farther out than those of the training, that must get finite coordinates
 WRITABLE = "Choose a folder that exists and can be written to."
-
-
-class ModelFileError(ValueError):
-    """The file is not a model of this package, or it is damaged."""
+ANOTHER_COPY = "Use another copy of the file."
 
 
 def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, Any], *, stages: bool = True) -> None:
@@ -49,7 +57,7 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
     path : path-like
     fitted : FittedMap
     about : dict
-        What the caller wants to store with it, as JSON.
+        What the caller wants to store with it, as JSON: class, parameters, feature_names_in, fill_values.
     stages : bool
         Whether to keep the weights at the end of earlier stages.
     """
@@ -72,58 +80,145 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
     }
     # clones: safetensors refuses tensors that share memory, as tied weights do
     tensors = {name: value.contiguous().clone() for name, value in tensors.items()}
-    _write(Path(path), tensors, {**configuration, "sha256": _digest(configuration, tensors)})
+    _write(Path(path), tensors, {**configuration, "sha256": digest(configuration, tensors)})
 
 
 def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> tuple[FittedMap, dict[str, Any]]:
     """Read a learned map, on the CPU, and what was stored about it; ``encoder`` stands for a module of the user's own."""
-    tensors, configuration = _read(path)
-    with as_model_file_error(path):
-        recipe: Recipe = decode(configuration["recipe"], encoder)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no model file at {path}")
+    with as_model_file_error(path), torch.device("cpu"), _default_float32():
+        content, tensors = _read(path)
+        configuration = Configuration.parse(content)
+        recipe = decode_recipe(configuration.recipe, encoder)
         if encoder is not None and isinstance(recipe.encoder, Encoder):
-            raise ModelFileError(f"{path} has an encoder of its own, {recipe.encoder}: load it without encoder=")
-        scaling = _scaling(_under("scaling.", tensors), configuration["metric"])
-        n_components = int(configuration["n_components"])
-        last = _under("weights.", tensors)
-        network = _filled(recipe.encoder, model_shape(scaling.shape), n_components, last)
-        shared = {name: last[name] for name in configuration["unchanged"]}
-        kept = configuration["earlier_stages"]
-        stages = [shared | _under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(kept)]
-        stages.append(last)
-        if any(stage is not None and _shapes(stage) != _shapes(network.state_dict()) for stage in stages):
-            raise ModelFileError(f"{path} is damaged: the weights of a stage are incomplete")
-        fitted = FittedMap(network.eval(), recipe, scaling, n_components, stages, configuration["history"])
-        return fitted, configuration["about"]
+            raise ModelFileError(f"has an encoder of its own, {recipe.encoder}: load it without encoder=")
+        scaling = _scaling(_under("scaling.", tensors), configuration.metric)
+        configuration.check(len(recipe.schedule), scaling.shape)
+        network, stages = _network(recipe, model_shape(scaling.shape), configuration, tensors)
+        fitted = FittedMap(network, recipe, scaling, configuration.n_components, stages, configuration.history)
+        return fitted, configuration.about
 
 
-@contextmanager
-def as_model_file_error(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Re-raise decoding errors as ModelFileError, naming the file."""
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return configuration and tensors, as they were saved: the digest is that of the file."""
+    check_length(path)
     try:
-        yield
-    except ModelFileError:
-        raise
-    except NotationError as problem:
-        raise ModelFileError(
-            f"{path} names something that is not known here; import the module that defines it before loading. {problem}"
-        ) from problem
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
-        raise ModelFileError(f"{path} is damaged, or its weights do not fit the encoder: {problem!r}") from problem
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(HEADER)
+            if text is None:
+                raise ModelFileError("is a safetensors file, but not one that dre saved")
+            names = file.keys()
+            if len(names) > MAX_TENSORS:
+                raise ModelFileError(f"has {len(names):,} tensors, the limit is {MAX_TENSORS:,}")
+            # clones: safetensors maps the file into memory, where a later change of the file would change the model
+            tensors = {name: file.get_tensor(name).clone() for name in names}
+    except (SafetensorError, OSError) as problem:
+        raise ModelFileError(f"is not a model that dre saved, or it is damaged: {problem}") from problem
+    content = json.loads(text)
+    check_plain(content)
+    found = content.get("format") if isinstance(content, dict) else None
+    if type(found) is not int or found not in (1, FORMAT):
+        raise ModelFileError(f"has the format {found}, this dre reads {FORMAT} and 1: use the version that wrote it")
+    claimed = content.pop("sha256", None)
+    if claimed != (digest(content, tensors) if found == FORMAT else digest_format_1(tensors)):
+        raise ModelFileError(f"is damaged: it is not what was saved. {ANOTHER_COPY}")
+    if found == FORMAT:
+        return content, tensors
+    warnings.warn(
+        f"{path} has the format 1, in which damage to the configuration is not noticed. Load and save it again to protect it.",
+        stacklevel=4,
+    )
+    return upgrade(content, tensors)
 
 
 def _scaling(tensors: dict[str, Tensor], metric: str) -> Scaling:
-    columns = (tensors["column_mean"], tensors["column_std"]) if "column_mean" in tensors else None
-    return Scaling(tensors["mean"], float(tensors["scale"]), metric=metric, columns=columns)
+    columns = ["column_mean", "column_std"] if "column_mean" in tensors else []
+    if tensors.keys() != {"mean", "scale", *columns}:
+        raise ModelFileError(f"is damaged: its scaling consists of {', '.join(tensors) or 'nothing'}")
+    shape = tuple(tensors["mean"].shape)
+    if not shape or 0 in shape:
+        raise ModelFileError(f"is damaged: its rows have the shape {shape}")
+    for name, value in tensors.items():
+        if specs({name: value})[name] != TensorSpec(torch.double, () if name == "scale" else shape):
+            raise ModelFileError(f"is damaged: {name} of its scaling is {specs({name: value})[name]}")
+        if not value.isfinite().all() or (name in ("scale", "column_std") and not (value > 0).all()):
+            raise ModelFileError(f"is damaged: {name} of its scaling must be finite, scale and column_std also positive")
+    return Scaling(
+        tensors["mean"],
+        float(tensors["scale"]),
+        metric=metric,
+        columns=(tensors[columns[0]], tensors[columns[1]]) if columns else None,
+    )
 
 
-def _filled(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, weights: dict[str, Tensor]) -> nn.Module:
-    if isinstance(plan, Encoder):
-        with IsolatedRNG(0, torch.device("cpu"))():
-            network = plan.build(shape, n_components)
-    else:
-        network = copy.deepcopy(plan)
-    network.load_state_dict(weights, assign=True)
-    return network
+def _network(
+    recipe: Recipe, shape: tuple[int, ...], configuration: Configuration, tensors: dict[str, Tensor]
+) -> tuple[nn.Module, list[Weights | None]]:
+    """Return the network with its last weights, and the weights of each stage.
+
+    Names, dtypes and shapes in the file are compared with those of the network before there is memory for it.
+    """
+    plan, n_components = recipe.encoder, configuration.n_components
+    last = _under("weights.", tensors)
+    needed = _needed(plan, shape, n_components, len(last))
+    shared = {name: last[name] for name in configuration.unchanged}
+    kept = [_under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(configuration.earlier_stages)]
+    used = sum(len(part) for part in (last, _under("scaling.", tensors), *kept) if part is not None)
+    if used < len(tensors) or any(name in shared for part in kept for name in part or {}):
+        raise ModelFileError("is damaged: it has tensors that do not belong to it")
+    stages: list[Weights | None] = [*(None if part is None else shared | part for part in kept), last]
+    for weights in stages:
+        if weights is not None:
+            if needed.get("scale") == TensorSpec(torch.float32, ()):
+                weights.setdefault("scale", torch.ones(()))  # files from before there was one
+            _check_weights(weights, needed, plan)
+    network = _build(plan, shape, n_components).eval()
+    network.load_state_dict(last, assign=True)
+    if is_built_in(plan):
+        _probe(network, stages, shape)
+    return network, stages
+
+
+def _needed(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, n_held: int) -> dict[str, TensorSpec | None]:
+    """Return dtypes and shapes of the weights of the network. A user's encoder need not work without memory."""
+    if not isinstance(plan, Encoder):
+        return specs(plan.state_dict())
+    try:
+        return encoder_specs(plan, shape, n_components, n_held)
+    except Exception as problem:
+        if is_built_in(plan) or isinstance(problem, ModelFileError):
+            raise
+        return specs(_build(plan, shape, n_components).state_dict())
+
+
+def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int) -> nn.Module:
+    if not isinstance(plan, Encoder):
+        return copy.deepcopy(plan)
+    with IsolatedRNG(0, torch.device("cpu"))():
+        return plan.build(shape, n_components)
+
+
+def _check_weights(weights: Weights, needed: dict[str, TensorSpec | None], plan: Encoder | nn.Module) -> None:
+    title = plan if isinstance(plan, Encoder) else type(plan).__name__
+    held = specs(weights)
+    for name in [*needed, *held]:
+        if name not in needed or name not in held or needed[name] not in (None, held[name]):
+            raise ModelFileError(
+                f"is damaged, or its weights do not fit the encoder {title}: {name} is {held.get(name, 'absent')} in the file, "
+                f"{needed.get(name, 'absent')} in the encoder"
+            )
+        if not weights[name].isfinite().all():
+            raise ModelFileError(f"is damaged: {name} is not finite")
+
+
+def _probe(network: nn.Module, stages: list[Weights | None], shape: tuple[int, ...]) -> None:
+    """Raise a ModelFileError if rows around those of the training have no finite coordinates."""
+    rows = PROBE_SCALE * torch.randn(PROBES, *shape, generator=torch.Generator().manual_seed(0))
+    for weights in stages:
+        with torch.no_grad():
+            if weights is not None and not functional_call(network, weights, rows).isfinite().all():
+                raise ModelFileError("is damaged: its network gives coordinates that are not finite")
 
 
 def _unchanged(last: Weights, earlier: list[Weights]) -> list[str]:
@@ -135,91 +230,30 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
-def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(value.shape) for name, value in weights.items()}
+@contextmanager
+def _default_float32() -> Iterator[None]:
+    """Build networks as they were trained, whatever default dtype the program has set."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], configuration: dict[str, Any]) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"can't write the model to {path}: there is no folder {path.parent}. {WRITABLE}")
+    check_plain(configuration)
+    text = json.dumps(configuration)
+    size = len(json.dumps(text)) + sum(len(json.dumps(name)) + TABLE_ENTRY for name in tensors)
+    if size > MAX_HEADER or len(tensors) > MAX_TENSORS:
+        raise ValueError(
+            f"can't write the model to {path}: {len(tensors):,} tensors and {size:,} bytes of configuration are more than "
+            f"{MAX_TENSORS:,} and {MAX_HEADER:,}. Save it with stages=False, or shorten the names of its features."
+        )
     try:
         with atomic_write(path) as part:
-            save_file(tensors, part, {HEADER: json.dumps(configuration)})
+            save_file(tensors, part, {HEADER: text})
     except (OSError, SafetensorError) as problem:
         raise OSError(f"can't write the model to {path}: {problem}. {WRITABLE}") from problem
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"there is no model file at {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            configuration = json.loads((file.metadata() or {})[HEADER])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except KeyError as problem:
-        raise ModelFileError(f"{path} is a safetensors file, but not one that dre saved") from problem
-    except (SafetensorError, json.JSONDecodeError, OSError) as problem:
-        raise ModelFileError(f"{path} is not a model that dre saved, or it is damaged: {problem}") from problem
-    found = configuration.get("format") if isinstance(configuration, dict) else None
-    if found != FORMAT:
-        raise ModelFileError(f"{path} has the format {found}, this dre reads {FORMAT}: use the version that wrote it")
-    claimed = configuration.pop("sha256", None)
-    if claimed != _digest(configuration, tensors):
-        raise ModelFileError(f"{path} is damaged: it is not what was saved. Use another copy of the file.")
-    return tensors, configuration
-
-
-def _digest(configuration: dict[str, Any], tensors: dict[str, Tensor]) -> str:
-    """Digest of the configuration, and of every tensor's name, dtype, shape and bytes."""
-    digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
-    for name in sorted(tensors):
-        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-# Objects as JSON: plain values as they are, the others as {"kind": text}.
-
-_TEXTS: dict[str, tuple[type, Callable[[str], Any]]] = {
-    "schedule": (Schedule, Schedule.parse),
-    "encoder": (Encoder, ENCODERS.parse),
-    "batches": (Batches, BATCHES.parse),
-    "optimizer": (Optimizer, OPTIMIZERS.parse),
-    "augment": (Augment, parse_augment),
-}
-
-
-def encode(value: Any) -> Any:
-    """Return JSON for a constructor argument or a recipe; objects without a notation, as a user's module, are only named."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, (tuple, list)):
-        return {type(value).__name__: [encode(item) for item in value]}
-    for kind, (cls, _) in _TEXTS.items():
-        if isinstance(value, cls) and getattr(value, "has_text", True):
-            return {kind: str(value)}
-    if isinstance(value, Recipe):
-        return {"recipe": {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
-    return {"module" if isinstance(value, nn.Module) else "unsaved": f"{type(value).__module__}.{type(value).__qualname__}"}
-
-
-def decode(value: Any, encoder: nn.Module | None = None) -> Any:
-    """Return the object again; ``encoder`` stands in for a user's module."""
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind in ("tuple", "list"):
-        return (tuple if kind == "tuple" else list)(decode(item, encoder) for item in content)
-    if kind in _TEXTS:
-        return _TEXTS[kind][1](content)
-    if kind == "recipe":
-        return Recipe(**{name: decode(item, encoder) for name, item in content.items()})
-    if kind == "module":
-        if encoder is None:
-            raise ModelFileError(
-                f"this model's encoder is a module of your own, {content}: pass it, DRE.load(path, encoder=...)"
-            )
-        return encoder
-    return None  # for example a random state: not needed to use the model

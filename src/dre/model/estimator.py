@@ -24,7 +24,9 @@ from dre.data.image_layout import model_shape
 from dre.data.scaling import Scaling
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.encoder import Encoder
-from dre.model.archive import as_model_file_error, decode, encode, load_map, save_map
+from dre.model.archive import load_map, save_map
+from dre.model.encoding import decode, encode
+from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule, embed, to_model_rows
 from dre.neighbors.search import Neighbors, check_neighbors
 from dre.observe import Observer, check_observers, watch
@@ -336,15 +338,18 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if encoder is not None and not isinstance(encoder, nn.Module):
             raise TypeError(f"encoder={encoder!r}: pass the module itself, such as MyModule()")
         fitted, about = load_map(path, encoder)
-        kinds = {kind.__name__: kind for kind in (DRE, DeepTSNE, DeepUMAP)}
+        kinds = {kind.__name__: kind for kind in (cls, DRE, DeepTSNE, DeepUMAP)}
         with as_model_file_error(path):
+            if about["class"] not in kinds:
+                raise ModelFileError(f"was saved by a class {about['class']!r}: load it by that class")
             parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
-            model: DRE = kinds.get(about["class"], cls)(**parameters)
-            names = about["feature_names_in"]
-            fill = {str(name): float(value) for name, value in about.get("fill_values", {}).items()}
+            model: DRE = kinds[about["class"]](**parameters)
+            check_columns(model.columns)
+            runtime = _saved_runtime(model.device) if device is None else None
         if device is not None:
             model.set_params(device=device)
-        fitted.encoder = Runtime.on(model.device).place(fitted.encoder)
+        fitted.encoder = (runtime or Runtime.on(model.device)).place(fitted.encoder)
+        names, fill = about["feature_names_in"], {name: float(v) for name, v in about.get("fill_values", {}).items()}
         model._map = fitted
         model.interrupted_ = False
         model.n_features_in_ = fitted.shape[0]
@@ -529,6 +534,16 @@ def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int,
         return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
     with rng():
         return plan.build(shape, n_components)
+
+
+def _saved_runtime(device: object) -> Runtime:
+    """Return the device that a model was saved with."""
+    try:
+        if isinstance(device, str):
+            return Runtime.on(device)
+    except ValueError as problem:
+        raise ModelFileError(f"was saved with a device that can't be used here; pass device= to load it: {problem}") from None
+    raise ModelFileError(f"has the device {device!r}, which is none: pass device= to load it")
 
 
 def _given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Neighbors | None:
