@@ -117,6 +117,17 @@ def test_points_of_a_sample_say_which_rows_they_are(dre: Run, said: str, names: 
 
 
 @pytest.mark.usefixtures("data")
+def test_points_are_numbered_as_in_the_file_if_rows_lack_values(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("gap.npy", np.where(np.arange(300)[:, None] == 4, np.nan, X))
+    assert dre("evaluate", "gap.npy", "y.npy", "--sample", "all", "--per-point", "p.csv") == 0
+    found = open_source("p.csv")
+    assert found.names is not None
+    assert found.names.tolist() == [str(i) for i in range(300) if i != 4]
+    assert dre("evaluate", "gap.npy", "y.npy", "--sample", "all", "--per-point", "p.npy") == 2
+    assert "only 299 of 300 rows are scored" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("data")
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [

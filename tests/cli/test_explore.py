@@ -217,6 +217,24 @@ def test_the_rows_of_maps_side_by_side_are_matched_by_name(dre: Run, capsys: pyt
     assert "add DATA" in capsys.readouterr().err
 
 
+def test_rows_without_names_are_matched_by_their_positions_in_the_files(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    points, rows = np.random.default_rng(0).normal(size=(30, 2)), np.arange(60.0).reshape(30, 2) ** 2
+    np.save("whole.npy", points)
+    np.save("a.npy", np.where(np.arange(30)[:, None] == 5, np.nan, points))
+    np.save("b.npy", np.where(np.arange(30)[:, None] == 9, np.nan, points))
+    assert dre("explore", "a.npy", "--beside", "whole.npy") == 0
+    first, other = (each["stages"][0]["place"] for each in about("a.html")["maps"])
+    assert np.array(first["matrix"]) == pytest.approx(np.array(other["matrix"]), abs=1e-5)  # the same map, without row 5
+    assert dre("explore", "a.npy", "--beside", "b.npy", "--force") == 2
+    assert "b.npy has no point for 1 of the 29 rows of MAP, first for row 9" in capsys.readouterr().err
+    np.save("rows.npy", np.where(np.arange(30)[:, None] == 9, np.nan, rows))
+    assert dre("explore", "a.npy", "rows.npy", "--force") == 2
+    assert "a.npy has no point for 1 of the 29 rows of DATA, first for row 5" in capsys.readouterr().err
+    Path("y.txt").write_text("\n".join("ab"[i % 2] for i in range(30)))
+    assert dre("explore", "a.npy", "--color", "y.txt", "--force") == 0
+    assert about("a.html")["color"] == "y.txt"
+
+
 def test_three_components_are_shown_and_more_are_told_of(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
     coordinates("three.csv", 3)
     assert dre("explore", "three.csv") == 0

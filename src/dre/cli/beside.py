@@ -49,7 +49,7 @@ def load_beside(
     UsageError
         If the rows of a map are not those of the first one.
     """
-    rows = source if source is not None else Source(loaded.embedding, names=loaded.names)
+    rows = source if source is not None else Source(loaded.embedding, names=loaded.names, dropped=loaded.dropped)
     whose = "MAP" if source is None else "DATA"
     found: dict[str, Stages] = {}
     for other in others:
@@ -64,7 +64,7 @@ def _of_model(name: str, data: str | None, device: str) -> list[tuple[str, Array
     if data is None:
         raise UsageError(f"--beside {name} is a model and needs rows to embed: add DATA after MAP")
     other = load_map(name, *open_rows(name, data, device, tell="none"), every_stage=True)
-    named = Source(other.embedding, names=other.names)
+    named = Source(other.embedding, names=other.names, dropped=other.dropped)
     return [(title, stage, named) for title, stage in zip(other.short_titles, other.stages, strict=True)]
 
 

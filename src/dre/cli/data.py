@@ -75,12 +75,15 @@ def split_labels(source: Source, labels: str | None) -> tuple[Source, Any]:
     if source.columns is not None and labels in source.columns:
         return pop_column(source, labels)
     if Path(labels).expanduser().exists():
-        with as_usage_error():
-            count = source.rows.shape[0] if source.dropped is None else len(source.dropped.kept)
-            names = source.names if source.dropped is None else source.dropped.names
-            found = read_labels(Path(labels).expanduser(), count, names)
-            return source, found if source.dropped is None else found[source.dropped.kept]
+        return source, labels_from_file(labels, source)
     raise no_such_column("--labels", labels, [*source.metadata, *(source.columns or [])])
+
+
+def labels_from_file(name: str, source: Source) -> Array:
+    """The labels (n,) of a file with one for each row of DATA, also for those that lack values."""
+    names = source.names if source.dropped is None else source.dropped.names
+    with as_usage_error():
+        return read_labels(Path(name).expanduser(), source.file_length, names)[source.file_rows]
 
 
 def no_such_column(option: str, name: str, columns: list[str]) -> UsageError:
@@ -129,7 +132,7 @@ def output_spec(source: Source, components: int, data: str) -> OutputSpec:
     """Shape and names of the embedding of DATA. Rows that lack values are NaN, so that positions stay."""
     dropped = source.dropped
     return OutputSpec(
-        source.rows.shape[0] if dropped is None else len(dropped.kept),
+        source.file_length,
         components,
         names=source.names if dropped is None else dropped.names,
         source=path_of(data),

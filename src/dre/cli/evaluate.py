@@ -130,9 +130,9 @@ def evaluate(
     if known is not None and not (labeled := has_label(known[ids])).all():
         typer.echo(f"dre: {int((~labeled).sum()):,} rows have no label and are not scored", err=True)
         ids = ids[labeled]
-    _check_sample(ids, n, n_neighbors, per_point)
-    names = ids if source.names is None else source.names[ids]
-    some = replace(source, rows=to_array(source.rows, ids), names=names, metadata={})
+    _check_sample(ids, source.file_length, n_neighbors, per_point)
+    names = source.file_rows[ids] if source.names is None else source.names[ids]
+    some = replace(source, rows=to_array(source.rows, ids), names=names, metadata={}, dropped=None)
     # A model embeds the sample only; a file of coordinates must have one point for each row of DATA.
     units = None if model is not None else choose_standardize(source, standardize, metric or "euclidean")
     loaded = load_map(embedding, source if model is None else some, model, every_stage=True, standardize=units)

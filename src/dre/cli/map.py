@@ -14,9 +14,9 @@ from torch import Tensor
 
 from dre.cli.data import (
     Tell,
-    as_classes,
     as_fitted,
     column_values,
+    labels_from_file,
     match_columns,
     no_such_column,
     open_data,
@@ -26,15 +26,14 @@ from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import is_rows, read_all
 from dre.data.subsample import to_array
 from dre.io.readers import ReadOptions
-from dre.io.readers.labels import read_labels
-from dre.io.readers.source import Source, summarize_names
+from dre.io.readers.features import COORDINATE
+from dre.io.readers.source import DroppedRows, Source, summarize_names
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
 
 Array = np.ndarray[Any, Any]
 MODEL = ".safetensors"
-COMPONENT = "dre"  # the columns of coordinates are dre1, dre2, …
 CELLS, KEY = ".h5ad", "obsm/X_dre"  # where an .h5ad file holds the coordinates
 
 
@@ -50,6 +49,7 @@ class LoadedMap:
     columns: list[str] | None = None  # the names of their columns, if there are any
     model: DRE | None = None  # if MAP is a model
     units: Callable[[Array], Array] | None = None  # rows as distances are measured between them, if not as they are
+    dropped: DroppedRows | None = None  # which rows of DATA, or else of the map, are left out, since they lack values
 
     @property
     def embedding(self) -> Array:
@@ -159,34 +159,45 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
     stages = [model.transform(source.rows, stage=None if i == last else i) for i in kept]
     titles = [f"stage {i}: {model.schedule_[i]}" for i in kept]
     found = LoadedMap(stages, titles, dict(source.metadata), source.names, source.rows, source.columns, model)
-    return replace(found, units=model.metric_rows)
+    return replace(found, units=model.metric_rows, dropped=source.dropped)
 
 
 def _from_file(name: str, source: Source | None, standardize: bool | None = None) -> LoadedMap:
     embedding, table = read_coordinates(name)
     if source is None:
-        return LoadedMap([embedding], [name], table.metadata, table.names)
+        return LoadedMap([embedding], [name], table.metadata, table.names, dropped=table.dropped)
     return replace(match_points(name, embedding, table, source), units=units_of(source, standardize))
 
 
 def match_points(name: str, embedding: Array, table: Source, source: Source, *, whose: str = "DATA") -> LoadedMap:
     """The points of a map with the rows of DATA, by name if both have names, else by position.
 
-    ``table`` knows the names of the points, and ``whose`` names the owner of the rows in messages.
+    ``table`` knows the names and positions of the points, and ``whose`` names the owner of the rows in messages.
     """
     order = _order_by_name(name, table, source, whose)
-    if order is not None:
-        embedding, metadata = embedding[order], {key: values[order] for key, values in table.metadata.items()}
-        return LoadedMap([embedding], [name], {**metadata, **source.metadata}, source.names, source.rows, source.columns)
-    n, known, names = source.rows.shape[0], table.metadata, table.names
-    if source.dropped is not None and len(embedding) == len(source.dropped.kept):
-        kept = source.dropped.kept
-        embedding, known = embedding[kept], {key: values[kept] for key, values in known.items()}
-        names = None if names is None else names[kept]
-    if n != len(embedding):
-        raise UsageError(f"{name} has {len(embedding):,} points but {whose} has {n:,} rows: pass the embedded rows")
-    names = names if source.names is None else source.names
-    return LoadedMap([embedding], [name], {**known, **source.metadata}, names, source.rows, source.columns)
+    if order is None:
+        order = _order_by_position(name, table, source, whose)
+    metadata = {**{key: values[order] for key, values in table.metadata.items()}, **source.metadata}
+    names = source.names if source.names is not None or table.names is None else table.names[order]
+    found = LoadedMap([embedding[order]], [name], metadata, names, source.rows, source.columns)
+    return replace(found, dropped=source.dropped)
+
+
+def _order_by_position(name: str, table: Source, source: Source, whose: str) -> Array:
+    """The points of a map in the order of the rows of DATA, where either may leave out rows that lack values."""
+    points, rows = table.file_rows, source.file_rows
+    if table.file_length != source.file_length:
+        if len(points) != len(rows):
+            raise UsageError(f"{name} has {len(points):,} points but {whose} has {len(rows):,} rows: pass the embedded rows")
+        return np.arange(len(rows))
+    order = np.searchsorted(points, rows).clip(max=len(points) - 1)
+    lacking = rows[points[order] != rows]
+    if len(lacking):
+        raise UsageError(
+            f"{name} has no point for {len(lacking):,} of the {len(rows):,} rows of {whose}, first for row {lacking[0]}, "
+            "counted from 0: pass the map of these rows"
+        )
+    return order
 
 
 def _order_by_name(name: str, table: Source, source: Source, whose: str) -> Array | None:
@@ -218,18 +229,14 @@ def read_coordinates(name: str) -> tuple[Array, Source]:
     source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, options, tell="none")
     values = np.asarray(read_all(source.rows) if is_rows(source.rows) else source.rows)
     columns = source.columns or []
-    axes = [i for i, each in enumerate(columns) if each.lower().startswith(COMPONENT) and each[len(COMPONENT) :].isdigit()]
-    if not axes:
-        if values.ndim != 2 or not 2 <= values.shape[1] <= 3:
-            shape = " × ".join(f"{size:,}" for size in values.shape)
-            raise UsageError(
-                f"{name} holds {shape} values, not two-dimensional coordinates: pass a file written by `dre transform`, or a "
-                f"table with the columns {COMPONENT}1 and {COMPONENT}2"
-                + (f"; it has {summarize_names(columns)}" if columns else "")
-            )
-        return values.astype(np.float32), source
-    others = {each: as_classes(values[:, i]) for i, each in enumerate(columns) if i not in axes}
-    return values[:, axes].astype(np.float32), Source(values, names=source.names, metadata={**others, **source.metadata})
+    are_named = bool(columns) and all(map(COORDINATE.fullmatch, columns))  # the reader keeps these apart from other columns
+    if not are_named and (values.ndim != 2 or not 2 <= values.shape[1] <= 3):
+        shape = " × ".join(f"{size:,}" for size in values.shape)
+        raise UsageError(
+            f"{name} holds {shape} values, not two-dimensional coordinates: pass a file written by `dre transform`, or a "
+            "table with the columns dre1 and dre2" + (f"; it has {summarize_names(columns)}" if columns else "")
+        )
+    return values.astype(np.float32), source
 
 
 def check_color(name: str, source: Source) -> None:
@@ -245,8 +252,7 @@ def color_values(name: str, loaded: LoadedMap) -> tuple[str, Any]:
         return name, loaded.metadata[name]
     if loaded.columns is not None and name in loaded.columns:
         return name, column_values(loaded.rows, loaded.columns, [name])[name]
-    path = Path(name).expanduser()
-    if path.exists():
-        with as_usage_error():
-            return path.name, read_labels(path, len(loaded.embedding), loaded.names)
+    if Path(name).expanduser().exists():
+        rows = Source(loaded.embedding, names=loaded.names, dropped=loaded.dropped)
+        return Path(name).name, labels_from_file(name, rows)
     raise no_such_column("--color", name, [*loaded.metadata, *(loaded.columns or [])])

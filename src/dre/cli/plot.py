@@ -196,9 +196,8 @@ def _draw(kind: PlotKind, loaded: LoadedMap, by: str, labels: Any, thumbnails: b
     if kind is PlotKind.map:
         images = loaded.rows if thumbnails else None
         return scatter(loaded.embedding, labels, images=images, size=options.size or 7.0, **shared).figure
-    titles = [" · ".join(part.strip() for part in title.split(":")[:2]) for title in loaded.titles]
     scored = {"X": loaded.metric_rows, "metric": loaded.metric}
-    return stages(loaded.stages, labels, titles=titles, size=options.size or 4.0, **scored, **shared)
+    return stages(loaded.stages, labels, titles=loaded.short_titles, size=options.size or 4.0, **scored, **shared)
 
 
 def _shepard(loaded: LoadedMap, options: _FigureOptions) -> Any:

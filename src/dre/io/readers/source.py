@@ -87,6 +87,16 @@ class Source:
             if len(values) != self.rows.shape[0]:
                 raise ValueError(f"{name}: {len(values)} values for {self.rows.shape[0]} rows; expected one per row")
 
+    @property
+    def file_length(self) -> int:
+        """Number of rows of the file, also of those that lack values."""
+        return int(self.rows.shape[0]) if self.dropped is None else len(self.dropped.kept)
+
+    @property
+    def file_rows(self) -> Array:
+        """Position of each row in the file, counted from 0."""
+        return np.arange(self.file_length) if self.dropped is None else np.flatnonzero(self.dropped.kept)
+
 
 @dataclass(frozen=True)
 class SourceFormat:
