@@ -64,6 +64,15 @@ def test_what_is_asked_for_colors_the_points_and_anything_else_is_refused() -> N
             build_explorer([("s", Y)], title="t", metadata=table, color=color)
 
 
+def test_a_column_of_the_table_is_not_taken_for_one_that_the_page_makes() -> None:
+    rng = np.random.default_rng(0)
+    Y, X = rng.normal(size=(60, 2)), rng.normal(size=(60, 5))
+    metadata = {"city": ["Rome", "Oslo"] * 30, "cluster": [0, 1, 2] * 20, "trust": rng.normal(size=60)}
+    made = build_explorer([("map", Y)], title="t", rows=X, metadata=metadata)
+    assert made.color == "cluster"
+    assert [column.name for column in made.columns] == ["city", "cluster", "trust", "trust of the map"]
+
+
 def test_without_classes_and_clusters_trust_colors_the_points() -> None:
     rows = RNG.normal(size=(N, 5))
     assert build_explorer([("s", rows[:, :2])], title="t", rows=rows, metadata={"height": TABLE["height"]}).color == "trust"

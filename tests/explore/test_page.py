@@ -16,6 +16,7 @@ from known_page import HOSTILE, known
 
 from dre.explore import Explorer, ShownMap, StageView, build_explorer, write_page
 from dre.explore.columns import Column, make_column
+from dre.explore.measured import measure_rows
 from dre.explore.page import page
 from dre.explore.thumbnails import as_images, thumbnails
 from dre.explore.trust import point_trust
@@ -201,8 +202,8 @@ def test_the_estimated_trust_uses_the_metric(monkeypatch: pytest.MonkeyPatch) ->
     rows = embedding * rng.uniform(1, 50, size=(500, 1)).astype(np.float32)  # only the direction is kept
     monkeypatch.setattr("dre.explore.trust.EXACT_TRUST", 100)
     monkeypatch.setattr("dre.explore.trust.TRUST_SAMPLE", 200)
-    assert point_trust(rows, embedding, metric="cosine").mean() > 0.999
-    assert point_trust(rows, embedding).mean() < 0.9
+    assert point_trust(measure_rows(rows, "cosine").vectors, embedding).mean() > 0.999
+    assert point_trust(measure_rows(rows).vectors, embedding).mean() < 0.9
 
 
 def test_images_of_every_layout_are_seen_as_such() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
 from dre.explore.choices import choose_color, choose_title, has_labels
 from dre.explore.cluster_column import CLUSTER, cluster_column
-from dre.explore.columns import Column, cut_texts, decoded_texts, make_column
+from dre.explore.columns import Column, cut_texts, decoded_texts, make_column, unused_name
 from dre.explore.measured import PROJECTED, measure_rows
 from dre.explore.nearest import MAX_POINTS as MAX_WITH_NEIGHBORS
 from dre.explore.nearest import NearestRows, nearest_in_data
@@ -99,14 +99,15 @@ def build_explorer(
     maps, notes = _shown_maps(title, stages, beside or {})
     embedding = maps[0][1][-1][1]
     pictures = check_rows(len(embedding), rows, images)
-    columns, about_columns = _columns(metadata or {}, color)
-    labels = _labels(color, columns)
-    if clusters and not has_labels(columns):
-        found = cluster_column(embedding, columns, rows=rows, feature_names=feature_names, names=names)
-        columns += [found] if found is not None else []
+    own, about_columns = _columns(metadata or {}, color)
+    labels, made = _labels(color, own), []
+    if clusters and not has_labels(own):
+        found = cluster_column(embedding, own, rows=rows, feature_names=feature_names, names=names)
+        made += [found] if found is not None else []
     measured = rows if metric_rows is None else metric_rows
-    compared = _compare(measured, metric, embedding, trust=trust, neighbors=neighbors)
-    columns += compared.columns
+    trust_name = unused_name(TRUST, own) if trust else None
+    compared = _compare(measured, metric, embedding, trust=trust_name, neighbors=neighbors)
+    made += compared.columns
     views, about_scores = _score(maps, measured, metric, labels)
     notes += [*about_columns, *about_scores, *compared.notes]
     if pictures is None and rows is not None and images is not False and len(embedding) > MAX_IMAGES:
@@ -115,14 +116,14 @@ def build_explorer(
     return Explorer(
         title,
         views,
-        columns,
+        [*own, *made],
         row_names,
         thumbnails(pictures) if pictures is not None else None,
-        _first_color(color, columns),
+        _first_color(color, own, made),
         notes,
         compared.nearest,
         names_title,
-        choose_title(columns, has_names=row_names is not None),
+        choose_title(own, has_names=row_names is not None),
     )
 
 
@@ -187,15 +188,14 @@ def _labels(color: str | None, columns: Sequence[Column]) -> Column | None:
     return grouping.get(color or "", grouping.get(choose_color(columns) or ""))
 
 
-def _first_color(color: str | None, columns: Sequence[Column]) -> str | None:
+def _first_color(color: str | None, own: Sequence[Column], made: Sequence[Column]) -> str | None:
     """The requested column, or the one that a person would choose; else clusters, else trust, else any number or date."""
-    names = [column.name for column in columns if column.kind != TEXT]
+    names = [column.name for column in (*own, *made) if column.kind != TEXT]
     if color is not None:
         if color not in names:
             raise ValueError(f"color {color!r} is not among the columns that can color points: {', '.join(names) or 'none'}")
         return color
-    own = [column for column in columns if column.name not in (CLUSTER, TRUST)]
-    preferred = [choose_color(own), *(name for name in (CLUSTER, TRUST) if name in names), *names]
+    preferred = [choose_color(own), *(column.name for column in made), *names]
     return next((name for name in preferred if name is not None), None)
 
 
@@ -225,16 +225,16 @@ class _Compared:
     notes: list[str] = field(default_factory=list)
 
 
-def _compare(rows: Any, metric: str, embedding: Array, *, trust: bool, neighbors: bool) -> _Compared:
-    """The trust of every point, and the nearest rows of every row."""
+def _compare(rows: Any, metric: str, embedding: Array, *, trust: str | None, neighbors: bool) -> _Compared:
+    """The trust of every point, as a column of this name, and the nearest rows of every row."""
     n = len(embedding)
     if rows is None or n < FEWEST or not (trust or neighbors):
         return _Compared()
     measured, notes = measure_rows(rows, metric), []
-    columns = [trust_column(measured.vectors, embedding)] if trust else []
+    columns = [trust_column(measured.vectors, embedding, trust)] if trust else []
     nearest = nearest_in_data(measured.vectors) if neighbors and n <= MAX_WITH_NEIGHBORS else None
     if trust and n > EXACT_TRUST:
-        notes.append(f"{TRUST} is estimated from {TRUST_SAMPLE:,} points.")
+        notes.append(f"{trust} is estimated from {TRUST_SAMPLE:,} points.")
     if neighbors and nearest is None:
         notes.append(f"Nearest rows in the data are left out: there are more than {MAX_WITH_NEIGHBORS:,} points.")
     if nearest is not None and nearest.recall < COMPLETE:

@@ -10,7 +10,7 @@ import numpy as np
 from dre.data.subsample import evenly_spaced_ids, vectors
 from dre.explore.choices import is_numeric
 from dre.explore.clusters import find_clusters, name_clusters
-from dre.explore.columns import MISSING, Column, decoded_numbers, decoded_texts
+from dre.explore.columns import MISSING, Column, decoded_numbers, decoded_texts, unused_name
 from dre.explore.encode import smallest_unsigned
 from dre.plot.colors import MAX_COLORS, hex_colors
 from dre.plot.kinds import CLASS
@@ -62,8 +62,7 @@ def cluster_column(
     found = name_clusters(codes[ids], int(codes.max()) + 1, texts, features, titles)
     noise = bool((codes < 0).any())
     stored = np.where(codes < 0, len(found), codes).astype(smallest_unsigned(len(found) + 1))
-    name = CLUSTER if all(column.name != CLUSTER for column in columns) else f"{CLUSTER} of the map"
-    shown = [*found, *([MISSING] if noise else [])]
+    name, shown = unused_name(CLUSTER, columns), [*found, *([MISSING] if noise else [])]
     return Column(name, CLASS, stored, shown, hex_colors(min(len(found), MAX_COLORS)), has_missing=noise, explain=EXPLAINED)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,8 +66,8 @@ class Column:
         shared |= {**colors, "low": self.low, "high": self.high, "scales": list(self.scales), "scale": self.scale}
         if self.kind == DATE:
             return {**shared, "precision": self.precision}
-        told = {"integer": self.integer, "decimals": self.decimals, "fixed": self.fixed, "lowOnTop": self.low_on_top}
-        return {**shared, **told}
+        numbers = {"integer": self.integer, "decimals": self.decimals, "fixed": self.fixed, "lowOnTop": self.low_on_top}
+        return {**shared, **numbers}
 
 
 def make_column(name: str, values: Any, *, colors_points: bool = False) -> Column:
@@ -171,6 +172,11 @@ def _texts(name: str, values: Array) -> Column:
     missing = not present.all()
     names = [*numbers, *([MISSING] if missing else [])]
     return Column(name, TEXT, codes.astype(smallest_unsigned(len(names))), names, has_missing=missing)
+
+
+def unused_name(name: str, columns: Sequence[Column]) -> str:
+    """The name of a column that the page adds, if need be with a suffix."""
+    return name if all(column.name != name for column in columns) else f"{name} of the map"
 
 
 def decoded_texts(column: Column, ids: Array) -> Array:

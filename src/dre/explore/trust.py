@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.data.metric import check_metric, transform_rows
 from dre.data.subsample import evenly_spaced_ids
 from dre.explore.columns import Column, make_scale
 from dre.explore.ramps import trust_ramp
@@ -25,26 +24,26 @@ BLOCK = 1024  # points at a time
 EXPLAINED = f"Trustworthiness of each point. {TRUST_EXPLAINED['trustworthiness']}. The colors mean the same on every page."
 
 
-def trust_column(vectors: Array, embedding: Array) -> Column:
+def trust_column(vectors: Array, embedding: Array, name: str = TRUST) -> Column:
     """The column of the trustworthiness of each point; points with low values are drawn on top."""
-    made, ramp, (low, high) = make_scale(TRUST, point_trust(vectors, embedding)), trust_ramp(), TRUST_ENDS
+    made, ramp, (low, high) = make_scale(name, point_trust(vectors, embedding)), trust_ramp(), TRUST_ENDS
     made = replace(made, colors=ramp.colors, dark=ramp.dark, low=low, high=high, low_on_top=True)
     return replace(made, scales=("linear",), scale="linear", fixed=True, explain=EXPLAINED)
 
 
-def point_trust(rows: Array, embedding: Array, *, metric: str = "euclidean") -> Array:
+def point_trust(vectors: Array, embedding: Array) -> Array:
     """Trustworthiness of each point, float32 (n,); for large n an estimate against a sample of ``TRUST_SAMPLE`` points.
 
+    ``vectors`` (n, d) are `dre.explore.measured.MeasuredRows`, between which Euclidean distances are measured.
     The k nearest points of a sample lie further away than those of the full map, so the estimate has a coarser scale.
     """
-    if len(rows) <= EXACT_TRUST:
+    if len(vectors) <= EXACT_TRUST:
         from dre.metrics import trustworthiness
 
-        return np.asarray(trustworthiness(rows, embedding, k=NEIGHBORS, metric=metric, per_point=True), dtype=np.float32)
-    sample = torch.from_numpy(evenly_spaced_ids(len(rows), TRUST_SAMPLE))
-    rows = transform_rows(torch.from_numpy(rows), check_metric(metric)).numpy()
+        return np.asarray(trustworthiness(vectors, embedding, k=NEIGHBORS, per_point=True), dtype=np.float32)
+    sample = torch.from_numpy(evenly_spaced_ids(len(vectors), TRUST_SAMPLE))
     # Centered, since distances far from the origin lose their last digits in float32.
-    x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (rows, embedding))
+    x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (vectors, embedding))
     sample_x, sample_y, found = x[sample], y[sample], []
     with progress_bar("trust", len(x)) as advance:
         for block in torch.arange(len(x)).split(BLOCK):

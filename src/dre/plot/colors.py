@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -237,7 +238,7 @@ def _palette() -> tuple[str, ...]:
     while len(palette) < MAX_COLORS:
         farthest = candidates[distances.argmax()]
         distances = np.minimum(distances, _distances(candidates, farthest))
-        palette.append("#" + "".join(f"{round(255 * part):02x}" for part in srgb(farthest)))
+        palette.append(to_hex(srgb(farthest)))
     return tuple(palette)
 
 
@@ -261,6 +262,21 @@ def to_rgb(text: str) -> Color:
     """Convert a hex color such as "#3a79cc"; matplotlib is not needed."""
     red, green, blue = (int(text[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return red, green, blue
+
+
+def resample(colors: Sequence[str], at: Sequence[float], values: Array) -> list[str]:
+    """Interpolate a color for each value on a scale on which the given colors lie at these rising positions.
+
+    >>> resample(["#000000", "#ff0000"], [0, 1], np.array([0.0, 0.2, 1.0]))
+    ['#000000', '#330000', '#ff0000']
+    """
+    parts = np.array([to_rgb(color) for color in colors])
+    return [to_hex(color) for color in np.stack([np.interp(values, at, part) for part in parts.T], axis=1)]
+
+
+def to_hex(color: Any) -> str:
+    """Write red, green and blue from 0 to 1 as a hex color."""
+    return "#" + "".join(f"{round(255 * float(part)):02x}" for part in color)
 
 
 def oklab(colors: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dre.notation import unknown
-from dre.plot.colors import TRUST_ENDS, TRUST_STOPS, to_rgb
+from dre.plot.colors import TRUST_ENDS, TRUST_STOPS, resample
 from dre.plot.fonts import set_fonts
 
 Array = np.ndarray[Any, Any]
@@ -80,10 +80,7 @@ def trust_colors(style: Style, count: int = 51) -> list[str]:
     >>> trust_colors(LIGHT)[-1] == LIGHT.distortion[0]  # 1 recedes
     True
     """
-    values = np.linspace(*TRUST_ENDS, count)
-    known = np.array([to_rgb(text) for text in style.distortion])[::-1]
-    parts = np.stack([np.interp(values, TRUST_STOPS[::-1], known[:, i]) for i in range(3)], axis=1)
-    return ["#" + "".join(f"{round(255 * part):02x}" for part in color) for color in parts.tolist()]
+    return resample(style.distortion[::-1], TRUST_STOPS[::-1], np.linspace(*TRUST_ENDS, count))
 
 
 def get_style(style: str | Style) -> Style:
