@@ -28,11 +28,11 @@ def messy() -> str:
 
 def _outcome(found: dict[str, Any]) -> str:
     lines = [line for line in found["printed"] if not USUAL.search(line)]
-    said = "; ".join(line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} …" for line in lines)
-    said = said.replace("|", "\\|")
+    printed = "; ".join(line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} …" for line in lines)
+    printed = printed.replace("|", "\\|")
     if found["exit"]:
-        return f"refused: {said}"
-    return f"mapped, 1-NN {found['accuracy']:.2f}" + (f": {said}" if said else "")
+        return f"refused: {printed}"
+    return f"mapped, 1-NN {found['accuracy']:.2f}" + (f": {printed}" if printed else "")
 
 
 def units() -> str:

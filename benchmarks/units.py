@@ -62,9 +62,7 @@ def measure(rows: Array, labels: Array) -> dict[str, Any]:
                 model.fit(part.rows)
             scores.append(evaluate(part.test_rows, model.transform(part.test_rows), part.test_labels))
         key = "standardized" if standardize else "as it is"
-        found[key] = {
-            name: float(np.mean([each[name] for each in scores])) for name in ("nearest_neighbor", "neighborhood_hit")
-        }
+        found[key] = {name: float(np.mean([each[name] for each in scores])) for name in SCORES}
     return found
 
 

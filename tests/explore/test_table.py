@@ -34,7 +34,7 @@ def exported(seen: Seen) -> list[dict[str, str]]:
 
 def test_only_rows_on_the_screen_are_rendered(in_shop: Seen) -> None:
     open_table(in_shop)
-    assert in_shop.page.locator("#table-told").inner_text() == f"{N} rows"
+    assert in_shop.page.locator("#table-count").inner_text() == f"{N} rows"
     assert 5 < in_shop.page.locator("#table-rows [role=row]").count() < 30
     assert in_shop.page.locator("#table-grid").get_attribute("aria-rowcount") == str(N + 1)
     in_shop.page.evaluate("document.getElementById('table-scroller').scrollTop = 1e6")
@@ -47,7 +47,7 @@ def test_the_table_shows_what_the_filters_leave(in_shop: Seen) -> None:
     in_shop.page.locator("#search").fill("group: group 12")
     in_shop.settled()
     assert cells(in_shop, "row") == [str(row) for row in range(12, N, 30)]
-    assert in_shop.page.locator("#table-told").inner_text() == f"10 of {N} rows"
+    assert in_shop.page.locator("#table-count").inner_text() == f"10 of {N} rows"
 
 
 def test_a_click_on_a_head_sorts_up_then_down_then_not(in_shop: Seen) -> None:
@@ -115,10 +115,18 @@ def test_the_export_holds_what_the_filters_leave(in_shop: Seen) -> None:
 
 def test_three_components_are_exported_and_names_of_columns_stay_apart(browser: Any, tmp_path: Path) -> None:
     solid = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    metadata = {"dre1": np.arange(50) * 1.5, "row": np.arange(50) + 0.25}
+    metadata = {"dre1": np.arange(50) * 1.5, "row": 50.25 - np.arange(50)}
     write_page(tmp_path / "solid.html", build_explorer([("map", solid)], title="solid", metadata=metadata))
     with visit(browser, tmp_path / "solid.html") as seen:
         table = exported(seen)
+        open_table(seen)
+        for _ in ("up", "down"):
+            seen.page.locator("#table-head button", has_text="row").last.click()  # the column, not the number of the row
+        seen.settled()
+        sorts = [head.get_attribute("aria-sort") for head in seen.page.locator("#table-head [role=columnheader]").all()]
+        last_first = cells(seen, "row")[0]
+    assert sorts == ["none", "none", "descending"]
+    assert last_first == "0"
     assert np.array_equal(np.array([[line[f"dre{k}"] for k in (1, 2, 3)] for line in table]).astype(np.float32), solid)
     assert [float(line["dre1_2"]) for line in table] == metadata["dre1"].tolist()
     assert [float(line["row_2"]) for line in table] == metadata["row"].tolist()

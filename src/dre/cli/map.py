@@ -201,7 +201,7 @@ def _order_by_position(name: str, table: Source, source: Source, whose: str) -> 
 
 
 def _order_by_name(name: str, table: Source, source: Source, whose: str) -> Array | None:
-    """The points of a map in the order of the rows of DATA, if both have names; None if they are told by position alone."""
+    """The points of a map in the order of the rows of DATA, if both have names; else None."""
     if not _are_names(table.names) or not _are_names(source.names):
         return None
     assert table.names is not None

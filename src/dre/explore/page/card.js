@@ -25,13 +25,13 @@ function otherColumns() {
 }
 
 // The image, and beside it the color column with its color; the other columns follow in their order.
-function cardTop(i, tall, told = null) {
+function cardTop(i, tall, kept = null) {
   const label = colorColumn ? [
     make("span", { class: "quiet" }, colorColumn.name),
     make("p", { class: "label" }, makeDot(colors[i]), valueOf(colorColumn, i).slice(0, SHORT_VALUE)),
   ] : [];
-  if (!about.thumbnails && !label.length && !told) return null;
-  return make("div", { class: "top" }, about.thumbnails ? imageElement(i, tall) : null, make("div", {}, ...label, told));
+  if (!about.thumbnails && !label.length && !kept) return null;
+  return make("div", { class: "top" }, about.thumbnails ? imageElement(i, tall) : null, make("div", {}, ...label, kept));
 }
 
 function showCard(i, map = maps[0]) {

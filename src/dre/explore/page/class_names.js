@@ -79,7 +79,7 @@ function placeNames(map, classes) {
   const { ink, view } = map, taken = [toolbarOn(map)], list = [];
   const cells = new Uint32Array((Math.ceil(view.width / NAME_CELL) + 2) * (Math.ceil(view.height / NAME_CELL) + 2));
   for (const { code, ids } of classes) {
-    const name = colorColumn.names[code], text = name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH - 1)}…` : name;
+    const text = shorten(colorColumn.names[code], NAME_LENGTH);
     const half = ink.measureText(text).width / 2 + NAME_GAP, row = densestRow(map, ids, cells), [px, py] = map.toScreen(row);
     const center = Math.max(half, Math.min(view.width - half, px));
     const shift = [0, NAME_HEIGHT, -NAME_HEIGHT].find((each) => {

@@ -30,6 +30,14 @@ function onClick(element, action) {
 const grouped = (count) => count.toLocaleString("en");
 const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;
 
+const shorten = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+function saveFile(blob, name) {
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
 // Calls of the same function within a frame become one, with the last arguments.
 function oncePerFrame(action) {
   let waiting = null;

@@ -66,7 +66,7 @@ function filterRange(column, low, high) {
   if (low === null && high === null) return setFilter(filterName(column), null);
   const from = low === null ? -Infinity : low, to = high === null ? Infinity : high;
   const [first, last] = [low, high].map((value) => (value === null ? "" : rangeText(column, value)));
-  const told = low === null ? ` ≤ ${last}` : high === null ? ` ≥ ${first}` : `: ${first} – ${last}`, label = column.name + told;
+  const range = low === null ? ` ≤ ${last}` : high === null ? ` ≥ ${first}` : `: ${first} – ${last}`, label = column.name + range;
   setFilter(filterName(column), { mask: maskOf(column, (value) => value >= from && value <= to), label, range: [low, high] });
 }
 

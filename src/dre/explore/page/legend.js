@@ -24,8 +24,8 @@ function colorBar(column) {
   const ticks = scaleTicks(column, colorScale).filter(([position]) => position >= -1e-6 && position <= 1 + 1e-6);
   const bar = make("div", { class: "ramp", style: `background: linear-gradient(to right, ${colorsOf(column).join(", ")})` });
   const missing = maskOf(column, Number.isNaN), without = countOf(missing);
-  const told = without ? [make("p", { class: "quiet" }, `${plural(without, "point")} without a value, in gray.`)] : [];
-  return [bar, makeAxis(spaced(ticks, 0.17)), ...told];
+  const note = without ? [make("p", { class: "quiet" }, `${plural(without, "point")} without a value, in gray.`)] : [];
+  return [bar, makeAxis(spaced(ticks, 0.17)), ...note];
 }
 
 // Ticks that keep a distance from each other, as a share of the axis; the last stays.

@@ -27,8 +27,6 @@ function svgText(x, y, text, style = {}) {
   return makeSvg("text", { x, y, "font-size": 12, fill: cssVariable("--ink"), ...style }, xmlText(text));
 }
 
-const shorten = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
-
 // Class names and caption of a map as text.
 function mapTexts(map) {
   const halo = { stroke: cssVariable("--paper"), "stroke-width": 4, "stroke-linejoin": "round", "paint-order": "stroke" };
@@ -129,17 +127,15 @@ function composePicture(asVectors) {
   return { svg, width, height, rasters: contents.map(({ canvas }, k) => ({ canvas, ...boxes[k], view: maps[k].view })) };
 }
 
-function saveFile(blob, ending) {
+function pictureName(ending) {
   const name = about.title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60) || "map";
-  const link = make("a", { href: URL.createObjectURL(blob), download: `${name}.${ending}` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  return `${name}.${ending}`;
 }
 
 const svgBlob = (svg) => new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" });
 
 function exportSvg() {
-  saveFile(svgBlob(composePicture(true).svg), "svg");
+  saveFile(svgBlob(composePicture(true).svg), pictureName("svg"));
 }
 
 // Points are drawn as pixels at this resolution; the text over them is an SVG, drawn as an image.
@@ -156,5 +152,5 @@ async function exportPng() {
   await text.decode();
   context.drawImage(text, 0, 0, width, height);
   URL.revokeObjectURL(url);
-  saveFile(await new Promise((done) => canvas.toBlob(done, "image/png")), "png");
+  saveFile(await new Promise((done) => canvas.toBlob(done, "image/png")), pictureName("png"));
 }

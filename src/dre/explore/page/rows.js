@@ -24,7 +24,7 @@ const showRows = oncePerFrame(() => {
   list.replaceChildren(...ids.slice(0, listed).map((i) => make("li", {}, rowButton(i))));
   $("zoom-to").hidden = !ids.length;
   const more = ids.length > listed ? `The first ${listed} of ${grouped(ids.length)}; the table shows all.` : "";
-  $("rows-told").textContent = highlighted ? more : LASSO_HINT;
+  $("rows-note").textContent = highlighted ? more : LASSO_HINT;
 });
 highlightWatchers.push(showRows);
 

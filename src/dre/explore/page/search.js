@@ -71,8 +71,8 @@ highlightWatchers.push(() => {
   const filter = filters.get("search"), box = $("search");
   if (!filter && box.value.trim()) box.value = "";
   if (filter && !box.value) box.value = filter.text;
-  const told = filter && (filter.count ? `${grouped(filter.count)} found; press Enter to zoom in` : "nothing found");
-  $("search-status").textContent = told || "";
+  const status = filter && (filter.count ? `${grouped(filter.count)} found; press Enter to zoom in` : "nothing found");
+  $("search-status").textContent = status || "";
 });
 
 function zoomToFound() {

@@ -39,18 +39,9 @@ function showStage() {
 }
 
 function scoreRow(name, value, previous) {
-  const row = document.createElement("tr"), head = document.createElement("th");
-  const number = document.createElement("td"), change = document.createElement("td");
-  head.textContent = name;
-  number.className = "value";
-  number.textContent = value.toFixed(3);
-  if (previous) {
-    const difference = value - previous[1];
-    change.textContent = `${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`;
-    change.title = "change since the previous stage";
-  }
-  row.append(head, number, change);
-  return row;
+  const difference = previous ? value - previous[1] : 0, sign = difference < 0 ? "−" : "+";
+  const change = previous ? make("td", { title: "change since the previous stage" }, sign + Math.abs(difference).toFixed(3)) : make("td");
+  return make("tr", {}, make("th", {}, name), make("td", { class: "value" }, value.toFixed(3)), change);
 }
 
 function stopAnimation() {

@@ -18,8 +18,8 @@ const endsInWords = (column) => `, from ${rangeText(column, column.low)} to ${ra
 function classesInWords(column) {
   const counts = countClasses(column, highlighted), present = [...counts.keys()].filter((code) => counts[code]);
   const largest = present.sort((a, b) => counts[b] - counts[a]);
-  const told = largest.slice(0, NAMED_CLASSES).map((code) => `${column.names[code]} ${grouped(counts[code])}`);
-  return told.join(", ") + (largest.length > NAMED_CLASSES ? `, and ${plural(largest.length - NAMED_CLASSES, "more class")}` : "");
+  const listed = largest.slice(0, NAMED_CLASSES).map((code) => `${column.names[code]} ${grouped(counts[code])}`);
+  return listed.join(", ") + (largest.length > NAMED_CLASSES ? `, and ${plural(largest.length - NAMED_CLASSES, "more class")}` : "");
 }
 
 const describeSoon = oncePerFrame(() => {

@@ -3,7 +3,7 @@ const rowPixels = () => (isTouch() ? 44 : 27); // as in panel.css
 const MAX_SCROLL = 8e6; // pixels; browsers limit the height of an element
 const CHARACTER = 7.5, NARROWEST = 72, WIDEST = 280; // pixels
 const MEASURED = 500; // values of a column
-const table = { ids: new Uint32Array(0), sorted: null, columns: [], active: 0 }; // sorted: { key, down }
+const table = { ids: new Uint32Array(0), sorted: null, columns: [], active: 0 }; // sorted: { column, down }
 
 // The columns of the table: how a cell reads, and by which key it sorts.
 function tableColumns() {
@@ -47,7 +47,7 @@ function nameRanks() {
 // Missing values come last in either direction; equal ones keep the order of the rows.
 function sortIds(ids) {
   if (!table.sorted) return ids;
-  const key = table.columns.find((column) => column.key === table.sorted.key).order(), sign = table.sorted.down ? -1 : 1;
+  const key = table.sorted.column.order(), sign = table.sorted.down ? -1 : 1;
   const keys = Float64Array.from(ids, key), places = Uint32Array.from(ids, (_, k) => k);
   places.sort((a, b) => {
     if (Number.isNaN(keys[a]) || Number.isNaN(keys[b])) return Number.isNaN(keys[a]) - Number.isNaN(keys[b]) || a - b;
@@ -69,7 +69,7 @@ const fillTable = oncePerFrame((isNew = false) => {
   if (!table.columns.length) table.columns = tableColumns();
   table.ids = sortIds(shownIds());
   table.active = Math.max(0, table.ids.indexOf(pinned));
-  $("table-told").textContent = highlighted ? `${grouped(table.ids.length)} of ${plural(n, "row")}` : plural(n, "row");
+  $("table-count").textContent = highlighted ? `${grouped(table.ids.length)} of ${plural(n, "row")}` : plural(n, "row");
   const grid = $("table-grid"), wide = table.columns.reduce((sum, column) => sum + column.width, 0) + (about.thumbnails ? 36 : 0);
   grid.style.setProperty("--columns", (about.thumbnails ? "36px " : "") + table.columns.map((column) => `${column.width}px`).join(" "));
   grid.style.width = `${wide}px`;
@@ -99,11 +99,11 @@ function showTableHead() {
 }
 
 function headCell(column) {
-  const isSorted = table.sorted !== null && table.sorted.key === column.key, down = isSorted && table.sorted.down;
+  const isSorted = table.sorted !== null && table.sorted.column === column, down = isSorted && table.sorted.down;
   const arrow = make("span", { "aria-hidden": "true" }, isSorted ? (down ? " ↓" : " ↑") : "");
   const button = makeButton({ title: `Sort by ${column.key}` }, column.key, arrow);
   onClick(button, () => {
-    table.sorted = !isSorted ? { key: column.key, down: false } : down ? null : { key: column.key, down: true };
+    table.sorted = !isSorted ? { column, down: false } : down ? null : { column, down: true };
     fillTable();
   });
   const sort = isSorted ? (down ? "descending" : "ascending") : "none";
