@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-gpu lint readme tables tables-quick clean
+.PHONY: demo test test-slow test-gpu fuzz lint readme tables tables-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/map_digits.py
@@ -17,6 +17,10 @@ test-slow: $(READY)
 # Needs a CUDA device; writes tests/gpu-record.json, which `make test` compares with the kernels in the tree.
 test-gpu: $(READY)
 	$(BIN)/python tests/run_gpu_tests.py
+
+# Open 5,000 damaged or hostile model files within limits of time and memory; prints a table of what happened.
+fuzz: $(READY)
+	$(BIN)/python -W ignore tests/fuzz_model_files.py 5000
 
 lint: $(READY)
 	$(BIN)/ruff check .

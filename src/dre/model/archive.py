@@ -44,7 +44,8 @@ from dre.training.run import Weights
 FORMAT = 2  # its digest covers the configuration as well as the weights; format 1 has that of the weights alone
 HEADER = "dre"
 TABLE_ENTRY = 150  # bytes of the header for one tensor, beside its name
-PROBES, PROBE_SCALE = 16, 4.0  # rows, farther out than those of the training, that must get finite coordinates
+PROBES, PROBE_SCALE = 16, 4.0  # rows on which a network is tried, farther out than those of its training
+MAX_COORDINATE = 1e30  # of these rows: beyond it others overflow
 WRITABLE = "Choose a folder that exists and can be written to."
 ANOTHER_COPY = "Use another copy of the file."
 
@@ -213,12 +214,12 @@ def _check_weights(weights: Weights, needed: dict[str, TensorSpec | None], plan:
 
 
 def _probe(network: nn.Module, stages: list[Weights | None], shape: tuple[int, ...]) -> None:
-    """Raise a ModelFileError if rows around those of the training have no finite coordinates."""
+    """Raise a ModelFileError if rows like those of the training have no finite coordinates, in any stage."""
     rows = PROBE_SCALE * torch.randn(PROBES, *shape, generator=torch.Generator().manual_seed(0))
     for weights in stages:
         with torch.no_grad():
-            if weights is not None and not functional_call(network, weights, rows).isfinite().all():
-                raise ModelFileError("is damaged: its network gives coordinates that are not finite")
+            if weights is not None and not (functional_call(network, weights, rows).abs() < MAX_COORDINATE).all():
+                raise ModelFileError("is damaged: its network gives coordinates that are not finite, or nearly so")
 
 
 def _unchanged(last: Weights, earlier: list[Weights]) -> list[str]:
