@@ -24,6 +24,7 @@ def info(
     - `dre info cells.safetensors`
     """
     from dre.cli.map import reading_model
+    from dre.io.readers.features import fill_message
     from dre.io.readers.source import summarize_names
     from dre.model.archive import load_map
 
@@ -32,12 +33,12 @@ def info(
     shape = " × ".join(map(str, fitted.shape))
     parameters = sum(p.numel() for p in fitted.encoder.parameters())
     typer.echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")
-    typer.echo(f"{parameters:,} parameters, {len(fitted.stages)} stages, {fitted.n_components} dimensions")
+    kept = f"{len(fitted.stages)} stage{'s' if len(fitted.stages) > 1 else ''}"
+    typer.echo(f"{parameters:,} parameters, {kept}, {fitted.n_components} dimensions")
     if about["feature_names_in"] is not None:
         typer.echo(f"features: {summarize_names(about['feature_names_in'])}")
-    if about.get("fill_values"):
-        filled = [f"{name} {value:.4g}" for name, value in about["fill_values"].items()]
-        typer.echo(f"missing values are filled in: {summarize_names(filled)}")
+    for line in fill_message(about.get("fill_values") or {}):
+        typer.echo(line)
     typer.echo()
     typer.echo(f"{fitted.recipe}\n")
     typer.echo("\n".join(stage_lines(fitted.history, fitted.recipe.schedule, len(fitted.stages))))
