@@ -117,6 +117,11 @@ def test_a_csv_of_pandas_is_read_with_its_header_and_without_its_index(tmp_path,
     np.testing.assert_array_equal(open_source(path).rows, WIDE)
 
 
+def test_a_short_line_below_a_header_of_r_is_named(write):
+    with pytest.raises(SourceError, match="line 3 has 3 values, the others 4"):
+        open_source(write("x.txt", "a b c\nx 1 2 3\ny 4 5\nz 6 7 9\n"), options=ReadOptions(missing="mean"))
+
+
 def test_row_names_as_r_writes_them_are_not_features(write):
     path = write("x.csv", '"","a","b"\r\n"cell 1",1,2.5\r\n"cell 2",3,-4e2\r\n')
     np.testing.assert_array_equal(open_source(path).rows, [[1, 2.5], [3, -400]])

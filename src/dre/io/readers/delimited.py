@@ -106,10 +106,11 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
     if header is not None and len(records) == 1:
         raise SourceError(f"{path} has a header but no rows")
     texts = _frame(found, 0 if header is None else line - found.first_line)
-    if header is not None and len(second) == len(header) + 1:  # R writes no name above its row names
+    unnamed = int(header is not None and len(second) == len(header) + 1)  # R writes no name above its row names
+    if texts.width != len(first) + unnamed or (texts.to_series(-1) == "").any():
+        _check_lengths(found, unnamed)
+    if header is not None and unnamed:
         header = ["", *header]
-    elif texts.width != len(first) or (texts.to_series(-1) == "").any():
-        _check_lengths(found)
     names = [name or f"column {i + 1}" for i, name in enumerate(header or [""] * texts.width)]
     decimal = decimal or ("." if found.separator == "," else decimal_mark(texts))
     row_names = None
@@ -217,15 +218,14 @@ def _frame(found: TextTable, header_lines: int) -> Any:
         raise SourceError(f"{found.path} cannot be read: {str(problem).splitlines()[0]}") from problem
 
 
-def _check_lengths(found: TextTable) -> None:
-    """Raise a `SourceError` if a record has more or fewer values than the first one."""
-    width = None
-    for line, values in found.records():
-        width = width or len(values)
-        if values and len(values) != width:
-            raise SourceError(
-                f"{found.path}, line {line} has {len(values)} values, the first line {width}: make all lines alike"
-            )
+def _check_lengths(found: TextTable, unnamed: int = 0) -> None:
+    """Raise a `SourceError` if a record has more or fewer values than the first one, with its ``unnamed`` columns."""
+    records = ((line, values) for line, values in found.records() if values)
+    width = len(next(records)[1]) + unnamed
+    for line, values in records:
+        if len(values) != width:
+            first = f"the others {width}" if unnamed else f"the first line {width}"
+            raise SourceError(f"{found.path}, line {line} has {len(values)} values, {first}: make all lines alike")
 
 
 def _line_of(found: TextTable, row: int, *, has_header: bool) -> int:
