@@ -8,11 +8,13 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import typer
 
 PASSIVE = ("OMP_WAIT_POLICY", "passive")  # threads of libraries that wait for each other leave their cores to others
+PACKAGE, TORCH = Path(__file__).parents[1], "Triggered internally at"  # which torch adds to its warnings
 USAGE_ERROR, INTERRUPTED = 2, 130  # 130 is the shells' exit code for Ctrl-C
 WITH_REMEDY = (ValueError, TypeError, OSError, ImportError)  # errors whose message is written for users
 
@@ -76,8 +78,7 @@ def main() -> None:
     os.environ.setdefault(*PASSIVE)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _print_warning  # type: ignore[assignment]
-            warnings.filterwarnings("ignore", "X does not have valid feature names")  # commands match names themselves
+            warnings.showwarning = _Warnings()  # type: ignore[assignment]
             app()()
     except BrokenPipeError:  # the reader has seen enough, as in `dre transform … -o - | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is written when the program ends
@@ -117,11 +118,21 @@ def _limited(threads: int | None) -> AbstractContextManager[None]:
     return at_most_threads(threads)
 
 
-def _print_warning(message: Warning | str, *where: Any) -> None:
-    from dre.cli.options import name_options
-    from dre.progress.display import say
+class _Warnings:
+    """Prints the warnings of this package, each text once. Those of libraries are not written for users."""
 
-    say(f"dre: {name_options(str(message))}")
+    def __init__(self) -> None:
+        self._printed: set[str] = set()
+
+    def __call__(self, message: Warning | str, category: type[Warning], filename: str, *where: Any) -> None:
+        from dre.cli.options import name_options
+        from dre.progress.display import say
+
+        # Our own name the line that called us, which is a line of a command; torch's can do so too.
+        ours = category is UserWarning and Path(filename).is_relative_to(PACKAGE) and TORCH not in str(message)
+        if ours and str(message) not in self._printed:
+            self._printed.add(str(message))
+            say(f"dre: {name_options(str(message))}")
 
 
 def _message(problem: Exception) -> str:

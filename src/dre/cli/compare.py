@@ -97,6 +97,7 @@ def compare(
     from dre.io.writers import check_writable
     from dre.metrics.inputs import has_label
     from dre.plot.style import pyplot
+    from dre.progress.display import say
     from dre.runtime import resolve_device
 
     pyplot().switch_backend("Agg")  # needs no display
@@ -127,7 +128,7 @@ def compare(
         feature_names=source.columns,
         random_state=seed,
         device=device,
-        log=lambda text: typer.echo(text, err=True),
+        log=say,
     )
     typer.echo(str(comparison))
     counts = {"rows": comparison.dataset.train.rows.shape[0], "test_rows": comparison.dataset.test.rows.shape[0]}

@@ -83,6 +83,7 @@ def explore(
     from dre.cli.data import path_of
     from dre.explore import build_explorer, write_page
     from dre.io.writers import check_writable
+    from dre.progress.activity import activity
 
     if atlas:
         _open_atlas(map_, data, output, device)
@@ -114,7 +115,8 @@ def explore(
         clusters=clusters,
         images=images,
     )
-    write_page(target, page, force=force)
+    with activity("writing the page"):
+        write_page(target, page, force=force)
     size = target.stat().st_size
     typer.echo(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}): open it in a browser.")
     if show:

@@ -25,6 +25,7 @@ from dre.notation import unknown
 from dre.plot.colors import MAX_COLORS
 from dre.plot.kinds import DATE, NUMBER, kind_of
 from dre.plot.scatter import name_of
+from dre.progress.activity import activity
 from dre.runtime import resolve_device
 
 Array = np.ndarray[Any, Any]
@@ -118,7 +119,7 @@ def compare(
     for position, name in enumerate(names, start=1):
         report(f"fitting {name} ({position} of {len(names)})")
         try:
-            with without_data_warnings():
+            with without_data_warnings(), activity(f"fitting {name} ({position} of {len(names)})"):
                 results[name] = measure(name, dataset, random_state=random_state, device=device)
         except Exception as problem:
             if os.environ.get("DRE_DEBUG"):

@@ -21,6 +21,8 @@ from dre.explore.trust import EXACT_TRUST, TRUST, TRUST_SAMPLE, trust_column
 from dre.io.readers.source import summarize_names
 from dre.metrics.evaluation import quick_scores
 from dre.plot.kinds import TEXT
+from dre.progress.activity import activity
+from dre.progress.display import shown
 
 Array = np.ndarray[Any, Any]
 MAX_IMAGES = 100_000  # larger maps show no images: the page would be too large to open
@@ -102,7 +104,8 @@ def build_explorer(
     own, about_columns = _columns(metadata or {}, color)
     labels, made = _labels(color, own), []
     if clusters and not has_labels(own):
-        found = cluster_column(embedding, own, rows=rows, feature_names=feature_names, names=names)
+        with shown(), activity("clusters"):
+            found = cluster_column(embedding, own, rows=rows, feature_names=feature_names, names=names)
         made += [found] if found is not None else []
     measured = rows if metric_rows is None else metric_rows
     trust_name = unused_name(TRUST, own) if trust else None

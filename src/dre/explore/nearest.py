@@ -13,6 +13,7 @@ from dre.data.subsample import evenly_spaced_ids
 from dre.explore.encode import smallest_unsigned
 from dre.neighbors.search import EXACT_UP_TO, SELECTING, nearest
 from dre.progress.display import progress_bar
+from dre.runtime.threads import map_in_threads
 
 Array = np.ndarray[Any, Any]
 K = 10  # neighbors of a row
@@ -59,9 +60,9 @@ def nearest_in_data(vectors: Array, k: int = K) -> NearestRows:
         candidates = nearest(reduced, min(CANDIDATES, n - 1)).indices
         advance(n)
         best = []
-        for block in torch.arange(n).split(BLOCK):
-            best.append(_closest(rows, block, candidates[block], k))
-            advance(len(block))
+        for ids in map_in_threads(lambda block: _closest(rows, block, candidates[block], k), torch.arange(n).split(BLOCK)):
+            best.append(ids)
+            advance(len(ids))
     ids = torch.cat(best)
     return NearestRows(_small(ids), _recall(rows, ids))
 
@@ -69,8 +70,8 @@ def nearest_in_data(vectors: Array, k: int = K) -> NearestRows:
 def _principal_components(rows: Tensor) -> Tensor:
     """The first principal components of rows with mean 0; the covariance is summed in float64."""
     covariance = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
-    for part in rows.split(8192):
-        covariance += (part.T @ part).double()
+    for product in map_in_threads(lambda part: part.T @ part, rows.split(8192)):
+        covariance += product.double()
     directions: Tensor = torch.linalg.eigh(covariance).eigenvectors[:, -COMPONENTS:]
     return rows @ directions.float()
 

@@ -13,6 +13,7 @@ import numpy as np
 from dre.data.subsample import to_array
 from dre.io.readers.source import INSTALL
 from dre.plot.thumbnails import CHANNELS, channels_last
+from dre.progress.display import progress_bar
 
 Array = np.ndarray[Any, Any]
 PER_SIDE = 32  # images along each side of a sheet
@@ -74,10 +75,13 @@ def thumbnails(images: ImageView) -> Thumbnails:
     shrink = min(1.0, MAX_PIXELS / max(height, width))
     height, width = max(1, round(height * shrink)), max(1, round(width * shrink))
     sheets = []
-    for pixels in _batches(images):
-        values = pixels if pixels.dtype == np.uint8 else _to_bytes(pixels, low, high)
-        small = [np.asarray(Image.fromarray(each).resize((width, height))) for each in values] if shrink < 1 else list(values)
-        sheets.append(_data_uri(_sheet(small, height, width), Image))
+    with progress_bar("images", images.n) as advance:
+        for pixels in _batches(images):
+            small = list(pixels if pixels.dtype == np.uint8 else _to_bytes(pixels, low, high))
+            if shrink < 1:
+                small = [np.asarray(Image.fromarray(each).resize((width, height))) for each in small]
+            sheets.append(_data_uri(_sheet(small, height, width), Image))
+            advance(len(small))
     return Thumbnails(width, height, sheets)
 
 

@@ -14,6 +14,7 @@ from dre.explore.columns import Column, make_scale
 from dre.explore.ramps import trust_ramp
 from dre.plot.colors import TRUST_ENDS, TRUST_EXPLAINED
 from dre.progress.display import progress_bar
+from dre.runtime.threads import map_in_threads
 
 Array = np.ndarray[Any, Any]
 TRUST = "trust"
@@ -45,10 +46,14 @@ def point_trust(vectors: Array, embedding: Array) -> Array:
     # Centered, since distances far from the origin lose their last digits in float32.
     x, y = (torch.from_numpy((each - each.mean(0, dtype=np.float64)).astype(np.float32)) for each in (vectors, embedding))
     sample_x, sample_y, found = x[sample], y[sample], []
+
+    def trust(block: Tensor) -> Tensor:
+        return _block_trust(x[block], y[block], sample_x, sample_y, sample[None] == block[:, None])
+
     with progress_bar("trust", len(x)) as advance:
-        for block in torch.arange(len(x)).split(BLOCK):
-            found.append(_block_trust(x[block], y[block], sample_x, sample_y, sample[None] == block[:, None]))
-            advance(len(block))
+        for values in map_in_threads(trust, torch.arange(len(x)).split(BLOCK)):
+            found.append(values)
+            advance(len(values))
     return torch.cat(found).numpy()
 
 
