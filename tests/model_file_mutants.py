@@ -129,6 +129,8 @@ def change_dtype(rng: random.Random, parts: Parts) -> None:
 
 def change_shape(rng: random.Random, parts: Parts) -> None:
     entry = parts.tensors[rng.choice(list(parts.tensors))]
+    if not isinstance(entry.shape, list) or not all(isinstance(side, int) for side in entry.shape):
+        return  # changed before
     kinds = [
         entry.shape[::-1],
         [*entry.shape, 1],

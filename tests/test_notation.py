@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -143,6 +144,12 @@ def test_a_value_that_the_object_refuses_is_pointed_at(text: str, wrong: str, ex
     message, under = problem(AFFINITIES, text)
     assert under == wrong
     assert expected in message
+
+
+def test_a_long_text_is_read_in_time_that_grows_with_its_length() -> None:
+    start = time.perf_counter()
+    assert SHAPES.parse(f"box(sides={'1/' * 100_000})") == Box(sides=(1,) * 100_000)
+    assert time.perf_counter() - start < 10  # some 40 s if the values were copied for each
 
 
 def test_one_name_cannot_mean_two_classes() -> None:

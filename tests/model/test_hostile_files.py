@@ -275,6 +275,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         with_field(format="2"),
         with_about(**{"class": "Evil"}),
         with_about(**{"class": None}),
+        with_about(**{"class": "DRE\x1b[2J"}),
         with_about(parameters=[]),
         with_about(feature_names_in=3),
         with_about(feature_names_in="abcdef"),
@@ -304,6 +305,14 @@ def test_a_signed_file_that_contradicts_itself_is_refused(change, saved):
     edit(saved, change)
     with pytest.raises(ModelFileError, match=str(saved)):
         DRE.load(saved)
+
+
+def test_a_mean_that_no_row_of_the_metric_has_is_refused(tmp_path):
+    """Rows have unit length before they are centered: 1e38 would leave nothing of them."""
+    DRE(schedule=SCHEDULE, encoder="mlp(4)", metric="cosine", random_state=0, device="cpu").fit(X).save(tmp_path / "model")
+    edit(tmp_path / "model", with_number("scaling.mean", 1e38))
+    with pytest.raises(ModelFileError, match="not finite"):
+        DRE.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("dtype", ["I64", "I32", "F32", "F64"])
@@ -379,16 +388,15 @@ def test_a_class_of_your_own_is_loaded_by_itself(tmp_path):
         DRE.load(tmp_path / "model")
 
 
-@dataclass(frozen=True)
-class ReadsNumbers(Encoder, name="reads-numbers-for-this-test"):
-    """An encoder that can't be built without memory: it reads a tensor while it is built."""
+def test_an_encoder_of_your_own_may_compute_while_it_is_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(ENCODERS, "_members", ENCODERS.members())  # unknown again after this test
 
-    def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
-        widths = [int(width) for width in torch.linspace(shape[0], n_components, 3)]
-        return nn.Sequential(nn.Linear(widths[0], widths[1]), nn.ReLU(), nn.Linear(widths[1], widths[2]))
+    @dataclass(frozen=True)
+    class ReadsNumbers(Encoder, name="reads-numbers"):
+        def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
+            widths = [int(width) for width in torch.linspace(shape[0], n_components, 3)]  # which takes memory
+            return nn.Sequential(nn.Linear(widths[0], widths[1]), nn.ReLU(), nn.Linear(widths[1], widths[2]))
 
-
-def test_an_encoder_of_your_own_may_compute_while_it_is_built(tmp_path):
     model = DRE(schedule="x: gaussian(5) -> kl * 1", encoder=ReadsNumbers(), device="cpu").fit(X)
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(DRE.load(tmp_path / "model").transform(X), model.embedding_)

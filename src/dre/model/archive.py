@@ -97,6 +97,8 @@ def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> 
         scaling = _scaling(_under("scaling.", tensors), configuration.metric)
         configuration.check(len(recipe.schedule), scaling.shape)
         network, stages = _network(recipe, model_shape(scaling.shape), configuration, tensors)
+        if is_built_in(recipe.encoder):
+            _probe(scaling, network, stages)
         fitted = FittedMap(network, recipe, scaling, configuration.n_components, stages, configuration.history)
         return fitted, configuration.about
 
@@ -176,8 +178,6 @@ def _network(
             _check_weights(weights, needed, plan)
     network = _build(plan, shape, n_components).eval()
     network.load_state_dict(last, assign=True)
-    if is_built_in(plan):
-        _probe(network, stages, shape)
     return network, stages
 
 
@@ -213,9 +213,13 @@ def _check_weights(weights: Weights, needed: dict[str, TensorSpec | None], plan:
             raise ModelFileError(f"is damaged: {name} is not finite")
 
 
-def _probe(network: nn.Module, stages: list[Weights | None], shape: tuple[int, ...]) -> None:
+def _probe(scaling: Scaling, network: nn.Module, stages: list[Weights | None]) -> None:
     """Raise a ModelFileError if rows like those of the training have no finite coordinates, in any stage."""
-    rows = PROBE_SCALE * torch.randn(PROBES, *shape, generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(PROBES, *scaling.shape, generator=torch.Generator().manual_seed(0))
+    raw = scaling.mean + PROBE_SCALE * scaling.scale * noise
+    if scaling.column_mean is not None and scaling.column_std is not None:
+        raw = scaling.column_mean + scaling.column_std * raw
+    rows = scaling(raw)
     for weights in stages:
         with torch.no_grad():
             if weights is not None and not (functional_call(network, weights, rows).abs() < MAX_COORDINATE).all():

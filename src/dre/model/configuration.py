@@ -63,7 +63,8 @@ class Configuration:
 
 
 def _about(about: dict[str, Any]) -> dict[str, Any]:
-    _field(about, "class", str)
+    if not _field(about, "class", str).isidentifier():
+        raise ModelFileError(f"is damaged: its class is {about['class']!r}")
     _field(about, "parameters", dict)
     if about.get("feature_names_in", ...) is not None:
         _list(about, "feature_names_in", str)
