@@ -88,6 +88,16 @@ def test_gaps_are_dropped_or_filled(tmp_path, policy, other, memory):
         np.testing.assert_allclose(values(found.rows), expected.fillna(middle))
 
 
+@pytest.mark.parametrize("policy", ["error", "drop", "mean"])
+def test_gaps_of_all_features_are_filled_as_in_an_earlier_table(tmp_path, policy, memory):
+    frame = pandas.DataFrame({"a": [1.5, None, 2.5], "b": [None, 4.5, 5.5]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    options = ReadOptions(missing=policy, features=["a", "b"], fill={"a": 7.0, "b": 8.0})
+    np.testing.assert_array_equal(
+        values(open_source(tmp_path / "x.parquet", options=options).rows), [[1.5, 8], [7, 4.5], [2.5, 5.5]]
+    )
+
+
 def test_numbers_of_several_kinds_share_one(tmp_path, memory):
     frame = pandas.DataFrame({"a": (np.arange(14) ** 2).astype(np.int32), "b": X[:, 0].astype(np.float32)})
     frame.to_parquet(tmp_path / "x.parquet")

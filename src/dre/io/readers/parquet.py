@@ -130,7 +130,8 @@ def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: R
         fill,
         mixed_units=mixed_units(features, np.column_stack([first[name].values for name in features])),
     )
-    kept = _complete_rows(path, features, fill) if options.missing == "drop" else None
+    unfilled = [name for name in features if name not in fill]
+    kept = _complete_rows(path, unfilled) if options.missing == "drop" and unfilled else None
     return source if kept is None or kept.all() else without_gaps(path, source, kept)
 
 
@@ -156,7 +157,7 @@ def _middles(path: Path, features: list[str], options: ReadOptions) -> dict[str,
     import polars as pl
 
     known = dict(options.fill)
-    if options.missing not in ("mean", "median"):
+    if options.missing not in ("mean", "median") or all(name in known for name in features):
         return known
     columns = pl.scan_parquet(path).select(pl.col(name).fill_nan(None) for name in features if name not in known)
     gaps = columns.null_count().collect().row(0, named=True)
@@ -167,11 +168,11 @@ def _middles(path: Path, features: list[str], options: ReadOptions) -> dict[str,
     return {**known, **middles.collect().row(0, named=True)}
 
 
-def _complete_rows(path: Path, features: list[str], fill: Mapping[str, float]) -> Array:
-    """Whether each row has all values that are not filled in, (n,)."""
+def _complete_rows(path: Path, features: list[str]) -> Array:
+    """Whether each row has the values of all these features, (n,)."""
     import polars as pl
 
-    wanted = [pl.col(name).cast(pl.Float64).is_finite().fill_null(False) for name in features if name not in fill]
+    wanted = [pl.col(name).cast(pl.Float64).is_finite().fill_null(False) for name in features]
     complete = pl.scan_parquet(path).select(pl.all_horizontal(wanted).alias("complete")).collect()
     return np.asarray(complete["complete"].to_numpy())
 
