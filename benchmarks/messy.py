@@ -19,7 +19,7 @@ from messy_files import FILES, MessyFile
 from record import record
 
 MODEL = "model.safetensors"
-ACCURACY = re.compile(r"^1-NN, \S+ (\d\.\d+)$", re.MULTILINE)
+ACCURACY = re.compile(r"^1-NN, .+ (\d\.\d+)$", re.MULTILINE)
 
 
 def main() -> None:

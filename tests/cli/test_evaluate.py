@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dre.cli.evaluate import DESCRIPTIONS, score_table
 from dre.data.subsample import evenly_spaced_ids
 from dre.io.readers import open_source
 from dre.metrics import evaluate
-from dre.metrics.evaluation import ALL_METRICS
+from dre.metrics.evaluation import ALL_METRICS, CLASS_METRICS
 
 X = load_digits().data[:300].astype(np.float32)
 LABELS = load_digits().target[:300]
@@ -36,12 +37,12 @@ def data(dre: Run) -> None:
 
 
 def shown(told: str) -> dict[str, list[float]]:
-    """The values of each measure in the printed table."""
+    """The values of each measure in the printed table, by its name and label."""
     return {
-        name: [float(value) for value in re.findall(r"-?\d\.\d{4}", line)]
+        found[1]: [float(value) for value in re.findall(r"-?\d\.\d{4}", found[2])]
         for line in told.splitlines()
-        for name in [line.partition(" ")[0]]
-        if name in DESCRIPTIONS
+        for found in [re.match(r"(\w+(?:, \S+)?) +(.*\d.*)", line)]
+        if found and found[1].partition(",")[0] in DESCRIPTIONS
     }
 
 
@@ -57,9 +58,58 @@ def test_scores_are_those_of_the_metrics(
     assert dre("evaluate", said, "y.npy", *options, "--protocol", protocol, "-k", 5) == 0
     expected = evaluate(rows, COORDINATES, None if labels is None else LABELS, k=5, protocol=protocol)
     found = shown(capsys.readouterr().out)
-    assert found.keys() == expected.keys()
+    of_labels = {each.name for each in CLASS_METRICS}
+    assert set(found) == {f"{name}, {labels}" if name in of_labels else name for name in expected}
     for name, (value,) in found.items():
-        assert value == pytest.approx(expected[name], abs=1e-4)
+        assert value == pytest.approx(expected[name.partition(",")[0]], abs=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+def test_each_of_several_labels_is_scored_under_its_name(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("batch no.txt").write_text("\n".join(f"b{i % 3}" for i in range(300)))
+    assert dre("evaluate", "x.npy", "y.npy", "--labels", "labels.txt", "--labels", "batch no.txt", "-o", "s.json") == 0
+    written = json.loads(Path("s.json").read_text())
+    assert written["labels"] == ["labels.txt", "batch no.txt"]
+    told = capsys.readouterr().out
+    for name, labels in (("labels.txt", LABELS), ("batch no.txt", np.arange(300) % 3)):
+        expected = evaluate(X, COORDINATES, labels)
+        scores = written["maps"][0]["by_label"][name]
+        assert scores == pytest.approx({each.name: expected[each.name] for each in CLASS_METRICS}, abs=1e-6)
+        for each, value in scores.items():
+            assert re.search(rf"^{each}, {name} +{value:.4f} ", told, re.MULTILINE)
+    assert shown(told)["nearest_neighbor, labels.txt"] != []
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(np.linspace(0, 1, 300), "numbers"), (np.arange("2026-01-01", 300, dtype="datetime64[D]"), "dates")],
+    ids=["numbers", "dates"],
+)
+def test_numbers_and_dates_are_no_classes(
+    dre: Run, capsys: pytest.CaptureFixture[str], values: np.ndarray[Any, Any], kind: str
+) -> None:
+    Path("when.txt").write_text("\n".join(map(str, values)))
+    assert dre("evaluate", "x.npy", "y.npy", "--labels", "when.txt", "--labels", "labels.txt") == 0
+    told = capsys.readouterr()
+    assert f"when.txt holds {kind}, not classes, and is not scored" in told.err
+    assert "when.txt" not in told.out
+    assert "nearest_neighbor, labels.txt" in told.out
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("sample", "which"),
+    [("all", "240 rows (of 300, those that have a label) "), ("60", "60 rows (of 240 that have a label, evenly spaced) ")],
+)
+def test_rows_without_a_label_are_not_called_sampled_away(
+    dre: Run, capsys: pytest.CaptureFixture[str], sample: str, which: str
+) -> None:
+    Path("some.txt").write_text("\n".join("" if i % 5 == 1 else f"d{label}" for i, label in enumerate(LABELS)))
+    assert dre("evaluate", "x.npy", "y.npy", "--labels", "some.txt", "--sample", sample) == 0
+    told = capsys.readouterr()
+    assert "60 rows have no label and are not scored" in told.err
+    assert told.out.startswith(which)
 
 
 @pytest.mark.usefixtures("data")

@@ -87,7 +87,7 @@ def test_labels_are_a_column_or_a_file_and_no_feature(dre: Run, capsys: pytest.C
     Path("x.csv").write_text("\n".join([head, *lines]))
     Path("labels.txt").write_text("\n".join(map(str, LABELS)))
     assert dre("fit", "x.csv", "-o", "m.safetensors", "--labels", labels, *SHORT) == 0
-    assert "1-NN" in capsys.readouterr().out
+    assert f"1-NN, {labels} 0." in capsys.readouterr().out
     assert DRE.load("m.safetensors").n_features_in_ == (64 if labels == "label" else 65)
 
 

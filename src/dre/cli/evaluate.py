@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +17,8 @@ from dre.cli.options import (
     Data,
     Device,
     Force,
-    Labels,
     Map,
+    SeveralScoredLabels,
     Standardize,
     Threads,
     UsageError,
@@ -49,7 +49,7 @@ VALUE_WIDTH, BEST_WIDTH = 9, 6
 def evaluate(
     data: Data,
     embedding: Map,
-    labels: Labels = None,
+    labels: SeveralScoredLabels = None,
     protocol: Annotated[
         str,
         typer.Option(
@@ -104,16 +104,17 @@ def evaluate(
 
     - `dre evaluate cells.h5ad:obsm/X_pca cells.h5ad:obsm/X_umap`
 
+    - `dre evaluate cells.csv embedding.csv --labels cell_type --labels batch`
+
     - `dre evaluate mnist:test mnist.safetensors --labels digit -o scores.json`
 
     - `dre evaluate cells.csv embedding.csv --sample all --per-point points.csv`
     """
-    from dre.cli.data import choose_standardize, split_labels
+    from dre.cli.classes import labeled_rows, split_classes
+    from dre.cli.data import choose_standardize
     from dre.cli.map import is_model, load_map, open_rows
     from dre.data.metric import check_metric
     from dre.data.subsample import evenly_spaced_ids, to_array
-    from dre.metrics import evaluate as score
-    from dre.metrics.inputs import has_label
 
     if is_model(data):
         raise UsageError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
@@ -124,12 +125,10 @@ def evaluate(
     most = _parse_sample(sample)
     opened, model = open_rows(embedding, data, device, tell="news" if is_model(embedding) else "all")
     assert opened is not None
-    source, known = split_labels(opened, labels)
+    source, classes = split_classes(opened, labels or [])
     n = source.rows.shape[0]
-    ids = evenly_spaced_ids(n, n if most is None else most)
-    if known is not None and not (labeled := has_label(known[ids])).all():
-        typer.echo(f"dre: {int((~labeled).sum()):,} rows have no label and are not scored", err=True)
-        ids = ids[labeled]
+    labeled = labeled_rows(classes, n)
+    ids = labeled[evenly_spaced_ids(len(labeled), len(labeled) if most is None else most)]
     _check_sample(ids, source.file_length, n_neighbors, per_point)
     names = source.file_rows[ids] if source.names is None else source.names[ids]
     some = replace(source, rows=to_array(source.rows, ids), names=names, metadata={}, dropped=None)
@@ -140,20 +139,18 @@ def evaluate(
     rows, metric = some.rows, metric or loaded.metric
     if loaded.units is not None:  # a model is scored on its own features, in its units
         rows = loaded.units(rows if model is None else loaded.rows)
-    classes = None if known is None else known[ids]
     options: dict[str, Any] = {"k": n_neighbors, "protocol": protocol, "metric": metric, "device": device}
-    results = [score(rows, each, classes, **options) for each in maps]
-    of = f" (of {n:,}, evenly spaced)" if len(ids) < n else ""
-    typer.echo(results[-1].title.replace(" rows", f" rows{of}", 1))
+    results = [_score(rows, each, {name: values[ids] for name, values in classes.items()}, options) for each in maps]
+    typer.echo(results[-1].evaluation.title.replace(" rows", f" rows{_which_rows(len(ids), len(labeled), n)}", 1))
     if len(maps) > 1:
         typer.echo("\n".join(loaded.titles))
     heads = [title.partition(":")[0] for title in loaded.titles] if is_model(embedding) else ["value"]
-    typer.echo("\n" + score_table(dict(zip(heads, results, strict=True))))
+    typer.echo("\n" + score_table({head: each.by_line for head, each in zip(heads, results, strict=True)}))
     if output is not None:
         _write_scores(output, results, loaded.titles, rows=len(ids), of=n)
         typer.echo(f"\nWrote the scores to {output}.")
     if per_point is not None:
-        _write_points(per_point, results[-1], some, force)
+        _write_points(per_point, results[-1].evaluation, some, force)
         typer.echo(f"\nWrote the scores of each point to {per_point}.")
 
 
@@ -192,14 +189,49 @@ def _check_sample(ids: Any, n: int, k: int, per_point: Path | None) -> None:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Scores of a map: with the first label, and those that need labels with each of them."""
+
+    evaluation: Evaluation
+    by_label: dict[str, dict[str, float]]
+
+    @property
+    def by_line(self) -> dict[str, float]:
+        """Scores by the line of the table that shows them, such as "silhouette, cell_type"."""
+        lines = {f"{name}, {label}": value for label, scores in self.by_label.items() for name, value in scores.items()}
+        of_labels = {name for scores in self.by_label.values() for name in scores}
+        return {**lines, **{name: value for name, value in self.evaluation.items() if name not in of_labels}}
+
+
+def _score(rows: Any, embedding: Any, classes: dict[str, Any], options: dict[str, Any]) -> _Scores:
+    from dre.metrics import evaluate as score
+    from dre.metrics.evaluation import CLASS_METRICS, class_scores
+
+    if not classes:
+        return _Scores(score(rows, embedding, **options), {})
+    first, *others = classes
+    result = score(rows, embedding, classes[first], **options)
+    by_label = {first: {each.name: result[each.name] for each in CLASS_METRICS if each.name in result}}
+    if others:
+        by_label |= class_scores(rows, embedding, {name: classes[name] for name in others}, **options)
+    return _Scores(result, by_label)
+
+
+def _which_rows(scored: int, labeled: int, n: int) -> str:
+    if scored < labeled:
+        return f" (of {labeled:,}{' that have a label' if labeled < n else ''}, evenly spaced)"
+    return f" (of {n:,}, those that have a label)" if labeled < n else ""
+
+
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """One line per metric, one column per map, by its title; descriptions move to lines of their own if there is no room."""
-    names = [name for name in next(iter(scores.values())) if name in DESCRIPTIONS]
+    """One line per metric and label, one column per map; descriptions move to lines of their own if there is no room."""
+    names = [name for name in next(iter(scores.values())) if _metric_of(name) in DESCRIPTIONS]
     name_width = max(map(len, names))
     head = " " * name_width + "".join(f"{title:>{VALUE_WIDTH}s}" for title in scores) + f"{'best':>{BEST_WIDTH}s}"
     lines = []
     for name in names:
-        best, description = DESCRIPTIONS[name]
+        best, description = DESCRIPTIONS[_metric_of(name)]
         values = "".join(f"{_format(each[name]):>{VALUE_WIDTH}s}" for each in scores.values())
         lines.append((f"{name:<{name_width}s}{values}{best:>{BEST_WIDTH}d}", description))
     width = max(len(line) + 2 + len(description) for line, description in lines)
@@ -207,15 +239,23 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join([head, *(f"{line}{separator}{description}" for line, description in lines)])
 
 
+def _metric_of(line: str) -> str:
+    return line.partition(", ")[0]
+
+
 def _format(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else "–"
 
 
-def _write_scores(path: Path, results: list[Evaluation], titles: list[str], *, rows: int, of: int) -> None:
+def _write_scores(path: Path, results: list[_Scores], titles: list[str], *, rows: int, of: int) -> None:
     from dre.compare.record import provenance, write_json
 
-    maps = [{"map": title, "scores": dict(result)} for title, result in zip(titles, results, strict=True)]
-    write_json(path, {**provenance(), "rows": rows, "of": of, "how": results[-1].title, "maps": maps})
+    maps = [
+        {"map": title, "scores": dict(each.evaluation), "by_label": each.by_label}
+        for title, each in zip(titles, results, strict=True)
+    ]
+    how, labels = results[-1].evaluation.title, list(results[-1].by_label)
+    write_json(path, {**provenance(), "rows": rows, "of": of, "how": how, "labels": labels, "maps": maps})
 
 
 def _write_points(path: Path, result: Evaluation, source: Source, force: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,8 +138,10 @@ def fit(
 
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
-    from dre.cli.data import choose_standardize, open_data, output_spec, path_of, set_feature_names, split_labels
+    from dre.cli.classes import split_classes
+    from dre.cli.data import choose_standardize, open_data, output_spec, path_of, set_feature_names
     from dre.cli.map import MODEL, overwritten
+    from dre.compare.data_warnings import without_data_warnings
     from dre.io.writers import check_writable, open_sink
     from dre.model.estimator import DRE
 
@@ -148,9 +150,7 @@ def fit(
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
         options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size)
-    source, known = open_data(data, options), None
-    for name in reversed(labels or []):  # the first one is scored
-        source, known = split_labels(source, name)
+    source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
         typer.echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
     model = DRE(
@@ -174,16 +174,14 @@ def fit(
     )
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
-    with warnings.catch_warnings():
-        if standardize is False:  # the user knows of the units
-            warnings.filterwarnings("ignore", message=".*of all squared distances")
+    with without_data_warnings() if standardize is False else nullcontext():  # the user knows of the units
         model.fit(source.rows)
     set_feature_names(model, source)
     model.save(output, force=force)
     if embedding is not None:
         with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
             sink.write(model.embedding_)
-    typer.echo(_summary(model, source.rows, known))
+    typer.echo(_summary(model, source.rows, next(iter(classes.items()), None)))
     typer.echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
 
 
@@ -195,7 +193,7 @@ def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     model.plan(shape)
 
 
-def _summary(model: DRE, rows: Any, labels: Any = None) -> str:
+def _summary(model: DRE, rows: Any, labels: tuple[str, Any] | None = None) -> str:
     from dre.cli.info import stage_lines
 
     shape = " × ".join(f"{size:,}" for size in rows.shape)
@@ -204,7 +202,7 @@ def _summary(model: DRE, rows: Any, labels: Any = None) -> str:
     return "\n".join([embedded, "", *stages, "", *_quality(model, rows, labels)])
 
 
-def _quality(model: DRE, rows: Any, labels: Any) -> list[str]:
+def _quality(model: DRE, rows: Any, labels: tuple[str, Any] | None) -> list[str]:
     import numpy as np
 
     from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
@@ -213,7 +211,7 @@ def _quality(model: DRE, rows: Any, labels: Any) -> list[str]:
     ids = evenly_spaced_ids(rows.shape[0], SCORED)
     if len(ids) < FEWEST:
         return [f"No scores: {len(ids)} rows are too few, at least {FEWEST} are needed."]
-    classes = None if labels is None else ("labels", np.asarray(labels)[ids])
+    classes = None if labels is None else (labels[0], np.asarray(labels[1])[ids])
     values = quick_scores(model.metric_rows(to_array(rows, ids)), model.embedding_[ids], classes, metric=model.metric)
     lines = [f"{name} {value:.3f}" for name, value in values.items()]
     return [*lines, f"Computed on {len(ids):,} training rows; expect less on new data."]

@@ -30,6 +30,7 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bmissing='(\w+)'": r"--missing \1",
     r"\bdecimal='(.)'": r"--decimal \1",
     r"\bdrop=\[…\]": "--drop",
+    r"\bcategories=True\b": "--categories",
     r"\bstandardize=True\b": "--standardize",
     r"\bstandardize=False\b": "--no-standardize",
     r"\bvector='(.+?)'": r"--vector \1",
@@ -202,6 +203,14 @@ SeveralLabels = Annotated[
         metavar="COLUMN|FILE",
         help="One label per row: a column of DATA, which is then not used as a feature, or a file. Repeat it for several; the "
         "first one is scored.",
+    ),
+]
+SeveralScoredLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN|FILE",
+        help="One label per row: a column of DATA, which is then not used as a feature, or a file. Repeat it for several; "
+        "each is scored.",
     ),
 ]
 COLUMNS = "Columns of a table"  # panel of the help

@@ -22,8 +22,7 @@ from dre.data.validation import check_array, check_memory, check_number
 from dre.datasets import Dataset, DatasetSplit
 from dre.metrics.inputs import check_same_index, complete_labels
 from dre.notation import unknown
-from dre.plot.colors import MAX_COLORS
-from dre.plot.kinds import DATE, NUMBER, kind_of
+from dre.plot.colors import is_continuous
 from dre.plot.scatter import name_of
 from dre.progress.activity import activity
 from dre.runtime import resolve_device
@@ -155,7 +154,7 @@ def split(X: Any, labels: Any, test_size: float, random_state: int) -> Dataset:
         check_memory(rows, "X", rows.dtype)
         rows = rows.toarray()
     known = np.zeros(n, int) if labels is None else _check_labels(labels, n)
-    are_classes = labels is not None and not _is_continuous(known)
+    are_classes = labels is not None and not is_continuous(known)
     stratify = known if are_classes and _can_stratify(known, test_size) else None
     halves = train_test_split(np.arange(n), test_size=test_size, random_state=random_state, stratify=stratify)
     parts = [DatasetSplit(rows[ids], known[ids], {"label": known[ids]} if are_classes else {}) for ids in halves]
@@ -193,14 +192,6 @@ def _check_labels(labels: Any, n: int) -> Array:
     if len(shape) == 1 and shape[0] != n:
         raise ValueError(f"there are {shape[0]} labels, but X has {n} rows: pass one label per row")
     return complete_labels(labels, n, "labels")
-
-
-def _is_continuous(labels: Array) -> bool:
-    """Whether labels are dates, or numbers that hardly are classes: fractional ones, or more than there are colors."""
-    kind = kind_of(labels)
-    if kind != NUMBER:
-        return kind == DATE
-    return len(np.unique(labels)) > MAX_COLORS or bool((labels != np.floor(labels)).any())
 
 
 def _can_stratify(labels: Array, test_size: float) -> bool:

@@ -50,6 +50,7 @@ ALL_METRICS = (
     CENTROID_CORRELATION,
     NEIGHBORHOOD_HIT_BY_LEVEL,
 )
+CLASS_METRICS = (NEAREST_NEIGHBOR, NEIGHBORHOOD_HIT, SILHOUETTE, CENTROID_CORRELATION)  # those that need labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +179,48 @@ def evaluate(
         {name: score.per_point.cpu().numpy() for name, score in results.items() if score.per_point is not None},
         _title(config, pairwise, metric),
     )
+
+
+def class_scores(
+    X: Any,
+    Y: Any,
+    labels: Mapping[str, Any],
+    *,
+    k: int = 7,
+    metric: str = "euclidean",
+    protocol: str = "standard",
+    device: Device = "auto",
+) -> dict[str, dict[str, float]]:
+    """Compute the scores of `evaluate` that need labels, for several labels, with the distances computed once.
+
+    Parameters
+    ----------
+    X, Y, k, metric, protocol, device
+        As for ``evaluate``.
+    labels : dict of str to array-like of shape (n,)
+        Labels by name.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Scores of each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> scores = class_scores(X, X[:, :2], {"sign": X[:, 0] > 0, "batch": np.arange(100) % 3})
+    >>> {name: len(each) for name, each in scores.items()}
+    {'sign': 3, 'batch': 4}
+    """
+    check_choice("protocol", protocol, PROTOCOLS)
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "class scores")
+    levels = encode_levels(labels, pairwise.n)
+    k = check_k(k, pairwise.n)
+    configs = {name: EvalConfig(pairwise.n, k, protocol, "auto", {name: codes}, None) for name, codes in levels.items()}
+    defined = {name: [each for each in CLASS_METRICS if each.applies(config)] for name, config in configs.items()}
+    pairwise.compute(*(one for name in configs for each in defined[name] for one in each.statistics(configs[name])))
+    return {name: {each.name: each.score(configs[name], pairwise).value for each in defined[name]} for name in configs}
 
 
 def quick_scores(

@@ -163,6 +163,19 @@ def color_by(labels: Any, n: int, name: str | None = None) -> Coloring:
     return as_classes(values)
 
 
+def is_continuous(labels: Array, name: str | None = None) -> bool:
+    """Whether labels are not scored as classes: dates, and numbers that are fractional or more than there are colors.
+
+    >>> is_continuous(np.linspace(0, 1, 50)), is_continuous(np.arange(90), "age"), is_continuous(np.array(["a", "b"]))
+    (True, False, False)
+    """
+    kind = kind_of(labels, name)
+    if kind != NUMBER:
+        return kind == DATE
+    known = known_values(labels)
+    return len(np.unique(known)) > MAX_COLORS or bool((known != np.floor(known)).any())
+
+
 def as_classes(labels: Any) -> Categorical:
     """Color rows by class, whatever the labels are.
 

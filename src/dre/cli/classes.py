@@ -1,0 +1,46 @@
+"""--labels of a command, by name: those that are classes are scored, numbers and dates are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from dre.cli.data import split_labels
+from dre.io.readers.source import Source
+from dre.metrics.inputs import has_label
+from dre.plot.colors import is_continuous
+from dre.plot.kinds import as_dates
+
+Array = np.ndarray[Any, Any]
+
+
+def split_classes(source: Source, labels: Sequence[str]) -> tuple[Source, dict[str, Array]]:
+    """Separate the features from all labels, and return those that are classes, by the name of the column or file.
+
+    Numbers and dates are not scored as classes, and a message says so.
+    """
+    classes = {}
+    for label in dict.fromkeys(labels):
+        name = label if label in [*source.metadata, *(source.columns or [])] else Path(label).name
+        source, values = split_labels(source, label)
+        if is_continuous(values, name):
+            kind = "numbers" if as_dates(values) is None else "dates"
+            typer.echo(f"dre: {name} holds {kind}, not classes, and is not scored", err=True)
+        else:
+            classes[name] = values
+    return source, classes
+
+
+def labeled_rows(classes: dict[str, Array], n: int) -> Array:
+    """Positions of the rows that have every label; the number of the others is printed."""
+    labeled = np.ones(n, dtype=bool)
+    for values in classes.values():
+        labeled &= has_label(values)
+    if not labeled.all():
+        lack = "have no label" if len(classes) == 1 else f"lack a label of {' or '.join(classes)}"
+        typer.echo(f"dre: {int((~labeled).sum()):,} rows {lack} and are not scored", err=True)
+    return np.flatnonzero(labeled)
