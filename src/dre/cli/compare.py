@@ -26,6 +26,7 @@ from dre.cli.options import (
     as_usage_error,
     complete_several,
     read_options,
+    split_names,
 )
 from dre.cli.plot import PlotStyle
 
@@ -102,7 +103,7 @@ def compare(
 
     pyplot().switch_backend("Agg")  # needs no display
     with as_usage_error():
-        names = check_methods([name.strip() for name in methods.split(",") if name.strip()] or default_methods())
+        names = check_methods(split_names(methods) or default_methods())
         _check_format(output)
         scores_file = output.with_suffix(".json")
         read = [path_of(data), None if labels is None else path_of(labels)]
