@@ -54,6 +54,19 @@ def saved(fitted, tmp_path) -> Path:
 # Values.
 
 
+def test_the_column_of_a_gap_is_named_if_it_has_a_name(X):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=["a", "pct_mito", "c", "d", "e", "f"])
+    gaps = table.mask(table.index.to_numpy()[:, None] * (table.columns == "pct_mito") == 11)
+    with pytest.raises(ValueError, match=r"the first in row 11 in column 'pct_mito'\."):
+        cheap().fit(gaps)
+    model = cheap().fit(table)
+    with pytest.raises(ValueError, match=r"the first in row 11 in column 'pct_mito'\."):
+        model.transform(gaps)
+    with pytest.raises(ValueError, match=r"the first in row 11 at \[1\]\."):
+        cheap().fit(gaps.to_numpy())
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
 def test_a_value_that_is_not_finite_is_named_with_its_place(value, name, dtype, X, fitted):

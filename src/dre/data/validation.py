@@ -35,7 +35,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
         _check_numbers(alike[:1], "X")
         return X
     X = validate_data(estimator, _from_torch(X), reset=fitting, ensure_min_samples=least, **ACCEPTED)
-    _check_numbers(X, "X")
+    _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None))
     return X
 
 
@@ -60,15 +60,15 @@ def _from_torch(X: Any) -> Any:
     return (X.float() if X.dtype == torch.bfloat16 else X).numpy()  # numpy has no bfloat16
 
 
-def _check_numbers(X: Any, name: str) -> None:
+def _check_numbers(X: Any, name: str, columns: Any = None) -> None:
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} holds {X.dtype}, not real numbers: convert or encode it first")
     if 0 in X.shape[1:]:
         raise ValueError(f"rows of the shape {X.shape[1:]} hold no values")
-    _check_finite(X, name)
+    _check_finite(X, name, columns)
 
 
-def _check_finite(X: Any, name: str) -> None:
+def _check_finite(X: Any, name: str, columns: Any = None) -> None:
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else X
     if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)) or bool(np.isfinite(values).all()):
@@ -81,9 +81,10 @@ def _check_finite(X: Any, name: str) -> None:
     else:
         where = tuple(int(i) for i in np.unravel_index(first, X.shape))
     kind = "NaN" if np.isnan(values.ravel()[first]) else "infinity"
+    place = f"at {list(where[1:])}" if columns is None else f"in column {str(columns[where[1]])!r}"
     raise ValueError(
         f"Input {name} contains {kind}: {int(bad.sum())} value(s) are NaN or inf, "
-        f"the first in row {where[0]} at {list(where[1:])}. "
+        f"the first in row {where[0]} {place}. "
         "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
     )
 
