@@ -3,7 +3,7 @@
     python benchmarks/panel.py --data FOLDER                              # all, for hours; what was measured before is kept
     python benchmarks/panel.py --data FOLDER --only letter iris --methods dre umap --again
     python benchmarks/panel.py --data FOLDER --curve [--rows 100 300]     # seconds against rows, on 50 components of MNIST
-    python benchmarks/panel.py --data FOLDER --busy                       # seconds beside two busy processes
+    python benchmarks/panel.py --data FOLDER --busy                       # seconds beside two busy processes, and of two fits
 
 FOLDER has mnist, fashion-mnist, imdb, scrna and tables. Each method has a process of its own (panel_fit.py) and the machine to
 itself: three warm fits, on three splits or with three seeds on the official split, and one with another seed in a new process,
@@ -133,8 +133,10 @@ def measure_busy(method: str, process: Process, given: argparse.Namespace, work:
         if method in known(given.out)["busy"].get(name, {}) and not given.again:
             continue
         try:
-            found = busy(name, process, given.data, work)
+            with Process(method, given.device, warm=True) as twin:
+                found = busy(name, process, given.data, work, twin=twin)
             text = f"{found['slowdown']:.2f} times as long beside {BUSY_LOOPS} processes"
+            text += f", {found['twice_slowdown']:.2f} times beside the same fit"
         except FailedError as problem:
             found, text = {"failed": str(problem)}, str(problem)
         print(f"{name:20s} {method:10s} {text}", flush=True)
@@ -152,7 +154,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write to this file; default: results/panel.json")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--curve", action="store_true", help="seconds against rows")
-    kinds.add_argument("--busy", action="store_true", help="seconds beside two busy processes")
+    kinds.add_argument("--busy", action="store_true", help="seconds beside two busy processes, and two fits at once")
     parser.add_argument("--rows", nargs="*", type=int, default=CURVE_ROWS, help="numbers of rows of --curve")
     given = parser.parse_args()
     given.out = given.out or result_file("panel" if given.device == "cpu" else "panel-gpu")

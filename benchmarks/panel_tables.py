@@ -157,7 +157,9 @@ def busy() -> str:
         ratio: Any = cells.get("slowdown_ratio")
         ours = [_busy_cell(cells.get(method, {})) for method in have]
         rows.append([name, *ours, "–" if ratio is None else f"{ratio:.2f}"])
-    head = ["seconds, quiet / busy", *(TITLES[method] for method in have), "slowdown of DRE() / of UMAP"]
+    twice = any("twice_seconds" in cell for cells in found.values() for cell in cells.values() if isinstance(cell, dict))
+    title = "seconds, quiet / busy; two at once" if twice else "seconds, quiet / busy"
+    head = [title, *(TITLES[method] for method in have), "slowdown of DRE() / of UMAP"]
     return table(head, rows) + f"\n`python benchmarks/panel.py --data FOLDER --busy`, {machine(result)}.\n"
 
 
@@ -165,7 +167,8 @@ def _busy_cell(cell: dict[str, Any]) -> str:
     if "slowdown" not in cell:
         return "–"
     quiet, beside = median(cell["quiet_seconds"]), median(cell["busy_seconds"])
-    return f"{quiet:.1f} / {beside:.1f}, {cell['slowdown']:.2f} ×"
+    text = f"{quiet:.1f} / {beside:.1f}, {cell['slowdown']:.2f} ×"
+    return f"{text}; {median(cell['twice_seconds']):.1f}, {cell['twice_slowdown']:.2f} ×" if "twice_seconds" in cell else text
 
 
 def gpu() -> str:

@@ -197,6 +197,15 @@ def test_fits_alone_and_beside_others_are_timed_in_turn(monkeypatch, tmp_path):
     assert len(process.rows) == 7  # the first warms up
 
 
+def test_two_fits_at_once_are_timed_by_the_slower_one(monkeypatch, tmp_path):
+    twin, process = _Timed(monkeypatch), _Timed(monkeypatch)
+    twin._beside = 3  # the slower one
+    found = panel_speed.busy("iris", process, Path(), tmp_path, twin=twin)
+    assert (found["twice_seconds"], found["twice_slowdown"]) == ([336] * 3, 3)
+    assert len(process.rows) == 10
+    assert len(twin.rows) == 4
+
+
 def test_the_curve_keeps_each_result_and_goes_on_after_a_failure(monkeypatch, tmp_path):
     monkeypatch.setattr(panel_speed, "CURVE_DATA", "digits")
     kept = {}
@@ -228,7 +237,7 @@ MEASURED = {
     "busy": {
         "digits": {
             "dre": {"quiet_seconds": [1, 2, 3], "busy_seconds": [4, 5, 6], "slowdown": 2.5},
-            "umap": {"quiet_seconds": [1], "busy_seconds": [2], "slowdown": 2.0},
+            "umap": {"quiet_seconds": [1], "busy_seconds": [2], "slowdown": 2.0, "twice_seconds": [3], "twice_slowdown": 3.0},
             "slowdown_ratio": 1.25,
         }
     },
@@ -241,7 +250,7 @@ def test_tables_show_seconds_and_reasons_of_failures(monkeypatch):
     assert "| 300 | 1.25 | – |" in curve
     assert "UMAP, 300 rows: out of memory." in curve
     assert f"({panel_tables.CURVE_PICTURE})" in curve
-    assert "| digits | 2.0 / 5.0, 2.50 × | 1.0 / 2.0, 2.00 × | 1.25 |" in busy
+    assert "| digits | 2.0 / 5.0, 2.50 × | 1.0 / 2.0, 2.00 ×; 3.0, 3.00 × | 1.25 |" in busy
     assert "PaCMAP on imdb: TypeError: PaCMAP does not take sparse rows." in panel_tables.seconds()
     monkeypatch.setattr(panel_tables, "load", lambda name: {"results": {}})
     assert panel_tables.curve() == panel_tables.busy() == panel_tables.NOT_MEASURED
