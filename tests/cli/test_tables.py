@@ -88,7 +88,7 @@ def test_missing_values_are_refused_left_out_or_filled(dre: Run, capsys: pytest.
     assert dre("transform", "m.safetensors", "people.csv", "-o", "z.npy", "--missing", "drop") == 0
     assert np.isnan(np.load("z.npy")).all(1).tolist() == [True] * 3 + [False] * (N - 3)
     assert dre("fit", "people.csv", "-o", "n.safetensors", "--missing", "median", "--embedding", "w.npy", *SHORT) == 0
-    assert list(DRE.load("n.safetensors").fill_values_) == ["size"]
+    assert list(DRE.load("n.safetensors").fill_values_) == ["size", "weight"]  # other tables may lack what this one has
     assert dre("transform", "n.safetensors", "people.csv", "-o", "v.npy") == 0
     np.testing.assert_allclose(np.load("w.npy"), np.load("v.npy"), atol=1e-4 * np.ptp(np.load("w.npy")))
 
@@ -116,7 +116,36 @@ def test_points_and_rows_are_matched_by_name(dre: Run, capsys: pytest.CaptureFix
     with open("others.csv", "w", newline="") as file:
         csv.writer(file).writerows([head, *([f"9{line[0]}", *line[1:]] for line in lines)])
     assert dre("evaluate", "people.csv", "others.csv") == 2
-    assert "has no point for 60 of the 60 rows" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "has no point for 60 of the 60 rows of DATA, since all names differ" in told
+    assert f"(DATA: {lines[0][0]!r}, others.csv: '9{lines[0][0]}')" in told
+    with open("some.csv", "w", newline="") as file:
+        csv.writer(file).writerows([head, *lines[20:]])
+    assert dre("evaluate", "people.csv", "some.csv") == 2
+    listed = ", ".join(line[0] for line in lines[:3])
+    assert f"has no point for 20 of the 60 rows of DATA: {listed}, … (20 in total)" in capsys.readouterr().err
+
+
+def test_a_map_without_names_is_said_to_be_matched_by_position(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    write_table()
+    assert dre("fit", "people.csv", "-o", "m.safetensors", "--embedding", "y.csv", *SHORT) == 0
+    assert dre("transform", "m.safetensors", "people.csv", "-o", "y.npy") == 0
+    by_position = "dre: matched by position: y.npy has no names of rows"
+    for arguments, expected in (
+        (["evaluate", "people.csv", "y.npy"], True),
+        (["evaluate", "people.csv", "y.csv"], False),
+        (["explore", "m.safetensors", "people.csv", "--beside", "y.npy"], True),
+    ):
+        capsys.readouterr()
+        assert dre(*arguments) == 0
+        assert (by_position in capsys.readouterr().err.splitlines()) == expected
+
+
+@pytest.mark.parametrize("command", ["explore", "plot"])
+def test_a_model_in_the_place_of_data_is_recognized(dre: Run, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert dre(command, "people.csv", "m.safetensors") == 2
+    expected = f"m.safetensors is a model: MAP comes first, as in dre {command} m.safetensors people.csv"
+    assert expected in capsys.readouterr().err
 
 
 def test_rows_without_a_place_are_not_shown(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:

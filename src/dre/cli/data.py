@@ -124,8 +124,8 @@ def match_columns(model: DRE, source: Source, color: str | None = None, *, keep_
 
 def _check_width(model: DRE, source: Source) -> None:
     if source.rows.shape[1] != model.n_features_in_:
-        width = int(np.prod(source.rows.shape[1:]))
-        raise UsageError(f"DATA has rows of {width:,} values; the model was fitted to rows of another size: pass such rows")
+        sizes = [" × ".join(f"{size:,}" for size in shape) for shape in (source.rows.shape[1:], model.row_shape_)]
+        raise UsageError(f"DATA has rows of {sizes[0]} values; the model was fitted to rows of {sizes[1]}: pass such rows")
 
 
 def output_spec(source: Source, components: int, data: str) -> OutputSpec:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import typer
 from torch import Tensor
 
 from dre.cli.data import (
@@ -49,6 +50,8 @@ class LoadedMap:
     columns: list[str] | None = None  # the names of their columns, if there are any
     model: DRE | None = None  # if MAP is a model
     units: Callable[[Array], Array] | None = None  # rows as distances are measured between them, if not as they are
+    aside: Source | None = None  # another matrix of the same rows, whose columns can color the map
+    filled: dict[str, Array] = field(default_factory=dict)  # (n,) of bool each: whose values were missing, by column
     dropped: DroppedRows | None = None  # which rows of DATA, or else of the map, are left out, since they lack values
 
     @property
@@ -98,6 +101,12 @@ def units_of(source: Source, standardize: bool | None = None) -> Callable[[Array
 def is_model(name: str) -> bool:
     """Whether MAP names a model, by its suffix."""
     return name.lower().endswith(MODEL)
+
+
+def check_order(command: str, name: str, data: str | None) -> None:
+    """Fail if MAP and DATA are swapped: a model is never DATA."""
+    if data is not None and is_model(data):
+        raise UsageError(f"{data} is a model: MAP comes first, as in dre {command} {data} {name}")
 
 
 def overwritten(output: Path, data: str) -> list[Path | None]:
@@ -159,7 +168,7 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
     stages = [model.transform(source.rows, stage=None if i == last else i) for i in kept]
     titles = [f"stage {i}: {model.schedule_[i]}" for i in kept]
     found = LoadedMap(stages, titles, dict(source.metadata), source.names, source.rows, source.columns, model)
-    return replace(found, units=model.metric_rows, dropped=source.dropped)
+    return replace(found, aside=source.aside, filled=source.filled, units=model.metric_rows, dropped=source.dropped)
 
 
 def _from_file(name: str, source: Source | None, standardize: bool | None = None) -> LoadedMap:
@@ -177,10 +186,12 @@ def match_points(name: str, embedding: Array, table: Source, source: Source, *, 
     order = _order_by_name(name, table, source, whose)
     if order is None:
         order = _order_by_position(name, table, source, whose)
+        if _are_names(source.names) and table.names is None:
+            typer.echo(f"dre: matched by position: {name} has no names of rows", err=True)
     metadata = {**{key: values[order] for key, values in table.metadata.items()}, **source.metadata}
     names = source.names if source.names is not None or table.names is None else table.names[order]
     found = LoadedMap([embedding[order]], [name], metadata, names, source.rows, source.columns)
-    return replace(found, dropped=source.dropped)
+    return replace(found, aside=source.aside, filled=source.filled, dropped=source.dropped)
 
 
 def _order_by_position(name: str, table: Source, source: Source, whose: str) -> Array:
@@ -209,10 +220,11 @@ def _order_by_name(name: str, table: Source, source: Source, whose: str) -> Arra
     position = {each: i for i, each in enumerate(table.names.tolist())}
     lacking = [each for each in source.names.tolist() if each not in position]
     if lacking:
-        raise UsageError(
-            f"{name} has no point for {len(lacking):,} of the {len(source.names):,} rows of {whose}: "
-            f"{summarize_names(lacking)}. Pass the map of these rows"
-        )
+        found = f"{name} has no point for {len(lacking):,} of the {len(source.names):,} rows of {whose}"
+        if len(lacking) == len(source.names):
+            names = f"{whose}: {lacking[0]!r}, {name}: {str(table.names[0])!r}"
+            raise UsageError(f"{found}, since all names differ ({names}): pass a map with the same names, or without names")
+        raise UsageError(f"{found}: {summarize_names(lacking, 3)}. Pass the map of these rows")
     return np.array([position[each] for each in source.names.tolist()])
 
 
@@ -239,10 +251,15 @@ def read_coordinates(name: str) -> tuple[Array, Source]:
     return values.astype(np.float32), source
 
 
+def _aside_columns(aside: Source | None) -> list[str]:
+    return [] if aside is None else aside.columns or []
+
+
 def check_color(name: str, source: Source) -> None:
     """Fail before the rows are embedded if nothing has this name."""
     columns = [*source.metadata, *(source.columns or [])]
-    if name not in columns and not Path(name).expanduser().exists():
+    known = name in columns or name in _aside_columns(source.aside)
+    if not known and not Path(name).expanduser().exists():
         raise no_such_column("--color", name, columns)
 
 
@@ -252,6 +269,8 @@ def color_values(name: str, loaded: LoadedMap) -> tuple[str, Any]:
         return name, loaded.metadata[name]
     if loaded.columns is not None and name in loaded.columns:
         return name, column_values(loaded.rows, loaded.columns, [name])[name]
+    if loaded.aside is not None and name in _aside_columns(loaded.aside):
+        return name, column_values(loaded.aside.rows, _aside_columns(loaded.aside), [name])[name]
     if Path(name).expanduser().exists():
         rows = Source(loaded.embedding, names=loaded.names, dropped=loaded.dropped)
         return Path(name).name, labels_from_file(name, rows)

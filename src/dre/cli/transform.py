@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dre.cli.options import Data, Decimal, Device, Force, Id, Missing, Threads, Vector, as_usage_error
 
+if TYPE_CHECKING:
+    from dre.model.estimator import DRE
+
 CHUNK = 2**14  # rows that are read, embedded and written at a time
+SPREAD_SAMPLE, FEWEST = 2_000, 20  # rows whose spread is compared with that of the fit, and the fewest that tell it
+LEAST_SPREAD, MOST_SPREAD = 0.2, 3.0  # of rows in the same units
 STDOUT = "-"
 
 
@@ -68,6 +73,8 @@ def transform(
     fitted = load_model(model, device)
     source = match_columns(fitted, open_data(data, as_fitted(fitted, options), tell="none"), keep_others=False)
     n, dropped = source.rows.shape[0], source.dropped
+    for line in (*source.cautions, *_spread_caution(fitted, _slice(source.rows, 0, min(n, CHUNK)))):
+        say(f"dre: {line}")
     about = output_spec(source, fitted.n_components, data)
     with as_usage_error():
         fitted.transform(_slice(source.rows, 0, 1), stage=stage)  # fails early on a wrong shape or stage
@@ -82,6 +89,23 @@ def transform(
         say(f"dre: embedded {n:,} rows{left_out}")
     else:
         typer.echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
+
+
+def _spread_caution(model: DRE, rows: Any) -> list[str]:
+    """A line if the rows lie much farther from the center, or much nearer to it, than those of the fit: in other units."""
+    import numpy as np
+    import torch
+
+    from dre.data.subsample import evenly_spaced_ids, to_array
+
+    ids = evenly_spaced_ids(rows.shape[0], SPREAD_SAMPLE)
+    if len(ids) < FEWEST:
+        return []
+    scaled = model.module().scaling(torch.from_numpy(to_array(rows, ids)))
+    spread = float(np.sqrt(scaled.square().mean().item()))  # 1 in the fit
+    if LEAST_SPREAD < spread < MOST_SPREAD:
+        return []
+    return [f"these rows spread {spread:.2g} times as far as those of the fit: check their units and their normalization"]
 
 
 def _slice(rows: Any, start: int, stop: int) -> Any:

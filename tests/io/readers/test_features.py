@@ -169,3 +169,43 @@ def test_ranges_follow_the_order_of_the_table():
 def test_features_and_the_others_are_told_in_two_lines(write):
     found = open_source(write("x.csv", "id,a,kind\n7,1.5,x\n9,2.5,x\n"))
     assert found.messages == ["1 feature: a", "not features: id (named like an id); kind (constant)"]
+
+
+def test_ids_as_excel_writes_them_are_no_features(write):
+    lines = ["Kundennummer,no_of_rooms,size", *(f"{1000 + 17 * i}.0,{i % 5},{i * i % 13}.5" for i in range(40))]
+    found = open_source(write("x.csv", "\n".join(lines)))
+    assert found.columns == ["no_of_rooms", "size"]
+    assert found.names[2] == "1034"
+
+
+def test_a_value_far_from_all_others_is_named(write):
+    lines = ["a,b", *(f"{i % 7}.5,{i * i % 11}" for i in range(40))]
+    lines[20] = "9e9,4"
+    messages = open_source(write("x.csv", "\n".join(lines))).messages
+    assert any(line.startswith("line 21, column 1 ('a') is 9e+09") for line in messages)
+    assert not any("middle" in line for line in open_source(write("y.csv", "\n".join(lines).replace("9e9", "40"))).messages)
+
+
+def test_a_total_below_the_table_is_left_out(write):
+    lines = ["name,a,b", *(f"n{i},{i % 7}.5,{i * i % 11}" for i in range(40)), "Summe:,140,200"]
+    found = open_source(write("x.csv", "\n".join(lines)))
+    assert len(found.rows) == 40
+    assert found.messages[0] == "the last line, 'Summe:', is left out"
+
+
+def test_categories_that_a_model_does_not_know_are_counted(write):
+    path = write("x.csv", "a,kind\n1,k1\n2,k9\n3,k2\n")
+    found = open_source(path, options=ReadOptions(features=["a", "kind=k1", "kind=k2"]))
+    assert found.cautions == ["1 rows have a value of 'kind' that the fit did not have: they are placed without it"]
+
+
+def test_names_that_repeat_are_counted_if_they_were_asked_for(write):
+    path = write("x.csv", "a,kind\n1,k1\n2,k1\n3,k2\n")
+    assert "1 values of 'kind' occur more than once" in " ".join(open_source(path, options=ReadOptions(id="kind")).messages)
+
+
+@pytest.mark.parametrize(("text", "number"), [("(3.40)", -3.4), ("1'234.50", 1234.5), ("70.3 kg", 70.3), ("CHF 13.5", 13.5)])
+def test_numbers_as_people_write_them(write, text, number):
+    texts = [text, text.replace("3", "5")]
+    found = open_source(write("x.csv", "a,b\n" + "\n".join(f'{i},"{each}"' for i, each in enumerate(texts))))
+    assert found.rows[0, found.columns.index("b")] == number

@@ -90,3 +90,27 @@ def test_vectors_that_do_not_fit_are_named_with_their_row(tmp_path, values, mess
     pl.DataFrame({"a": values}).write_ipc(tmp_path / "x.arrow")
     with pytest.raises(SourceError, match=message):
         open_source(tmp_path / "x.arrow")
+
+
+def test_a_sheet_is_chosen_by_name_and_titles_are_left_out(tmp_path):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    with xlsxwriter.Workbook(tmp_path / "x.xlsx") as book:
+        book.add_worksheet("cover").write(0, 0, "Report")
+        data = book.add_worksheet("data")
+        data.write(0, 0, "Sizes of all")
+        for row, line in enumerate([["name", "a", "b", "c"], *([f"n{i}", str(i / 4), i * i % 7, f"{i}.5"] for i in range(24))]):
+            data.write_row(row + 1, 0, line)
+    with pytest.raises(SourceError, match=r"no rows.*\n.*the first of 2 sheets.*x\.xlsx:data reads another"):
+        open_source(tmp_path / "x.xlsx")
+    found = open_source(f"{tmp_path}/x.xlsx:data")
+    assert found.columns == ["a", "b", "c"]
+    np.testing.assert_array_equal(found.rows[:, 2], np.arange(24) + 0.5)  # a number that was stored as text
+    assert "1 line above the table left out" in found.messages
+    with pytest.raises(SourceError, match="unknown sheet 'dat'"):
+        open_source(f"{tmp_path}/x.xlsx:dat")
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
+def test_an_array_of_json_is_a_table(tmp_path, name):
+    (tmp_path / name).write_text(json.dumps([{"size": size, "kind": "ab"[i % 2]} for i, size in enumerate(SIZES.tolist())]))
+    np.testing.assert_array_equal(open_source(tmp_path / name).rows[:, 0], SIZES)

@@ -33,6 +33,12 @@ def test_files_that_are_not_there_or_no_files_are_named(tmp_path):
         read_labels(tmp_path, 3)
 
 
+@pytest.mark.parametrize("name", ["y.h5ad", "y.parquet", "y.XLSX", "y.jsonl"])
+def test_a_file_of_rows_is_no_file_of_labels(write, name):
+    with pytest.raises(ValueError, match=rf"{re.escape(name)} is no file of labels: pass the name of a column"):
+        read_labels(write(name, "\0\1\2"), 3)
+
+
 @pytest.mark.parametrize("content", ["", "not an array", "PK\x03\x04 not a zip"])
 @pytest.mark.parametrize("name", ["y.npy", "y.npz"])
 def test_damaged_files_are_named(write, name, content):

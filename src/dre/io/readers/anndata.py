@@ -33,6 +33,10 @@ from dre.notation import unknown
 SPARSE_FORMATS = {"csr_matrix": "csr", "csc_matrix": "csc"}
 EXAMINED, LARGE_COUNT = 200, 10  # cells that are examined for raw counts, and a count that no binary matrix has
 PCA, MOST_GENES = "obsm/X_pca", 50  # scanpy maps its principal components, unless there are no more genes than this
+PROJECTED = (
+    f"the rows are {PCA}: they must be the components of the fitted cells, as `sc.tl.ingest` or `varm/PCs` give them, "
+    "not a PCA of their own"
+)
 MATRIX_GROUPS = ("layers", "obsm")  # hold matrices with a row per cell, beside X
 
 
@@ -77,7 +81,22 @@ def open_anndata(
     genes = _gene_names(root, name, rows.shape[1])
     if genes is not None and _are_counts(rows):
         messages.append(_counts_message(path, name, _matrix_names(root)))
-    return with_options(path, Source(rows, genes, obs.names, obs.columns, messages), options)
+    cautions = [PROJECTED] if name == PCA else []
+    found = Source(rows, genes, obs.names, obs.columns, messages, cautions=cautions, aside=_genes(path, root, name, to_lazy))
+    return with_options(path, found, options)
+
+
+def _genes(path: Path, root: Any, name: str, to_lazy: Callable[[Any], LazyArray]) -> Source | None:
+    """X with the names of its genes, beside another matrix; sparse matrices by columns are left out."""
+    item = None if name == "X" else get_item(root, "X")
+    if item is None or _attribute(item, "encoding-type") == "csc_matrix":
+        return None
+    if is_array(item):
+        rows = FileRows(path, to_lazy(item), "an array 'X'")
+    else:
+        rows = open_csr(path, item, _sparse_layout(path, "X", item, root)[1], "a matrix 'X'")
+    genes = _gene_names(root, "X", rows.shape[1])
+    return None if genes is None else Source(rows, genes)
 
 
 def _default_matrix(root: Any, options: ReadOptions) -> str:

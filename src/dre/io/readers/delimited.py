@@ -35,6 +35,7 @@ BYTE_ORDER_MARKS = {  # the longest first
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
 }  # fmt: skip
 OLD_ENCODING = "cp1252"  # of Excel and of many older programs; it has all letters of Latin-1
+TOTALS = {"total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme", "suma", "totale"}  # in lower case
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat")
 
 
@@ -112,6 +113,8 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
     if header is not None and unnamed:
         header = ["", *header]
     names = [name or f"column {i + 1}" for i, name in enumerate(header or [""] * texts.width)]
+    total = _total(texts)
+    texts = texts[:-1] if total else texts
     decimal = decimal or ("." if found.separator == "," else decimal_mark(texts))
     row_names = None
     if header is not None and has_row_names(header):
@@ -125,8 +128,15 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
 
     if malformed:
         raise _malformed_error(path, malformed[0], place, decimal)
-    notes = [*([f"{found.titles} lines above the table are left out"] if found.titles else []), *markers]
+    above = f"{found.titles} line{'s' * (found.titles > 1)} above the table {'are' if found.titles > 1 else 'is'} left out"
+    notes = [*([above] if found.titles else []), *([f"the last line, {total!r}, is left out"] if total else []), *markers]
     return Table(path, columns, place, row_names, has_header=header is not None, notes=notes)
+
+
+def _total(texts: Any) -> str | None:
+    """The word for a total in the last of several lines, which is then no row of the table."""
+    last = [] if len(texts) < 3 else [str(value).strip() for value in texts.row(-1)]
+    return next((value for value in last if value.rstrip(":").lower() in TOTALS), None)
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dre.data.units import DominantColumns, dominant_columns
-from dre.io.readers.missing import complete
+from dre.io.readers.missing import Completed, complete
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, TEXT, Table, TableColumn
@@ -18,13 +18,16 @@ from dre.notation import unknown
 
 ID_NAME = re.compile(r"id|ids|index|idx|key|uuid|guid|row|rowid|unnamed: ?0|.*[_\s.-](?:id|uuid|guid|key)")  # in lower case
 COORDINATE = re.compile(r"dre\d+", re.IGNORECASE)  # columns of a map that dre has written
+NUMBER_NAME = re.compile(r".*(?:nummer|[\s_.-](?:nr|no|number)\.?)")  # in lower case; of an id if nearly all values differ
 CAMEL_ID = re.compile(r".*[a-z](?:Id|ID|Key|Uuid)")
+MOSTLY_DIFFERENT = 0.9  # of the values of a column of numbers that name rows
 FEWEST = 20  # rows from which it tells something that all their values differ
 EVEN, EVEN_OF_FEW = 0.1, 1.2  # largest distance from evenly spread integers, as a share of their range; of n rows, by √n
 MANY = 20  # different values of a text: more are not categories
 NAMES = "name"  # title of the names of rows that have none
 DROPPED, CONSTANT = "dropped", "constant"
 SERIES = 16  # columns with numbered names that belong together, such as pixels, from which none is left out alone
+FAR = 1000  # times the interquartile range from the median: a value that no measurement has
 MOST_UNITS = 100  # columns: wider tables are spectra, genes or pixels, in one unit
 CATEGORY = "{name}={value}"  # name of a feature that is 1 where a column has this value
 
@@ -69,7 +72,7 @@ def _by_rules(table: Table, options: ReadOptions) -> Chosen:
             reason = "names of the rows"
         elif wanted:
             reason = _unusable(column, options.categories) if column.name in wanted else "not among the columns"
-            if reason and column.name in wanted:
+            if reason and column.name in options.columns:  # a column within a range is left out instead
                 raise SourceError(f"{table.path}: the column {column.name!r} cannot be a feature: {reason}")
         if reason is None:
             features.append(column.name)
@@ -115,6 +118,8 @@ def _unusable(column: TableColumn, categories: bool) -> str | None:
 def _is_called_id(column: TableColumn) -> bool:
     name = column.name.strip()
     is_called = ID_NAME.fullmatch(name.lower()) is not None or CAMEL_ID.fullmatch(name) is not None
+    if not is_called and NUMBER_NAME.fullmatch(name.lower()) is not None:
+        is_called = _count(column) >= MOSTLY_DIFFERENT * len(column.values) >= MOSTLY_DIFFERENT * FEWEST
     return is_called and (column.kind == TEXT or column.integers)
 
 
@@ -183,7 +188,8 @@ def _values(table: Table, name: str) -> Array:
         return column.values
     of = _category_column(table, name)
     if of is None:
-        raise SourceError(f"{table.path}: {unknown('column', name, [each.name for each in table.columns])}")
+        known = summarize_names([each.name for each in table.columns])
+        raise SourceError(f"{table.path} lacks the column {name!r}, which is a feature of the model; it has {known}")
     return np.asarray(table[of].as_metadata().astype(str) == name[len(of) + 1 :], dtype=float)
 
 
@@ -200,7 +206,11 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
     names = list(options.features) or [each for name in chosen.features for each in _feature_names(table[name])]
     if not names:
         reasons = ", ".join(f"{name!r} ({reason})" for name, reason in chosen.reasons.items())
-        raise SourceError(f"{table.path} has no column of numbers that can be a feature: {reasons or 'it has no columns'}")
+        categories = any(column.kind in (TEXT, BOOLEAN) and _count(column) <= MANY for column in table.columns)
+        hint = ".\nPass categories=True to use texts of few values" if categories and not options.categories else ""
+        raise SourceError(
+            f"{table.path} has no column of numbers that can be a feature: {reasons or 'it has no columns'}{hint}"
+        )
     title = chosen.names or NAMES
     row_names = table.names if chosen.names is None else table[chosen.names].as_metadata().astype(str)
     found = complete(replace(table, names=row_names), names, features_of(table, names), options.missing, options.fill)
@@ -212,12 +222,58 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
         names if table.has_header else None,
         None if row_names is None else row_names[kept],
         metadata,
-        [*([] if options.features else _messages(table, chosen, found.fill)), *dropped_message(found.dropped)],
+        [
+            *([] if options.features else choice_messages(table, chosen)),
+            *fill_message({name: found.fill[name] for name in found.filled}, len(found.values), found.filled),
+            *([] if options.features else _outliers(table, names, found)),
+            *_repeated_names(options.id, row_names),
+            *dropped_message(found.dropped),
+        ],
         title,
         found.fill,
         found.dropped,
         mixed_units(names, found.values) if table.has_header or len(names) > 1 else None,
+        cautions=_unknown_categories(table, options),
+        filled=found.filled,
     )
+
+
+def _outliers(table: Table, names: Sequence[str], found: Completed) -> list[str]:
+    """A line that names a value far from all others of its column, which it would squeeze together."""
+    values = found.values
+    low, middle, high = np.percentile(values, [25, 50, 75], axis=0)
+    apart = np.abs(values - middle)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(high > low, apart.max(0) / (high - low), 0)
+    worst = int(ratio.argmax())
+    if ratio[worst] < FAR or names[worst] not in table:
+        return []
+    row = int(apart[:, worst].argmax())
+    line = row if found.dropped is None else int(np.flatnonzero(found.dropped.kept)[row])
+    where = f"{table.place(line, names[worst])} is {values[row, worst]:.4g}"
+    return [f"{where}, {ratio[worst]:,.0f} times as far from the middle as usual: it squeezes all others together"]
+
+
+def _repeated_names(title: str | None, names: Array | None) -> list[str]:
+    if title is None or names is None or len(set(names.tolist())) == len(names):
+        return []
+    return [f"{len(names) - len(set(names.tolist())):,} values of {title!r} occur more than once: a join by them repeats rows"]
+
+
+def _unknown_categories(table: Table, options: ReadOptions) -> list[str]:
+    """Lines about values of categories that a model does not know: they are none of its features."""
+    known: dict[str, set[str]] = {}
+    for name in options.features:
+        if name not in table:
+            column = _category_column(table, name)
+            assert column is not None  # else the table lacks a feature, which was an error
+            known.setdefault(column, set()).add(name[len(column) + 1 :])
+    lines = []
+    for column, values in known.items():
+        count = sum(value not in values and value != "" for value in table[column].values.tolist())
+        if count:
+            lines.append(f"{count:,} rows have a value of {column!r} that the fit did not have: they are placed without it")
+    return lines
 
 
 def _as_before(table: Table, options: ReadOptions) -> Chosen:
@@ -232,10 +288,6 @@ def _feature_names(column: TableColumn) -> list[str]:
     if column.kind in (NUMBER, BOOLEAN):
         return [column.name]
     return [CATEGORY.format(name=column.name, value=value) for value in np.unique(column.values) if value]
-
-
-def _messages(table: Table, chosen: Chosen, fill: Mapping[str, float]) -> list[str]:
-    return [*choice_messages(table, chosen), *fill_message(fill)]
 
 
 def choice_messages(table: Table, chosen: Chosen) -> list[str]:
@@ -253,10 +305,12 @@ def choice_messages(table: Table, chosen: Chosen) -> list[str]:
     return lines
 
 
-def fill_message(fill: Mapping[str, float]) -> list[str]:
-    """A line with the values that replace missing ones, if there are any."""
+def fill_message(fill: Mapping[str, float], n: int = 0, filled: Mapping[str, Array] | None = None) -> list[str]:
+    """A line with the values that replace missing ones, and how many of the n rows have them, if there are any."""
     listed = [f"{name} {value:.4g}" for name, value in fill.items()]
-    return [f"missing values are filled in: {summarize_names(listed)}"] if listed else []
+    rows = int(np.any(list(filled.values()), axis=0).sum()) if filled else 0
+    where = f" in {rows:,} of {n:,} rows" if rows else ""
+    return [f"missing values{where} are filled in: {summarize_names(listed)}"] if listed else []
 
 
 def dropped_message(dropped: DroppedRows | None) -> list[str]:

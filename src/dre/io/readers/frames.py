@@ -1,4 +1,4 @@
-"""Tables whose columns have types in the file: .xlsx, .jsonl and .arrow, read by polars."""
+"""Tables whose columns have types in the file: .xlsx, .json, .jsonl and .arrow, read by polars."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from dre.io.readers.source import (
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, Table, TableColumn, is_rounded
 from dre.notation import unknown
 
+MOST_TITLES, UNNAMED = 5, "__UNNAMED__"  # lines above a header, and the name that polars gives a column without one
 ISO_DATE, ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"
 
 
@@ -131,20 +132,63 @@ def _column(series: Any) -> TableColumn:
 
 def _open_excel(path: Path, part: str | None, options: ReadOptions) -> Source:
     try:
-        import fastexcel  # noqa: F401  # polars needs it for spreadsheets
+        import fastexcel  # polars reads spreadsheets by it
     except ImportError as problem:
         raise ImportError(f"{path} needs fastexcel: {INSTALL}") from problem
-    import polars as pl
 
     with as_source_error(path):
-        return open_frame(path, pl.read_excel(path, engine="calamine"), part, options)
+        sheets = fastexcel.read_excel(path).sheet_names
+        if part is not None and part not in sheets:
+            raise SourceError(f"{path}: {unknown('sheet', part, sheets)}")
+        frame, above = _sheet(path, part or sheets[0])
+        try:
+            source = open_frame(path, _numbers_in_texts(frame), None, options)
+        except SourceError as problem:
+            if len(sheets) == 1 or part is not None:
+                raise
+            raise SourceError(f"{problem}.\n{_other_sheets(path, sheets)}") from problem
+    notes = [_other_sheets(path, sheets)] if len(sheets) > 1 and part is None else []
+    notes += [f"{above} line{'s' * (above > 1)} above the table left out"] if above else []
+    return replace(source, messages=[*([] if options.features else notes), *source.messages])
 
 
-def _open_json_lines(path: Path, part: str | None, options: ReadOptions) -> Source:
+def _sheet(path: Path, name: str) -> tuple[Any, int]:
+    """A sheet, and how many lines above its header are left out: titles, and headers over several columns."""
     import polars as pl
 
-    with as_source_error(path):
-        return open_frame(path, pl.read_ndjson(path, infer_schema_length=None), part, options)
+    for above in range(MOST_TITLES):
+        frame = pl.read_excel(path, engine="calamine", sheet_name=name, read_options={"header_row": above})
+        unnamed = sum(column.startswith(UNNAMED) for column in frame.columns)
+        if unnamed <= len(frame.columns) / 3:
+            return frame, above
+    return pl.read_excel(path, engine="calamine", sheet_name=name), 0
+
+
+def _other_sheets(path: Path, sheets: list[str]) -> str:
+    return f"the first of {len(sheets)} sheets is read, {sheets[0]!r}; {path.name}:{sheets[1]} reads another one"
+
+
+def _numbers_in_texts(frame: Any) -> Any:
+    """Columns of texts that are numbers, which spreadsheets often hold, as numbers."""
+    import polars as pl
+
+    from dre.io.readers.typed import decimal_mark, typed_columns
+
+    texts = frame.select(pl.col(pl.String)).fill_null("")
+    if not texts.width:
+        return frame
+    columns, _, _ = typed_columns(texts.columns, texts, decimal_mark(texts))
+    numbers = {each.name: pl.Series(each.name, each.values, nan_to_null=True) for each in columns if each.kind == NUMBER}
+    return frame.with_columns(**numbers)
+
+
+def _open_json(path: Path, part: str | None, options: ReadOptions) -> Source:
+    import polars as pl
+
+    with as_source_error(path), path.open("rb") as file:
+        is_array = file.read(1024).lstrip().startswith(b"[")
+        read = pl.read_json if is_array else pl.read_ndjson
+        return open_frame(path, read(path, infer_schema_length=None), part, options)
 
 
 def _open_arrow(path: Path, part: str | None, options: ReadOptions) -> Source:
@@ -155,7 +199,7 @@ def _open_arrow(path: Path, part: str | None, options: ReadOptions) -> Source:
 
 
 FORMATS = (
-    SourceFormat((".xlsx", ".xls", ".ods"), open_with=_open_excel),
-    SourceFormat((".jsonl", ".ndjson"), part="vector", open_with=_open_json_lines),
+    SourceFormat((".xlsx", ".xls", ".ods"), part="sheet", open_with=_open_excel),
+    SourceFormat((".jsonl", ".ndjson", ".json"), part="vector", open_with=_open_json),
     SourceFormat((".arrow", ".feather", ".ipc"), part="vector", open_with=_open_arrow),
 )

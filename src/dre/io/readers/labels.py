@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dre.io.readers.delimited import FORMATS as DELIMITED
 from dre.io.readers.delimited import decoded_text, has_row_names, read_text
 from dre.io.readers.numpy_files import load_array
-from dre.io.readers.source import Array
+from dre.io.readers.source import Array, match_suffix, summarize_names
 
+NUMPY, JSON = (".npy", ".npz"), ".json"
 INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?")  # float() would also take names like 007 and 1_2
 
@@ -49,13 +51,14 @@ def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
     ...     read_labels(Path(folder, "y.txt"), 2).tolist()
     ['B', 'NK']
     """
+    _check_format(path)
     if not path.is_file():
         raise ValueError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
     suffix = path.suffix.lower()
-    if suffix in (".npy", ".npz"):
+    if suffix in NUMPY:
         array = load_array(path, lambda each: each.shape in ((count,), (count, 1)))
         return _check_count(path, np.atleast_1d(array), count)
-    if suffix == ".json":
+    if suffix == JSON:
         return _check_count(path, _read_json(path), count)
     if suffix in (".csv", ".tsv"):
         table = [values or [""] for _, values in read_text(path).records()]
@@ -70,6 +73,18 @@ def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
     if len(lines) == count + 1 and _is_header(lines[0], lines[1:]):
         lines = lines[1:]
     return _check_count(path, _to_typed_array(lines), count)
+
+
+def _check_format(path: Path) -> None:
+    """Refuse files of rows, such as .h5ad and .parquet, which are no text."""
+    from dre.io.readers import FORMATS  # which imports this package's formats
+
+    suffix = match_suffix(path.name, FORMATS)
+    if suffix is not None and suffix not in (*NUMPY, JSON) and not any(suffix in each.suffixes for each in DELIMITED):
+        raise ValueError(
+            f"{path} is no file of labels: pass the name of a column of DATA, or a .csv, .npy or .txt file with one label "
+            "for each row"
+        )
 
 
 def _read_json(path: Path) -> Array:
@@ -99,7 +114,10 @@ def _by_name(path: Path, table: list[list[str]], names: Array) -> list[str] | No
         return [labels[name] for name in wanted]
     if len(lacking) == len(names) and all(name.isdecimal() for name, _ in records[1:]):
         return None
-    raise ValueError(f"{path} has no label for {len(lacking):,} of {len(names):,} rows: {', '.join(lacking[:3])}, …")
+    found = f"{path} has no label for {len(lacking):,} of {len(names):,} rows"
+    if len(lacking) == len(names):
+        raise ValueError(f"{found}, since all names differ (DATA: {lacking[0]!r}, {path}: {first[-1]!r})")
+    raise ValueError(f"{found}: {summarize_names(lacking, 3)}")
 
 
 def _only_column(path: Path, table: list[list[str]]) -> list[str]:

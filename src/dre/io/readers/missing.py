@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dre.io.readers.source import Array, DroppedRows, SourceError
 from dre.io.readers.table import Table
 
+MIDDLES: dict[str, Callable[..., Array]] = {"mean": np.nanmean, "median": np.nanmedian}
 LISTED = 5  # columns that an error names, with the first missing cell of each
 
 
@@ -24,11 +25,14 @@ class Completed:
         What stands for a missing value in each column that had one.
     dropped : DroppedRows or None
         Which rows of the file are not among the values.
+    filled : dict of arrays of shape (n,) of bool
+        Which values of a column are filled in.
     """
 
     values: Array
     fill: dict[str, float]
     dropped: DroppedRows | None = None
+    filled: dict[str, Array] = field(default_factory=dict)
 
 
 def complete(
@@ -47,27 +51,34 @@ def complete(
     fill : mapping of str to float, default=None
         Values of an earlier table, by which gaps are filled whatever the policy is.
     """
-    gaps = np.isnan(values)
-    known = fill or {}
+    gaps, known = np.isnan(values), dict(fill or {})
+    if policy in MIDDLES:  # of all features: other tables may lack what this one has
+        known = {**_middles(table, names, values, policy), **known}
+    filled = {names[i]: gaps[:, i].copy() for i in np.flatnonzero(gaps.any(0)) if names[i] in known}
     for i in np.flatnonzero(gaps.any(0)):
         if names[i] in known:
             values[gaps[:, i], i], gaps[:, i] = known[names[i]], False
     if not gaps.any():
-        return Completed(values, dict(known))
+        return Completed(values, known, filled=filled)
     if policy == "drop":
         kept = np.asarray(~gaps.any(1))
         if not kept.any():
             raise SourceError(f"{table.path}: every row lacks a value; leave out the columns that lack most of them")
-        return Completed(values[kept], dict(known), DroppedRows(kept, table.names))
+        filled = {name: missing[kept] for name, missing in filled.items()}
+        return Completed(values[kept], known, DroppedRows(kept, table.names), filled)
     if policy == "error":
         raise SourceError(
             f"{table.path}: {_places(table, names, gaps)}.\nPass missing='drop', missing='mean' or missing='median'."
         )
-    middle = np.nanmean if policy == "mean" else np.nanmedian
-    found = {names[i]: float(middle(values[:, i])) for i in np.flatnonzero(gaps.any(0))}
-    for i in np.flatnonzero(gaps.any(0)):
-        values[gaps[:, i], i] = found[names[i]]
-    return Completed(values, {**known, **found})
+    empty = names[int(gaps.any(0).argmax())]
+    raise SourceError(f"{table.path}: the column {empty!r} has no value at all, and so no {policy}: pass missing='drop'")
+
+
+def _middles(table: Table, names: list[str], values: Array, policy: str) -> dict[str, float]:
+    """Mean or median of each feature that has a value."""
+    present = ~np.isnan(values).all(axis=0)
+    middles = MIDDLES[policy](values[:, present], axis=0)
+    return dict(zip(np.array(names, dtype=object)[present].tolist(), middles.tolist(), strict=True))
 
 
 def _places(table: Table, names: list[str], gaps: Array) -> str:
@@ -77,5 +88,5 @@ def _places(table: Table, names: list[str], gaps: Array) -> str:
         f"{int(counts[i]):,} in {names[i]!r}, the first in {table.place(int(gaps[:, i].argmax()), names[i])}"
         for i in worst[:LISTED]
     ]
-    more = f"; {len(worst) - LISTED:,} more columns" if len(worst) > LISTED else ""
+    more = f"; {len(worst) - LISTED:,} more column{'s' * (len(worst) > LISTED + 1)}" if len(worst) > LISTED else ""
     return f"missing values in {int(gaps.any(1).sum()):,} of {len(gaps):,} rows: {'; '.join(parts)}{more}"

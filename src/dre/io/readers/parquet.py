@@ -153,18 +153,14 @@ def _is_known_complete(file: Any, features: set[str]) -> bool:
 
 
 def _middles(path: Path, features: list[str], options: ReadOptions) -> dict[str, float]:
-    """Means or medians of the columns with missing values, beside those of an earlier table."""
+    """Means or medians of the columns, beside those of an earlier table."""
     import polars as pl
 
     known = dict(options.fill)
     if options.missing not in ("mean", "median") or all(name in known for name in features):
         return known
     columns = pl.scan_parquet(path).select(pl.col(name).fill_nan(None) for name in features if name not in known)
-    gaps = columns.null_count().collect().row(0, named=True)
-    lacking = [name for name, count in gaps.items() if count]
-    if not lacking:
-        return known
-    middles = columns.select(pl.col(lacking).mean() if options.missing == "mean" else pl.col(lacking).median())
+    middles = columns.select(pl.all().mean() if options.missing == "mean" else pl.all().median())
     return {**known, **middles.collect().row(0, named=True)}
 
 

@@ -63,6 +63,12 @@ class Source:
         Which rows of the file are not here, since they lack values.
     mixed_units : DominantColumns, default=None
         The columns of a table that outweigh all others, if the columns seem to have different units.
+    cautions : list of str, default=empty list
+        Conditions under which a model's map of these rows is meaningful.
+    aside : Source, default=None
+        Another matrix of the same rows, with names of columns, such as the genes behind principal components.
+    filled : dict of arrays of shape (n,) of bool, default=empty dict
+        Which values of a column were missing and are filled in.
 
     Examples
     --------
@@ -80,6 +86,9 @@ class Source:
     fill: dict[str, float] = field(default_factory=dict)
     dropped: DroppedRows | None = None
     mixed_units: DominantColumns | None = None
+    cautions: list[str] = field(default_factory=list)
+    aside: Source | None = None
+    filled: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         per_row = self.metadata if self.names is None else {"row names": self.names, **self.metadata}
@@ -147,14 +156,14 @@ def as_source_error(path: Path) -> Iterator[None]:
         raise SourceError(f"{path} cannot be read: {reason}.\nIf the file is damaged, download or write it again.") from problem
 
 
-def summarize_names(names: list[str]) -> str:
-    """Join names for an error message; a long list is cut and its length added.
+def summarize_names(names: list[str], most: int = MAX_NAMES) -> str:
+    """Join names for a message; a long list is cut and its length added.
 
-    >>> summarize_names(["a", "b"])
-    'a, b'
+    >>> summarize_names(["a", "b"]), summarize_names(["a", "b", "c"], 2)
+    ('a, b', 'a, b, … (3 in total)')
     """
-    more = f", … ({len(names):,} in total)" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more or "none"
+    more = f", … ({len(names):,} in total)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more or "none"
 
 
 def check_numeric(path: Path, shape: tuple[int, ...], dtype: Any, what: str = "an array") -> None:

@@ -22,10 +22,10 @@ ANSWERS = (
     ("si", "no"),
 )  # in lower case
 GROUPS = {  # thousands by the mark of decimals: groups of three digits, and what stands between them
-    ".": (r"^[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$", ","),
+    ".": (r"^[-+]?\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?$", r"[,'’]"),
     ",": (r"^[-+]?\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?$", r"[. \u00a0\u202f'’]"),
 }
-UNIT = r"^[€$£¥]\s*|\s*[€$£¥%]$"  # currencies and percents
+UNIT = r"^(?:[€$£¥]|CHF|EUR|USD|GBP)\s*|\s*(?:[€$£¥%]|[A-Za-zµ°]{1,4}[²³]?)$"  # currencies, percents, kg, m²
 INTEGER = r"^[-+]?\d+$"
 CODE = r"^0\d+$"  # digits with a leading zero: a postal code or a telephone number
 DATE_LIKE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T]\d|$)"
@@ -84,7 +84,8 @@ def typed_columns(
             columns.append(TableColumn(name, EMPTY, np.full(n, "")))
         elif wrong == 0 and not (found.has_codes and found.is_integer):
             exact = _strings(_present(series)) if found.is_integer and is_rounded(found.numbers) else None
-            columns.append(TableColumn(name, NUMBER, found.numbers, integers=found.is_integer, texts=exact))
+            whole = found.is_integer or bool((found.numbers[~found.missing] % 1 == 0).all())  # Excel writes ids as 17.0
+            columns.append(TableColumn(name, NUMBER, found.numbers, integers=whole, texts=exact))
         else:
             text, value = series.str.strip_chars(), _present(series)
             marker = _missing_marker(value, found) if n - missing - wrong >= MOSTLY * (n - missing) else None
@@ -142,6 +143,7 @@ def _unless_missing(text: pl.Expr) -> pl.Expr:
 def _to_number(text: pl.Expr, decimal: str) -> pl.Expr:
     """Numbers; null for what is none. Groups of three digits are taken together."""
     pattern, mark = GROUPS[decimal]
+    text = text.str.replace(r"^\((.+)\)$", "-$1")  # negative in accounting
     grouped = text.str.contains(pattern)
     plain = pl.when(grouped).then(text.str.replace_all(mark, "")).otherwise(text)
     plain = plain.str.replace(",", ".", literal=True) if decimal == "," else plain
@@ -157,7 +159,8 @@ def _missing_marker(present: pl.Series, found: _Examined) -> str | None:
 
 def _amounts(present: pl.Series, decimal: str) -> Array | None:
     """Numbers of values that all have a currency or a percent sign; None if some have none."""
-    if not present.drop_nulls().str.contains(UNIT).all():
+    units = present.drop_nulls().str.extract_all(UNIT).list.join("").str.strip_chars()
+    if not (units != "").all() or units.n_unique() > 1:
         return None
     bare = present.str.replace_all(UNIT, "").to_frame("bare")
     numbers = bare.select(_to_number(pl.col("bare"), decimal)).to_series()
