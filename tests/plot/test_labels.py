@@ -53,6 +53,17 @@ def test_the_name_of_a_class_of_one_row_does_not_hide_it() -> None:
         assert not any(box.contains(*dot) for dot in dots), text.get_text()
 
 
+def test_the_name_of_a_small_tight_class_stands_beside_it() -> None:
+    spread = [RNG.normal(size=(400, 2)) * 2, RNG.normal(size=(20, 2)) * 0.15 + [12, 0], RNG.normal(size=(400, 2)) * 2 + [0, 12]]
+    labels = np.repeat(["first", "type 14", "last"], [400, 20, 400])
+    axis = plot.scatter(np.concatenate(spread), labels, label_placement="map", size=5)
+    found = dict(zip([text.get_text() for text in axis.texts], boxes(axis), strict=True))
+    dots = axis.transData.transform(spread[1])
+    assert np.mean([found["type 14"].contains(*dot) for dot in dots]) <= 0.5
+    assert np.abs(dots.mean(axis=0) - [found["type 14"].x0, found["type 14"].y0]).max() < 120  # near it
+    assert found["first"].contains(*np.median(axis.transData.transform(spread[0]), axis=0))  # a large one may be covered
+
+
 @pytest.mark.parametrize("count", [2, 40, 150])
 def test_a_legend_has_every_class_in_its_color_and_keeps_the_map_as_large(count: int) -> None:
     embedding, labels = clusters(3000, count)

@@ -18,6 +18,7 @@ MAX_COVERED = 0.22  # of the map by all labels
 GAP = 2.0  # points between two labels, at least
 SMALL_CLASS = 6  # rows of a class that its label must not hide
 MANY_CLASSES = 40  # of which no label may hide its own class
+MAX_HIDDEN = 0.5  # of a class by its own label, if there is room beside it
 # Offsets tried for a label, in line heights: the medoid itself, then rings around it.
 OFFSETS = [(0.0, 0.0)] + [
     (1.4 * ring * np.cos(turn), ring * np.sin(turn)) for ring in (0.7, 1.4, 2.1) for turn in np.linspace(0, 2 * np.pi, 13)[:-1]
@@ -43,7 +44,8 @@ def draw_labels(axis: Any, Y: Array, classes: Categorical, style: Style) -> list
         text = axis.text(x, y, wrapped(classes.names[code]), color=color, parse_math=False, **kwargs)
         set_fonts([text])
         may_cover = len(rows[code]) >= SMALL_CLASS and len(rows) <= MANY_CLASSES
-        room = _find_room(axis, text, occupied, may_cover=may_cover)
+        own = axis.transData.transform(_some(Y[rows[code]]))
+        room = _find_room(axis, text, occupied, own=own, may_cover=may_cover)
         if room is None:
             text.remove()
             continue
@@ -68,10 +70,14 @@ def wrapped(name: str) -> str:
 
 def medoid(points: Array, sample: int = 300) -> Array:
     """Return the point with the smallest median distance to a sample of the others; a mean may lie outside the class."""
-    some = points[:: max(1, len(points) // sample)][: 2 * sample]
+    some = _some(points, sample)
     distances = np.sqrt(((some[:, None] - some[None]) ** 2).sum(2))
     center: Array = some[np.median(distances, axis=1).argmin()]
     return center
+
+
+def _some(points: Array, sample: int = 300) -> Array:
+    return points[:: max(1, len(points) // sample)][: 2 * sample]
 
 
 def _font_size(axis: Any, n_classes: int) -> float:
@@ -80,10 +86,11 @@ def _font_size(axis: Any, n_classes: int) -> float:
     return float(size * min(largest, max(0.8, inches / 5.2)))
 
 
-def _find_room(axis: Any, text: Any, occupied: Array, *, may_cover: bool) -> tuple[Array, Any] | None:
+def _find_room(axis: Any, text: Any, occupied: Array, *, own: Array, may_cover: bool) -> tuple[Array, Any] | None:
     """Return a free box (left, bottom, right, top) in pixels and the position for it; None where the text is already.
 
-    Without ``may_cover`` the box must not cover the medoid.
+    Of the points of the class, ``own`` (m, 2) in pixels, the box covers at most a half if there is such a place. Without
+    ``may_cover`` it must not cover the medoid.
     """
     frame = axis.get_window_extent()
     box = text.get_window_extent()
@@ -91,6 +98,7 @@ def _find_room(axis: Any, text: Any, occupied: Array, *, may_cover: bool) -> tup
     middle = np.array([(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2])
     half = np.array([box.width, box.height]) / 2 + margin / 2
     line = box.height / (text.get_text().count("\n") + 1)
+    covering = None
     for offset in OFFSETS:
         center = middle + np.array(offset) * line
         left, bottom, right, top = spot = np.concatenate([center - half, center + half])
@@ -98,9 +106,13 @@ def _find_room(axis: Any, text: Any, occupied: Array, *, may_cover: bool) -> tup
         free = (left >= occupied[:, 2]) | (right <= occupied[:, 0]) | (bottom >= occupied[:, 3]) | (top <= occupied[:, 1])
         clear = may_cover or (np.abs(center - middle) > half + margin).any()
         if inside and clear and free.all():
+            hides = ((own > spot[:2]) & (own < spot[2:])).all(axis=1).mean() > MAX_HIDDEN
             moved = np.array(axis.transData.transform(text.get_position())) + np.array(offset) * line
-            return spot, None if offset == (0.0, 0.0) else axis.transData.inverted().transform(moved)
-    return None
+            found = spot, None if offset == (0.0, 0.0) else axis.transData.inverted().transform(moved)
+            if not hides:
+                return found
+            covering = found if covering is None else covering
+    return covering
 
 
 def _readable(color: Color, style: Style) -> tuple[float, ...]:
