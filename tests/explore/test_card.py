@@ -84,7 +84,9 @@ def test_neighbors_on_the_map_and_in_the_data_are_listed_and_counted(in_shop: Se
     assert shown["map"] == on_map
     assert shown["data"] == in_data
     kept = len(set(on_map) & set(in_data))
-    assert in_shop.page.locator("#pinned .kept").inner_text() == f"{kept} of {K} neighbors kept"
+    shared = [len(set(nearest(given["stages"][0][1], each)) & set(nearest(given["rows"], each))) for each in range(N)]
+    told = [f"{kept} of {K} neighbors kept", f"{np.mean(shared):.1f} on average in this map"]
+    assert in_shop.page.locator("#pinned .kept").inner_text().split("\n") == told
     headings = in_shop.texts("#pinned .neighbors h4")
     assert headings == ["In the data", "On the map"]
     lists = [column.locator(".name").all_inner_texts() for column in in_shop.page.locator("#pinned .two > div").all()]

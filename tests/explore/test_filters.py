@@ -45,6 +45,7 @@ SEARCHES = [
     (f"rating: {META['rating'][7]}", where(META["rating"] == META["rating"][7])),
     (f"stock: {META['stock'][9]}", where(META["stock"] == META["stock"][9])),
     ("nowhere at all", []),
+    ("nocolumn: group 12", []),
 ]
 
 
@@ -58,6 +59,40 @@ def test_search_finds_texts_dates_and_numbers_in_all_columns_or_in_one(in_shop: 
             assert found == rows, query
         told = in_shop.page.locator("#search-status").inner_text()
         assert told.startswith(f"{len(found)} found" if found else "nothing found"), query
+
+
+def test_a_search_in_a_column_that_is_not_there_says_so(in_shop: Seen) -> None:
+    for query, told in (("Celltype : group 3", "nothing found; there is no column “Celltype”"), ("nowhere", "nothing found")):
+        in_shop.page.locator("#search").fill(query)
+        assert in_shop.page.locator("#search-status").inner_text() == told
+    in_shop.page.locator("#search").fill("https://example.org/items/123?")  # a text with a colon
+    assert in_shop.highlighted() == [123]
+    assert "column" not in in_shop.page.locator("#search-status").inner_text()
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_the_first_heading_stays_in_sight(browser: Any, page_file: Path, phone: bool) -> None:
+    with visit(browser, page_file, phone=phone) as seen:
+        for filtered in (False, True):
+            if filtered:
+                seen.page.evaluate("document.querySelector('#legend .classes button').click()")
+                assert seen.page.locator(".chip").count() == 1
+            seen.settled()
+            head, top = seen.page.locator("#stages h2").bounding_box(), seen.page.locator("#sections").bounding_box()
+            assert head["y"] >= top["y"]
+
+
+def test_a_histogram_that_opens_is_in_sight(in_shop: Seen) -> None:
+    panel = in_shop.page.locator("#sections").bounding_box()
+    in_shop.page.set_viewport_size({"width": 1280, "height": 500})
+    for column in ("price", "trust"):
+        summary = in_shop.page.locator("#columns summary", has_text=column)
+        summary.evaluate("(each) => { each.scrollIntoView({ block: 'end' }); each.click(); }")
+        in_shop.settled()
+        in_shop.page.wait_for_timeout(100)
+        box = summary.locator("xpath=..").locator(".range").bounding_box()
+        assert panel["y"] <= box["y"]
+        assert box["y"] + box["height"] <= 500
 
 
 def test_a_number_is_found_as_it_is_displayed(in_shop: Seen) -> None:

@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse
 from sklearn.neighbors import NearestNeighbors
 
+from dre.data.subsample import evenly_spaced_ids
 from dre.explore import build_explorer
 from dre.explore.measured import measure_rows
-from dre.explore.nearest import nearest_in_data
+from dre.explore.nearest import mean_kept, nearest_in_data
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(400, 300)).astype(np.float32) * np.linspace(5, 0.1, 300, dtype=np.float32)
@@ -69,3 +70,23 @@ def test_a_page_keeps_neighbors_unless_told_not_to(monkeypatch: pytest.MonkeyPat
     without = build_explorer([("s", embedding)], title="t", rows=ROWS)
     assert without.neighbors is None
     assert any("left out" in note for note in without.notes)
+
+
+def test_the_neighbors_that_a_map_keeps_are_counted_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, embedding = nearest_in_data(ROWS), ROWS[:, :2] + 1000
+    kept = [len(set(a) & set(b)) for a, b in zip(truth(ROWS), truth(ROWS[:, :2]), strict=True)]
+    assert mean_kept(found, embedding) == pytest.approx(np.mean(kept), abs=0.02)
+    assert mean_kept(found, ROWS) == pytest.approx(10, abs=0.02)
+    monkeypatch.setattr("dre.explore.nearest.KEPT_SAMPLE", 100)
+    assert mean_kept(found, embedding) == pytest.approx(np.mean(np.array(kept)[evenly_spaced_ids(400, 100)]), abs=0.02)
+
+
+def test_every_stage_of_every_map_tells_what_it_keeps() -> None:
+    stages = [("first", RNG.normal(size=(400, 2))), ("last", ROWS[:, :2])]
+    page = build_explorer(stages, title="t", rows=ROWS, beside={"more": ROWS[:, :3]})
+    (random, last), (more,) = ([stage.kept for stage in shown.stages] for shown in page.maps)
+    assert random is not None
+    assert last is not None
+    assert more is not None
+    assert random < last < more
+    assert build_explorer(stages, title="t", rows=ROWS, neighbors=False).maps[0].stages[0].kept is None

@@ -113,6 +113,21 @@ def test_the_export_holds_what_the_filters_leave(in_shop: Seen) -> None:
     assert [int(line["row"]) for line in exported(in_shop)] == list(range(7, N, 30))
 
 
+def test_rows_are_numbered_as_in_their_file(browser: Any, tmp_path: Path) -> None:
+    embedding, numbers = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) * 2 + 7
+    write_page(tmp_path / "some.html", build_explorer([("map", embedding)], title="some", row_numbers=numbers))
+    with visit(browser, tmp_path / "some.html") as seen:
+        assert [int(line["row"]) for line in exported(seen)] == numbers.tolist()
+        for query, found in (("row 17", [5]), ("row 5", []), ("row 105", [49])):
+            seen.page.locator("#search").fill(query)
+            assert seen.highlighted() == found
+        seen.page.locator("#search").press("Enter")
+        assert seen.page.locator("#pinned header b").inner_text() == "row 105"
+        seen.page.locator("#points").focus()
+        open_table(seen)
+        assert cells(seen, "row") == ["105"]
+
+
 def test_three_components_are_exported_and_names_of_columns_stay_apart(browser: Any, tmp_path: Path) -> None:
     solid = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     metadata = {"dre1": np.arange(50) * 1.5, "row": 50.25 - np.arange(50)}

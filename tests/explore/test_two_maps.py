@@ -63,6 +63,33 @@ def test_on_a_phone_one_map_stands_above_the_other(browser: Any, two: Path) -> N
         assert first["width"] == second["width"] == 390
 
 
+@pytest.mark.parametrize("phone", [False, True])
+def test_a_page_of_two_maps_opens_with_both_unless_the_address_says_otherwise(browser: Any, two: Path, phone: bool) -> None:
+    with shown(browser, two, phone=phone) as seen:
+        assert seen.texts(".caption") == ["ours", "theirs"]
+        assert seen.page.locator("#beside").input_value() == "1,0"
+        seen.page.wait_for_timeout(600)
+        assert seen.page.evaluate("location.hash") == ""
+        seen.page.locator("#beside").select_option("")
+        seen.page.wait_for_function("() => location.hash === '#beside=nothing'")
+    with shown(browser, two, "#beside=nothing", phone=phone) as again:
+        assert again.page.locator(".map").count() == 1
+        assert again.page.locator("#beside").input_value() == ""
+
+
+@pytest.mark.parametrize(("wide", "tall"), [(1280, 800), (1100, 800), (800, 700), (390, 844)])
+def test_the_tools_stay_on_the_first_of_two_maps(browser: Any, solid: Path, wide: int, tall: int) -> None:
+    with shown(browser, solid, "#beside=0,0", phone=wide < 720) as seen:
+        seen.page.set_viewport_size({"width": wide, "height": tall})
+        rest(seen)
+        (first, _), tools = boxes(seen), seen.page.locator("#tools").bounding_box()
+        last = seen.page.locator("#density").bounding_box()
+        assert last["x"] + last["width"] <= first["x"] + first["width"]
+        assert last["x"] + last["width"] <= tools["x"] + tools["width"] + 1
+        if wide < 720:
+            assert tools["y"] + tools["height"] <= first["y"]  # the maps are low
+
+
 def test_each_map_has_its_own_view(beside: Seen) -> None:
     before = [spots(beside, number) for number in (0, 1)]
     drag(beside, (700, 400), (50, 30))

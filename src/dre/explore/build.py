@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from dre.explore.cluster_column import CLUSTER, cluster_column
 from dre.explore.columns import Column, cut_texts, decoded_texts, make_column, unused_name
 from dre.explore.measured import PROJECTED, measure_rows
 from dre.explore.nearest import MAX_POINTS as MAX_WITH_NEIGHBORS
-from dre.explore.nearest import NearestRows, nearest_in_data
+from dre.explore.nearest import NearestRows, mean_kept, nearest_in_data
 from dre.explore.page import Explorer, ShownMap, StageView
 from dre.explore.thumbnails import ImageView, as_images, check_pillow, thumbnails
 from dre.explore.trust import EXACT_TRUST, TRUST, TRUST_SAMPLE, trust_column
@@ -43,6 +43,7 @@ def build_explorer(
     metadata: Mapping[str, Any] | None = None,
     names: Any = None,
     names_title: str = "name",
+    row_numbers: Any = None,
     feature_names: Sequence[str] | None = None,
     color: str | None = None,
     beside: Mapping[str, Array | Stages] | None = None,
@@ -71,12 +72,14 @@ def build_explorer(
         Names of the rows.
     names_title : str, default="name"
         What the names are, such as "cell"; the header of their column in exported tables.
+    row_numbers : array-like of shape (n,) of int, default=None
+        Positions of the rows in their file, counted from 0, if the map leaves out some of them. None numbers them from 0.
     feature_names : sequence of str, default=None
         Names of the columns of ``rows``, by which clusters are named.
     color : str, default=None
         Column that colors the points at first. None selects labels, else a category of few values, else clusters, else trust.
     beside : mapping of str to array of shape (n, 2) or (n, 3), or to stages, default=None
-        Other maps of the same rows, such as UMAP's, that can stand beside the first one.
+        Other maps of the same rows, such as UMAP's. The page opens with the first of them beside the map.
     trust : bool, default=True
         Add the column ``"trust"``: the trustworthiness of each point of the last map.
     neighbors : bool, default=True
@@ -112,6 +115,7 @@ def build_explorer(
     compared = _compare(measured, metric, embedding, trust=trust_name, neighbors=neighbors)
     made += compared.columns
     views, about_scores = _score(maps, measured, metric, labels)
+    views = _with_kept(views, compared.nearest)
     notes += [*about_columns, *about_scores, *compared.notes]
     if pictures is None and rows is not None and images is not False and len(embedding) > MAX_IMAGES:
         notes.append(f"Images are left out: with more than {MAX_IMAGES:,} points the page would be too large to open.")
@@ -127,6 +131,7 @@ def build_explorer(
         compared.nearest,
         names_title,
         choose_title(own, has_names=row_names is not None),
+        None if row_numbers is None else np.asarray(row_numbers),
     )
 
 
@@ -217,6 +222,16 @@ def _score(
         scores = [quick_scores(sample, embedding[ids], classes, metric=metric) for _, embedding in stages]
         views.append(ShownMap(name, [StageView(*stage, found) for stage, found in zip(stages, scores, strict=True)]))
     return views, [f"Scores are computed on {len(ids):,} points."]
+
+
+def _with_kept(maps: list[ShownMap], nearest: NearestRows | None) -> list[ShownMap]:
+    """Every stage with the number of neighbors that it keeps on average: few of noisy rows, even in a good map."""
+    if nearest is None:
+        return maps
+    return [
+        replace(each, stages=[replace(stage, kept=mean_kept(nearest, stage.embedding)) for stage in each.stages])
+        for each in maps
+    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ MAX_POINTS = 100_000  # larger maps have no neighbors: they would be most of the
 COMPONENTS = 64  # principal components in which candidates are searched
 CANDIDATES = 60
 RECALL_SAMPLE = 200
+KEPT_SAMPLE = 1_000
 BLOCK = 256  # rows whose candidates are compared at a time
 
 
@@ -65,6 +66,28 @@ def nearest_in_data(vectors: Array, k: int = K) -> NearestRows:
             advance(len(ids))
     ids = torch.cat(best)
     return NearestRows(_small(ids), _recall(rows, ids))
+
+
+def mean_kept(found: NearestRows, embedding: Array) -> float:
+    """How many of the nearest rows in the data are among as many nearest points of a map, on average.
+
+    Measured on a sample of ``KEPT_SAMPLE`` points.
+
+    >>> line = np.array([[0.0], [1.0], [3.0]], np.float32)
+    >>> mean_kept(nearest_in_data(line, k=1), line)
+    1.0
+    """
+    k, sample = found.ids.shape[1], torch.from_numpy(evenly_spaced_ids(len(embedding), KEPT_SAMPLE))
+    # Centered, since distances far from the origin lose their last digits in float32.
+    points = torch.from_numpy((embedding - embedding.mean(0, dtype=np.float64)).astype(np.float32))
+
+    def kept(block: Tensor) -> float:
+        distances = torch.cdist(points[block], points).scatter_(1, block[:, None], torch.inf)
+        on_map = distances.topk(k, largest=False).indices
+        in_data = torch.from_numpy(found.ids[block.numpy()].astype(np.int64))
+        return float((in_data[:, :, None] == on_map[:, None]).sum())
+
+    return sum(map_in_threads(kept, sample.split(BLOCK))) / len(sample)
 
 
 def _principal_components(rows: Tensor) -> Tensor:

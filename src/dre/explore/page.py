@@ -37,6 +37,7 @@ class StageView:
     title: str
     embedding: Array  # (n, 2) or (n, 3)
     scores: dict[str, float] = field(default_factory=dict)
+    kept: float | None = None  # neighbors in the data that are neighbors on the map, on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,7 @@ class Explorer:
     neighbors: NearestRows | None = None
     names_title: str = "name"  # of the column that names the rows
     title_column: int | None = None  # position of the column that heads the card of a row
+    row_numbers: Array | None = None  # (n,), positions of the rows in their file; None numbers them from 0
 
     def __post_init__(self) -> None:
         if not self.maps or not all(each.stages for each in self.maps):
@@ -80,6 +82,7 @@ class Explorer:
                 raise ValueError(f"{stage.title}: coordinates contain NaN or infinity, expected finite numbers")
         lengths = {column.name: len(column.values) for column in self.columns}
         lengths |= {} if self.names is None else {"names": len(self.names)}
+        lengths |= {} if self.row_numbers is None else {"row_numbers": len(self.row_numbers)}
         lengths |= {} if self.neighbors is None else {"neighbors": len(self.neighbors.ids)}
         for name, length in lengths.items():
             if length != n:
@@ -139,6 +142,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
         "columns": [column.about() for column in explorer.columns],
         "color": explorer.color,
         "named": explorer.names is not None,
+        "numbered": explorer.row_numbers is not None,
         "namesTitle": explorer.names_title,
         "card": {"title": explorer.title_column},
         "neighbors": None if neighbors is None else {"k": neighbors.ids.shape[1], "type": neighbors.ids.dtype.name},
@@ -149,7 +153,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
 
 def _about_map(shown: ShownMap, places: list[Placement]) -> dict[str, Any]:
     stages = [
-        {"title": stage.title, "scores": list(stage.scores.items()), "place": place.about()}
+        {"title": stage.title, "scores": list(stage.scores.items()), "kept": stage.kept, "place": place.about()}
         for stage, place in zip(shown.stages, places, strict=True)
     ]
     return {"title": shown.title, "components": shown.embedding.shape[1], "stages": stages}
@@ -167,6 +171,8 @@ def _payload(explorer: Explorer) -> list[str]:
             elements.append(element(f"classes-{i}", encode_strings(column.names)))
     if explorer.names is not None:
         elements.append(element("names", encode_strings(explorer.names)))
+    if explorer.row_numbers is not None:
+        elements.append(element("row-numbers", encode_array(explorer.row_numbers.astype(np.uint32))))
     if explorer.neighbors is not None:
         elements.append(element("neighbors", encode_array(explorer.neighbors.ids)))
     if explorer.thumbnails is not None:

@@ -78,7 +78,7 @@ function showPinned() {
     );
     card.replaceChildren(make("header", {}, make("b", {}, titleOf(i)), onClick(close, closeCard)), scrolled);
     dockCard(card, i);
-    announce(`Pinned ${rowLabel(i)}. ${keptText(found)}`);
+    announce(`Pinned ${rowLabel(i)}. ${[keptText(found), meanText(found)].filter(Boolean).join("; ")}`);
     if (hadFocus) close.focus();
   }
   followPinned();
@@ -93,8 +93,9 @@ function closeCard() {
 function keptLine(found) {
   const title = "How many of the nearest rows in the data are among the nearest points of the map";
   if (!found.data) return null;
-  const bar = make("span", { class: "share", style: `--share: ${found.kept / found.k}`, "aria-hidden": "true" });
-  return make("p", { class: "kept", title }, bar, keptText(found));
+  const look = `--share: ${found.kept / found.k}; --mean: ${(found.mean || 0) / found.k}`;
+  const bar = make("span", { class: "share", style: look, "aria-hidden": "true" });
+  return make("p", { class: "kept", title }, bar, keptText(found), make("span", { class: "mean" }, meanText(found)));
 }
 
 // In another stage other points are near on the map.

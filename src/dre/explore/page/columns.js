@@ -18,6 +18,7 @@ function columnEntry(column) {
     }
     entry.made.update();
     openColumns.set(entry, entry.made);
+    entry.scrollIntoView({ block: "nearest" }); // it may open below the end of the panel
   });
   return entry;
 }

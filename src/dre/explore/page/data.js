@@ -3,7 +3,7 @@ const $ = (id) => document.getElementById(id);
 const about = JSON.parse($("about").textContent);
 const n = about.n;
 const ARRAY_TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, int32: Int32Array, float32: Float32Array, float64: Float64Array };
-const rows = { columns: [], names: null };
+const rows = { columns: [], names: null, numbers: null };
 
 function bytesOfBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -80,8 +80,11 @@ function headlineOf(i) {
   return column && column.values && !(column.missing && column.values[i] === column.names.length - 1) ? column.names[column.values[i]] : null;
 }
 
+// The position of a row in its file, of which some rows may not be here.
+const rowNumber = (i) => (rows.numbers ? rows.numbers[i] : i);
+
 function nameOf(i) {
-  return rows.names ? rows.names[i] : headlineOf(i) ?? `row ${i}`;
+  return rows.names ? rows.names[i] : headlineOf(i) ?? `row ${rowNumber(i)}`;
 }
 
 // A title, if the rows have titles, else their name.

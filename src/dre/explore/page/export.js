@@ -29,7 +29,7 @@ function rowsAsCsv(ids) {
   const { original } = maps[0].coordinates, axes = ["x", "y", "z"].filter((axis) => original[axis]);
   const head = ["row", ...(rows.names ? [about.namesTitle] : []), ...axes.map((_, k) => `dre${k + 1}`), ...rows.columns.map((column) => column.name)];
   const lines = Array.from(ids, (i) => [
-    String(i), ...(rows.names ? [rows.names[i]] : []), ...axes.map((axis) => exactText(original[axis][i], true)),
+    String(rowNumber(i)), ...(rows.names ? [rows.names[i]] : []), ...axes.map((axis) => exactText(original[axis][i], true)),
     ...rows.columns.map((column) => exactValue(column, i)),
   ]);
   return [distinctNames(head), ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n") + "\r\n";

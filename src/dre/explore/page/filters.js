@@ -99,7 +99,8 @@ function showChips() {
   const count = highlighted ? `${grouped(countOf(highlighted))} of ${plural(n, "point")}` : plural(n, "point");
   $("count").textContent = count + (filters.size ? "" : aboutStages());
   if (hadFocus) ($("chips").querySelector(".close") || maps[0].canvas).focus({ preventScroll: true });
-  $("sections").scrollTop += shown.offsetHeight - tall; // a histogram stays under the pointer that drags over it
+  // A histogram stays under the pointer that drags over it; at the top the first heading stays in sight.
+  if ($("sections").scrollTop > 0) $("sections").scrollTop += shown.offsetHeight - tall;
 }
 
 function aboutStages() {

@@ -2,6 +2,15 @@
 const WRITE_AFTER = 250; // milliseconds without a change
 let writeTimer = null, isRestoring = true; // until the first state is in place
 
+// The map beside the first one on a page that was just opened: the last stage of another map, if there is one.
+const firstBeside = () => (about.maps.length > 1 ? [1, about.maps[1].stages.length - 1] : null);
+
+// Of an address: "nothing", a map and its stage, or null where it does not say.
+function besideIn(text, numbers) {
+  if (text === "nothing") return null;
+  return numbers && about.maps[numbers[0]] && about.maps[numbers[0]].stages[numbers[1]] ? numbers : firstBeside();
+}
+
 function readFragment() {
   const read = new URLSearchParams(location.hash.slice(1));
   const number = (text) => (text && Number.isFinite(Number(text)) ? Number(text) : null);
@@ -9,13 +18,13 @@ function readFragment() {
     const found = (read.get(name) || "").split(",").map(number);
     return found.includes(null) ? null : found;
   };
-  const view = numbers("view"), beside = numbers("beside"), pin = number(read.get("pinned")), stage = number(read.get("stage"));
+  const view = numbers("view"), pin = number(read.get("pinned")), stage = number(read.get("stage"));
   return {
     theme: ["light", "dark"].includes(read.get("theme")) ? read.get("theme") : null,
     color: read.get("color"), scale: read.get("scale"), render: read.get("render"),
     view: view && view.length === 3 ? view : null,
     stage: stage !== null && about.maps[0].stages[stage] ? stage : null,
-    beside: beside && about.maps[beside[0]] && about.maps[beside[0]].stages[beside[1]] ? beside : null,
+    beside: besideIn(read.get("beside"), numbers("beside")),
     pinned: Number.isInteger(pin) && pin >= 0 && pin < n ? pin : -1,
     density: read.get("density") === "1",
   };
@@ -31,7 +40,7 @@ function fragmentText() {
     scale: colorColumn && isScale(colorColumn) && colorScale !== (colorColumn.scale || "linear") ? colorScale : null,
     view: view.isHome ? null : [view.x, view.y, view.scale / view.home].map(short).join(","),
     stage: stage === last ? null : stage,
-    beside: besideText(),
+    beside: besideText() === textOfBeside(firstBeside()) ? null : besideText() || "nothing",
     pinned: pinned < 0 ? null : pinned,
     density: densityOn() ? 1 : null,
     render: wanted.render,
@@ -55,7 +64,7 @@ function stateChanged() {
 // Shows what needs the whole page decoded: a map beside, the density and the pinned point.
 async function restore(state) {
   isRestoring = true;
-  if (state.beside || besideText()) await showBeside(...(state.beside || [null, null]));
+  if (textOfBeside(state.beside) !== besideText()) await showBeside(...(state.beside || [null, null]));
   if (state.density !== densityOn()) setDensity(state.density);
   if (state.pinned >= 0 || pinned >= 0) pinCard(state.pinned);
   isRestoring = false;

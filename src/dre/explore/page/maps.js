@@ -61,7 +61,8 @@ async function setBeside(source, stage = null) {
   stateChanged();
 }
 
-const besideText = () => (beside ? beside.join(",") : null);
+const textOfBeside = (shown) => (shown ? shown.join(",") : null);
+const besideText = () => textOfBeside(beside);
 
 function addMap() {
   const element = $("first-map").cloneNode(true);

@@ -28,11 +28,18 @@ function neighborsOf(i, map) {
   const onMap = nearestOnMap(map.coordinates, i, k);
   const inData = dataNeighbors ? Array.from(dataNeighbors.ids.subarray(i * dataNeighbors.k, i * dataNeighbors.k + k)) : null;
   const near = new Set(onMap), kept = inData ? inData.filter((j) => near.has(j)).length : null;
-  return { map: onMap, data: inData, kept, k };
+  return { map: onMap, data: inData, kept, k, mean: meanKept(map) };
 }
 
-// How many of the data's neighbors the map keeps, in words.
+// How many neighbors a map keeps on average at its stage.
+function meanKept(map) {
+  const [source, stage] = map === maps[0] ? [0, currentStage()] : beside;
+  return about.maps[source].stages[stage].kept;
+}
+
+// How many of the data's neighbors the map keeps, in words, and a scale for it: of noisy rows even a good map keeps few.
 const keptText = ({ data, kept, k }) => (data ? `${kept} of ${k} neighbors kept` : "");
+const meanText = ({ data, mean }) => (data && mean !== null ? `${mean.toFixed(1)} on average in this map` : "");
 
 // Both lists side by side, or as rows of images; neighbors that are in both are marked.
 function neighborLists({ map, data }, pin) {

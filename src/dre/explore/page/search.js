@@ -13,12 +13,13 @@ function search(text) {
   const query = text.trim();
   if (!query) return setFilter("search", null);
   const mask = findRows(query), count = countOf(mask);
-  setFilter("search", { mask, label: `“${query}”`, text, count });
+  setFilter("search", { mask, label: `“${query}”`, text, count, noColumn: unknownColumn(query) });
 }
 
 function findRows(query) {
   const mask = new Uint8Array(n), row = /^row\s+(\d+)$/i.exec(query), [columns, text] = splitQuery(query);
-  if (row && Number(row[1]) < n) mask[Number(row[1])] = 1;
+  const number = row ? Number(row[1]) : -1, found = row && rows.numbers ? rows.numbers.indexOf(number) : number;
+  if (found >= 0 && found < n) mask[found] = 1;
   if (rows.names && columns === rows.columns) findNames(text.toLowerCase(), mask);
   for (const column of columns) {
     if (column.kind === "number") findNumbers(column, text, mask);
@@ -28,9 +29,17 @@ function findRows(query) {
   return mask;
 }
 
-// `size: 3` looks in the column size only, if there is one.
+const COLUMN_QUERY = /^([^:]+):\s*(.*)$/;
+
+// What stands where a query names a column, if no column has this name.
+function unknownColumn(query) {
+  const parts = COLUMN_QUERY.exec(query);
+  return parts && splitQuery(query)[0] === rows.columns ? parts[1].trim() : null;
+}
+
+// `size: 3` looks in the column size only, if there is one; else it is a text like any other.
 function splitQuery(query) {
-  const parts = /^([^:]+):\s*(.*)$/.exec(query);
+  const parts = COLUMN_QUERY.exec(query);
   const named = parts && rows.columns.filter((column) => column.name.toLowerCase() === parts[1].trim().toLowerCase());
   return named && named.length ? [named, parts[2]] : [rows.columns, query];
 }
@@ -71,7 +80,8 @@ highlightWatchers.push(() => {
   const filter = filters.get("search"), box = $("search");
   if (!filter && box.value.trim()) box.value = "";
   if (filter && !box.value) box.value = filter.text;
-  const status = filter && (filter.count ? `${grouped(filter.count)} found; press Enter to zoom in` : "nothing found");
+  const nothing = filter && filter.noColumn ? `nothing found; there is no column “${filter.noColumn}”` : "nothing found";
+  const status = filter && (filter.count ? `${grouped(filter.count)} found; press Enter to zoom in` : nothing);
   $("search-status").textContent = status || "";
 });
 

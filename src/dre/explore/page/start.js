@@ -14,9 +14,11 @@ async function start() {
   showPanel();
   $("sections").inert = true; // until its columns are there
   chooseTheme(wanted.theme);
+  if (about.numbered) rows.numbers = await decodeArray("row-numbers", "uint32");
   const [column] = await Promise.all([firstColumn(), stageOf(0, wanted.stage === null ? about.maps[0].stages.length - 1 : wanted.stage)]);
   colorBy(column, wanted.scale);
   await startMaps(wanted);
+  if (wanted.beside) await showBeside(...wanted.beside);
   if (wanted.view) showView(wanted.view);
   listenToTools();
   listenToTheme();

@@ -12,7 +12,7 @@ function tableColumns() {
     text: (i) => valueOf(column, i), order: columnOrder(column),
   }));
   const names = rows.names ? [{ key: about.namesTitle, width: 170, text: nameOf, order: () => nameRanks() }] : [];
-  return [{ key: "row", width: 66, isNumber: true, text: String, order: () => (i) => i }, ...names, ...shown];
+  return [{ key: "row", width: 66, isNumber: true, text: (i) => String(rowNumber(i)), order: () => (i) => i }, ...names, ...shown];
 }
 
 // Wide enough for its name and the longest of some values, within limits.
