@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import re
@@ -69,6 +71,17 @@ def test_coordinates_with_their_data_have_trust(dre: Run, model: Path, table: st
     assert about("p.html")["color"] == "trust"
     assert dre("explore", "coordinates.npy", table, "-o", "q.html", "--no-trust") == 0
     assert [column["name"] for column in about("q.html")["columns"]] == ["digit"]
+
+
+def test_rows_keep_their_numbers_in_the_file_if_others_are_dropped(dre: Run) -> None:
+    lines = [f"{i},{i * i if i % 10 else ''},{'ab'[i % 2]}" for i in range(40)]
+    Path("coordinates.csv").write_text("dre1,dre2,type\n" + "\n".join(lines) + "\n")
+    assert dre("explore", "coordinates.csv") == 0
+    assert about("coordinates.html")["n"] == 36
+    found = re.search(r'id="row-numbers">(.*)</script>', Path("coordinates.html").read_text(encoding="utf-8"))
+    assert found is not None
+    planes = np.frombuffer(gzip.decompress(base64.b64decode(found[1])), np.uint8).reshape(4, -1)
+    assert np.ascontiguousarray(planes.T).view("<u4").ravel().tolist() == [i for i in range(40) if i % 10]
 
 
 def test_nothing_is_written_over_unless_forced(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from dre.io.readers.source import Source
 
 MAX_FEATURES = 20  # tables with more features do not offer them as colors
-MADE_COLUMNS = ("trust", "cluster")  # that the page makes itself
 
 
 def explore(
@@ -36,7 +35,7 @@ def explore(
         list[str] | None,
         typer.Option(
             metavar="OTHER",
-            help="Another map of the same rows, to show beside MAP: a model or a file of coordinates. Repeat it.",
+            help="Another map of the same rows, shown beside MAP: a model or a file of coordinates. Repeat it for more.",
         ),
     ] = None,
     trust: Annotated[
@@ -107,6 +106,7 @@ def explore(
         metadata=metadata,
         names=loaded.names,
         names_title="name" if source is None else source.names_title,
+        row_numbers=None if loaded.dropped is None else loaded.dropped.kept.nonzero()[0],
         feature_names=loaded.columns,
         color=color,
         beside=others,
@@ -129,10 +129,12 @@ def _load(
     """The map, the rows of DATA, and the column of DATA, of the map or of a file that colors the points."""
     from dre.cli.map import check_color, is_model, load_map, open_rows
     from dre.explore.build import check_rows
+    from dre.explore.cluster_column import CLUSTER
+    from dre.explore.trust import TRUST
 
     source, model = open_rows(map_, data, device)
     own = [] if source is None else [*source.metadata, *(source.columns or [])]
-    column = None if color in MADE_COLUMNS and color not in own else color
+    column = None if color in (TRUST, CLUSTER) and color not in own else color
     if source is not None:
         with as_usage_error(ValueError, ImportError):
             check_rows(source.rows.shape[0], source.rows, images)
