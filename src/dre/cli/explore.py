@@ -80,10 +80,12 @@ def explore(
     """
     from dre.cli.beside import load_beside
     from dre.cli.data import path_of
+    from dre.cli.map import check_order
     from dre.explore import build_explorer, write_page
     from dre.io.writers import check_writable
     from dre.progress.activity import activity
 
+    check_order("explore", map_, data)
     if atlas:
         _open_atlas(map_, data, output, device)
         return

@@ -99,11 +99,12 @@ def plot(
     - `dre plot cells.safetensors --kind history -o loss.svg`
     """
     from dre.cli.data import path_of
-    from dre.cli.map import is_model, load_model
+    from dre.cli.map import check_order, is_model, load_model
     from dre.io.writers import check_writable
     from dre.plot.save import SUFFIXES, save
     from dre.plot.style import pyplot
 
+    check_order("plot", map_, data)
     target = output if output is not None else _default_output(map_, kind)
     with as_usage_error():
         check_writable(target, SUFFIXES, force=force, read=[path_of(map_), None if data is None else path_of(data)])
