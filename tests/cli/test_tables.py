@@ -157,3 +157,14 @@ def test_rows_without_a_place_are_not_shown(dre: Run, capsys: pytest.CaptureFixt
         assert "3 of 60 rows lack values and are left out" in capsys.readouterr().err
     np.save("all.npy", np.random.default_rng(0).normal(size=(N, 2)))
     assert dre("evaluate", "people.csv", "all.npy") == 0  # a map of all rows, some of which can't be compared
+
+
+def test_rows_in_other_units_are_a_caution(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = RNG.normal(size=(N, 4))
+    np.save("x.npy", rows)
+    np.save("far.npy", 10 * rows)
+    assert dre("fit", "x.npy", "-o", "m.safetensors", *SHORT) == 0
+    for name, factor in (("x.npy", None), ("far.npy", "10")):
+        capsys.readouterr()
+        assert dre("transform", "m.safetensors", name, "-o", "y.npy", "--force") == 0
+        assert (f"spread {factor} times as far" in capsys.readouterr().err) == (factor is not None)

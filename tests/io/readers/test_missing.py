@@ -68,3 +68,13 @@ def test_a_feature_of_a_model_may_be_empty_but_not_a_text(write):
     np.testing.assert_array_equal(open_source(write("x.csv", "a,b\n1,\n2,\n"), options=options).rows, [[1, 7], [2, 7]])
     with pytest.raises(SourceError, match="'b' should hold numbers, but it is one of kind 'text'"):
         open_source(write("x.csv", "a,b\n1,x\n2,y\n"), options=options)
+
+
+def test_gaps_that_are_filled_without_the_values_of_the_fit_are_a_caution(write):
+    path = write("x.csv", "a,b\n1.5,2\n,3\n4.5,7\n")
+    found = open_source(path, options=ReadOptions(features=["a", "b"], missing="mean"))
+    assert found.cautions == ["missing values of a are filled in by the mean of these rows, not of the fit"]
+    assert found.filled["a"].tolist() == [False, True, False]
+    assert open_source(path, options=ReadOptions(features=["a", "b"], missing="mean", fill={"a": 9.0})).cautions == []
+    with pytest.raises(SourceError, match="'a' has no value at all, and so no mean"):
+        open_source(write("y.csv", "a,b\n,2\n,3\n"), options=ReadOptions(features=["a", "b"], missing="mean"))

@@ -233,7 +233,7 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
         found.fill,
         found.dropped,
         mixed_units(names, found.values) if table.has_header or len(names) > 1 else None,
-        cautions=_unknown_categories(table, options),
+        cautions=[*_unknown_categories(table, options), *_own_fill(found, options)],
         filled=found.filled,
     )
 
@@ -258,6 +258,14 @@ def _repeated_names(title: str | None, names: Array | None) -> list[str]:
     if title is None or names is None or len(set(names.tolist())) == len(names):
         return []
     return [f"{len(names) - len(set(names.tolist())):,} values of {title!r} occur more than once: a join by them repeats rows"]
+
+
+def _own_fill(found: Completed, options: ReadOptions) -> list[str]:
+    """A line if gaps are filled in without the values of the fit, which did not store any."""
+    own = [name for name in found.filled if name not in options.fill] if options.features else []
+    if not own:
+        return []
+    return [f"missing values of {summarize_names(own)} are filled in by the {options.missing} of these rows, not of the fit"]
 
 
 def _unknown_categories(table: Table, options: ReadOptions) -> list[str]:
