@@ -91,6 +91,15 @@ def test_labels_are_a_column_or_a_file_and_no_feature(dre: Run, capsys: pytest.C
     assert DRE.load("m.safetensors").n_features_in_ == (64 if labels == "label" else 65)
 
 
+def test_the_first_label_that_is_a_class_is_scored(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savetxt("share.txt", np.linspace(0, 1, len(X)))
+    np.savetxt("kind.txt", LABELS, fmt="%d")
+    assert dre("fit", made("npy"), "-o", "m.safetensors", "--labels", "share.txt", "--labels", "kind.txt", *SHORT) == 0
+    told = capsys.readouterr()
+    assert "share.txt holds numbers, not classes, and is not scored" in told.err
+    assert [line.rpartition(" ")[0] for line in told.out.splitlines() if "1-NN" in line] == ["1-NN, kind.txt"]
+
+
 def test_info_says_what_a_model_is(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert dre("fit", made("npy"), "-o", "m.safetensors", *SHORT) == 0
     capsys.readouterr()

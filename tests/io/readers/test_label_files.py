@@ -158,3 +158,11 @@ def test_a_name_that_occurs_twice_has_the_label_of_its_own_line_or_is_refused(wr
     assert read_labels(path, 3, np.array(["a", "b", "a"])).tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="several labels for the row 'a'"):
         read_labels(path, 3, np.array(["b", "a", "a"]))
+
+
+def test_names_that_all_differ_are_shown_from_both_sides(write):
+    path = write("y.csv", "name,kind\nAAAC-1-x,B\nAAAG-1-x,NK\n")
+    with pytest.raises(ValueError, match=r"for 2 of 2 rows, since all names differ \(DATA: 'AAAC-1', .*y\.csv: 'AAAG-1-x'\)"):
+        read_labels(path, 2, np.array(["AAAC-1", "AAAG-1"]))
+    with pytest.raises(ValueError, match=r"for 4 of 5 rows: b, c, d, … \(4 in total\)$"):
+        read_labels(write("z.csv", "name,kind\na,B\nz,NK\n"), 5, np.array(list("abcde")))
