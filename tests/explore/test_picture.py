@@ -66,7 +66,7 @@ def test_a_png_shows_map_legend_and_title_at_twice_the_resolution(browser: Any, 
 
 
 def test_an_svg_has_each_visible_point_as_a_circle_and_text_as_text(browser: Any, made: Path) -> None:
-    with shown(browser, made) as seen:
+    with shown(browser, made, "#beside=nothing") as seen:
         rest(seen)
         root = svg_of(seen)
         map_of_points = root.find(f"{SVG}svg")
