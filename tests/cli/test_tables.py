@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,3 +169,20 @@ def test_rows_in_other_units_are_a_caution(dre: Run, capsys: pytest.CaptureFixtu
         capsys.readouterr()
         assert dre("transform", "m.safetensors", name, "-o", "y.npy", "--force") == 0
         assert (f"spread {factor} times as far" in capsys.readouterr().err) == (factor is not None)
+
+
+def test_the_explorer_shows_what_was_filled_in_as_missing(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(gaps=3)
+    assert dre("fit", "people.csv", "-o", "m.safetensors", "--missing", "median", *SHORT) == 0
+    import dre.explore as explorer
+
+    shown = {}
+    build = explorer.build_explorer
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        shown.update(options["metadata"])
+        return build(*arguments, **options)
+
+    monkeypatch.setattr(explorer, "build_explorer", watched)
+    assert dre("explore", "m.safetensors", "people.csv") == 0
+    assert np.isnan(shown["size"]).tolist() == [True] * 3 + [False] * (N - 3)

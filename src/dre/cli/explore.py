@@ -157,11 +157,15 @@ def _tell_components(maps: dict[str, Any]) -> None:
 
 def _metadata(loaded: LoadedMap, column: str | None, color: str | None) -> tuple[dict[str, Any], str | None]:
     """The metadata of the rows, for a narrow table its features as well; and the title of the column for the color."""
+    import numpy as np
+
     from dre.cli.data import column_values
     from dre.cli.map import color_values
 
     columns = loaded.columns or []
-    metadata = {**loaded.metadata, **column_values(loaded.rows, columns, columns if len(columns) <= MAX_FEATURES else [])}
+    features = column_values(loaded.rows, columns, columns if len(columns) <= MAX_FEATURES else [])
+    features |= {name: np.where(loaded.filled[name], np.nan, features[name]) for name in features if name in loaded.filled}
+    metadata = {**loaded.metadata, **features}
     if column is not None:
         color, values = color_values(column, loaded)
         metadata[color] = values
