@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dre.cli.options import DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
+from dre.progress.activity import activity
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
@@ -115,7 +116,8 @@ def plot(
         figure, content = _history(load_model(map_, device), options), "the loss"
     else:
         figure, content = _plot_rows(map_, data, kind, color, thumbnails, options)
-    save(figure, target, force=force)
+    with activity("drawing"):
+        save(figure, target, force=force)
     typer.echo(f"Wrote {target}: {content}.")
 
 
@@ -165,7 +167,9 @@ def _plot_rows(
     by, labels = _labels(color, loaded)
     colored = f", colored by {by}" if by and kind in (PlotKind.map, PlotKind.stages) else ""
     in_pairs = ", its three components in pairs" if _has_three(loaded) and kind is not PlotKind.shepard else ""
-    return _draw(kind, loaded, by, labels, thumbnails, options), f"{len(loaded.embedding):,} rows{in_pairs}{colored}"
+    with activity("drawing"):
+        figure = _draw(kind, loaded, by, labels, thumbnails, options)
+    return figure, f"{len(loaded.embedding):,} rows{in_pairs}{colored}"
 
 
 def _has_three(loaded: LoadedMap) -> bool:

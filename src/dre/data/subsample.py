@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dre.progress.activity import activity
+
 Array = np.ndarray[Any, Any]
 SCORED = 3000  # rows at most for scores shown beside other results: all rows would take longer than some fits
 FEWEST = 20  # rows from which scores mean something
@@ -28,7 +30,8 @@ def to_array(rows: Any, ids: Array | None = None) -> Array:
 
     found: Any
     if is_rows(rows):
-        found = read_all(rows) if ids is None else rows.take(torch.from_numpy(ids)).cpu().numpy()
+        with activity("reading rows"):
+            found = read_all(rows) if ids is None else rows.take(torch.from_numpy(ids)).cpu().numpy()
     else:
         found = rows if ids is None else rows[ids]
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
