@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,13 @@ Run = Callable[..., int]
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train for a few epochs only: the quality of the map is not tested here."""
-    steps = sys.modules["dre.cli.demo"]._steps
+    steps = import_module("dre.cli.demo")._steps
 
     def fewer(folder: Path) -> list[tuple[str, list[str]]]:
         few = ["--schedule", "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"]
         return [(say, [*command, *few] if command[0] == "fit" else command) for say, command in steps(folder)]
 
-    monkeypatch.setattr(sys.modules["dre.cli.demo"], "_steps", fewer)
+    monkeypatch.setattr(import_module("dre.cli.demo"), "_steps", fewer)
 
 
 def typed(told: str) -> list[list[str]]:
@@ -63,7 +64,7 @@ def test_what_is_there_is_written_over_only_when_forced(dre: Run, capsys: pytest
 def test_without_matplotlib_there_is_no_picture_and_it_is_said_how_to_get_one(
     dre: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["dre.cli.demo"], "find_spec", lambda name: None)
+    monkeypatch.setattr(import_module("dre.cli.demo"), "find_spec", lambda name: None)
     assert dre("demo") == 0
     told = capsys.readouterr().out
     assert "pip install 'deep-recursive-embedding[plot]'" in told
