@@ -169,6 +169,7 @@ def test_a_skewed_number_has_a_logarithmic_histogram(in_shop: Seen) -> None:
 
 def test_dates_have_an_axis_of_dates_and_fields_for_dates(in_shop: Seen) -> None:
     entry = in_shop.unfold("added")
+    entry.locator(".axis span").nth(2).wait_for()
     labels = entry.locator(".axis span").all_inner_texts()
     assert len(labels) >= 3
     assert all(label in map(str, range(2019, 2025)) for label in labels)

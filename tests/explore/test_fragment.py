@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from known_page import Seen, visit
 
+pytestmark = pytest.mark.slow  # seconds per test
+
 
 def state(seen: Seen, *expected: str) -> dict[str, str]:
     """The state in the address, once the expected parts are in it."""

@@ -16,6 +16,8 @@ from PIL import Image
 
 from dre.explore.columns import make_column
 
+pytestmark = pytest.mark.slow  # seconds per test
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -10,6 +10,8 @@ import pytest
 from known_page import Seen
 from made_maps import Fingers, classes_of, drag, groups, rest, shown, write_map
 
+pytestmark = pytest.mark.slow  # seconds per test
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

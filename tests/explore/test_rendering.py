@@ -13,6 +13,8 @@ from made_maps import Array, classes_of, count_colored, drag, groups, names_draw
 
 from dre.explore.columns import make_column
 
+pytestmark = pytest.mark.slow  # seconds per test
+
 RENDERERS = ("canvas", "webgl2")
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from known_page import Seen, visit
 
+pytestmark = pytest.mark.slow  # seconds per test
+
 LEGIBLE = 4.5  # contrast of text, by the WCAG
 
 CONTRASTS = """() => {

@@ -11,6 +11,8 @@ import pytest
 from known_page import Seen
 from made_maps import Fingers, classes_of, drag, groups, pixels, rest, shown, write_map
 
+pytestmark = pytest.mark.slow  # seconds per test
+
 N = 240
 QUARTER = np.pi / 2 / 0.008  # pixels of a drag that turn the map by 90 degrees
 

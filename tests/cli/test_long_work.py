@@ -125,7 +125,7 @@ def test_a_minus_prints_csv_and_messages_go_elsewhere(dre: Run, capfd: pytest.Ca
 
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(dre: Run) -> None:
-    np.save("x.npy", np.zeros((60_000, 3), np.float32))
+    np.save("x.npy", np.resize(X[:, :3], (60_000, 3)).astype(np.float32))
     np.save("few.npy", X[:, :3])
     assert dre("fit", "few.npy", "-o", "m.safetensors", *SHORT) == 0
     program = [sys.executable, "-m", "dre", "transform", "m.safetensors", "x.npy", "-o", "-", "--threads", "1"]
