@@ -136,7 +136,8 @@ def made(n: int, *, with_rows: bool) -> Explorer:
 def time_page(path: Path, renderer: str, flags: list[str]) -> dict[str, float]:
     """Open a page and drag its map, with one of the two ways of drawing."""
     with open_page(path, flags, renderer) as page:
-        page.wait_for_function("window.marks.complete", timeout=120_000)
+        page.wait_for_selector("html[data-complete]", state="attached", timeout=120_000)
+        page.wait_for_timeout(50)  # until the mark is set
         if (used := page.get_attribute("#points", "data-renderer")) != renderer:
             raise SystemExit(f"{path.name} is drawn by {used}, not by {renderer}: the browser has no WebGL2")
         marks, dragged = page.evaluate("window.marks"), page.evaluate(DRAG)
@@ -164,7 +165,8 @@ def open_page(path: Path, flags: list[str], renderer: str = "canvas") -> Iterato
 def draw(path: Path, folder: Path, flags: list[str]) -> None:
     """Draw the page with a pinned row and its neighbors, and with the distortion of the map."""
     with open_page(path, flags) as page:
-        page.wait_for_function("window.marks.complete", timeout=120_000)
+        page.wait_for_selector("html[data-complete]", state="attached", timeout=120_000)
+        page.wait_for_timeout(50)  # until the mark is set
         page.mouse.click(*page.evaluate("explorer.screen(0)"))
         page.wait_for_timeout(500)
         page.screenshot(path=folder / "explorer.png")

@@ -161,6 +161,7 @@ def test_digits_are_measured_anew_once_the_data_are_there(bench, tmp_path, capsy
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # 175 fits, one after the other
 def test_all_of_it_runs_on_few_rows(bench, tmp_path, capsys):
     assert bench("--quick") == 0
     spec = load_spec(FOLDER)
