@@ -188,9 +188,6 @@ def paper() -> str:
 
 EXPLORER = {  # what the table tells of a page, and the digits after the point
     "megabytes": ("MB", 1),
-    "open_seconds": ("open, s", 1),
-    "pan_frame_ms": ("a frame of a drag, ms", 0),
-    "stage_step_ms": ("from stage to stage, ms", 0),
     "webgl2_first_paint_seconds": ("first paint, s: WebGL2", 1),
     "canvas_first_paint_seconds": ("canvas", 1),
     "webgl2_fps": ("frames a second of a drag: WebGL2", 0),
