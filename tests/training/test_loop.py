@@ -469,8 +469,8 @@ def test_some_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def states(events: Iterator[Event]) -> list[dict]:
-    """States of a run whenever one can be taken."""
-    return [copy.deepcopy(event.run.state_dict()) for event in events if not isinstance(event, StepEnded)]
+    """States of a run at every event."""
+    return [copy.deepcopy(event.run.state_dict()) for event in events]
 
 
 RESUMED = {
@@ -520,12 +520,15 @@ def test_a_run_with_a_computed_front_is_resumed_with_that_front() -> None:
     assert same(weights(again), weights(encoder))
 
 
-def test_a_state_is_taken_between_epochs_only() -> None:
-    for event in run(TWO_STAGES):
-        if isinstance(event, StepEnded):
-            with pytest.raises(RuntimeError, match="EpochEnded"):
-                event.run.state_dict()
-            return
+def test_the_loss_of_an_epoch_that_is_resumed_is_the_mean_of_all_its_steps() -> None:
+    saved, losses = [], []
+    for event in run(TWO_STAGES, network(), optimizer=Optimizer(1e-2)):
+        if isinstance(event, EpochEnded):
+            losses.append((event.loss, event.rows))
+        saved.append((len(losses), copy.deepcopy(event.run.state_dict())))
+    for done, state in saved:
+        events = resumed(TWO_STAGES, network(), state, optimizer=Optimizer(1e-2))
+        assert [(event.loss, event.rows) for event in events if isinstance(event, EpochEnded)] == losses[done:]
 
 
 @pytest.mark.parametrize(("change", "name"), [({"seed": 1}, "seed"), ({"schedule": "x: gaussian(5) -> kl * 9"}, "schedule")])

@@ -187,16 +187,16 @@ class IsolatedRNG:
             if device.type == "cuda":
                 with torch.cuda.device(device):
                     torch.cuda.manual_seed(seed)
-            self._state = _states(device)
+            self.state = _states(device)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with _restored(self._device):
-            _set_states(self._device, self._state)
+            _set_states(self._device, self.state)
             try:
                 yield
             finally:
-                self._state = _states(self._device)
+                self.state = _states(self._device)
 
 
 def _states(device: torch.device) -> list[Tensor]:

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -34,7 +35,7 @@ from dre.training.cuda_graphs import GraphCapture
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
 from dre.training.learner import make_learner
 from dre.training.optional import judge, loss_for_next_stage, skip
-from dre.training.run import Run
+from dre.training.run import EpochProgress, Run
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
 from dre.training.targets import find_coordinates, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
 
@@ -120,7 +121,7 @@ def _run_stages(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     stages = range(first, len(run.recipe.schedule))
     try:
         for run.stage in stages:
-            yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["epoch"] else None)
+            yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["begun"] else None)
             if run.ending == "fit":
                 return
             run.ending = None
@@ -150,7 +151,7 @@ def _check_resume(state: dict[str, Any], recipe: Recipe, seed: int) -> None:
 def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     stage = run.current_stage
     first = 0 if resume is None else resume["epoch"]
-    run.epoch, run.resume_at = first, (run.stage, first)
+    run.epoch, run.resume_at, run.target = first, (run.stage, first), None
     if stage.optional:
         run.start_weights = run.weights() if resume is None else resume["start_weights"]
     if first < stage.all_epochs:
@@ -169,12 +170,17 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             if run.ending:
                 return
             free_seconds = time.perf_counter() - ready
-        yield StageBegan(run, target, *_batches_and_steps(run, target), ready - began, free_seconds)
+        batches, steps = _batches_and_steps(run, target)
+        done = 0 if resume is None or resume["progress"] is None else resume["progress"]["steps"]
+        following = None
         if run.is_following:
             assert coordinates is not None
-            with _threads(run):
-                yield from _run_phase(run, Coordinates(coordinates), range(first, stage.follow), resume)
+            run.target = following = Coordinates(coordinates)
             coordinates = None
+        yield StageBegan(run, target, batches, steps - done, ready - began, free_seconds)
+        if following is not None:
+            with _threads(run):
+                yield from _run_phase(run, following, range(first, stage.follow), resume)
         first = max(first, stage.follow)
         if first < stage.all_epochs and not run.ending:
             run.epoch = first
@@ -214,16 +220,20 @@ def _run_phase(run: Run, target: Target, epochs: range, resume: dict[str, Any] |
         captured=run.is_captured,
         layers=layers if run.dense is None else run.dense.layers,
     )
-    if resume is not None and resume["optimizer"] is not None and resume["epoch"] == epochs.start:
+    resume = resume if resume is not None and resume["epoch"] == epochs.start else None
+    if resume is not None and resume["optimizer"] is not None:
         run.optimizer.load_state_dict(resume["optimizer"])
     try:
-        yield from _run_epochs(run, target, batches, epochs)
+        yield from _run_epochs(run, target, batches, epochs, None if resume is None else resume["progress"])
     finally:
         if layers is not None:
             layers.remove()
 
 
-def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range) -> Iterator[Event]:
+def _run_epochs(
+    run: Run, target: Target, batches: Batches, epochs: range, resume: dict[str, Any] | None
+) -> Iterator[Event]:
+    """Train for some epochs; ``resume`` is where the first of them goes on."""
     stage, n, streams = run.current_stage, run.rows.shape[0], run.streams.of_stage(run.stage)
     assert run.optimizer is not None
     sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
@@ -238,7 +248,11 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range) -> It
             sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
         run.generator.manual_seed(streams.seed_of("augment", run.epoch))
         run.rng = None if isinstance(run.recipe.encoder, Encoder) else streams.isolated("dropout", run.epoch)
-        yield from _run_epoch(run, stepper.steps(sample(run.epoch)))
+        if resume is None:
+            progress = EpochProgress(torch.zeros((), device=run.runtime.device))
+        else:
+            progress, resume = run.resume_epoch(resume), None
+        yield from _run_epoch(run, stepper.steps(islice(sample(run.epoch), progress.steps, None)), progress)
         if run.ending:
             break
 
@@ -248,26 +262,24 @@ def _threads(run: Run) -> AbstractContextManager[None]:
     return all_threads() if run.has_large_steps else nullcontext()
 
 
-def _run_epoch(run: Run, results: Generator[StepResult, None, None]) -> Iterator[Event]:
-    began, rows, count = time.perf_counter(), 0, 0
-    total = torch.zeros((), device=run.runtime.device)
-    run.resume_at = None
+def _run_epoch(run: Run, results: Generator[StepResult, None, None], progress: EpochProgress) -> Iterator[Event]:
+    run.progress = progress
     with closing(results):
         for step in results:
             run.steps += 1
-            total, rows, count = total + step.loss, rows + step.rows, count + 1
+            progress.add(step.loss, step.rows)
             yield StepEnded(run, step.loss, step.rows)
             if run.ending:
                 break
-    mean = float(total) / count
+    mean = float(progress.loss) / progress.steps
     if not math.isfinite(mean):
         stage = run.current_stage
         raise DivergedError(
             f"the loss became {mean} in stage {run.stage} ({stage}), epoch {run.epoch + 1} of {stage.all_epochs}. "
             "Lower learning_rate, or clip the gradients: optimizer=Optimizer(1e-3, clip=1.0)."
         )
-    run.resume_at = (run.stage, run.epoch + 1)
-    yield EpochEnded(run, mean, rows, time.perf_counter() - began)
+    run.progress, run.resume_at = None, (run.stage, run.epoch + 1)
+    yield EpochEnded(run, mean, progress.rows, progress.seconds)
 
 
 def _stepper(run: Run, optimizer: AdamState) -> Stepper:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,33 @@ FOLLOW = Follow()
 
 
 @dataclass
+class EpochProgress:
+    """The part of an epoch that is done."""
+
+    loss: Tensor  # summed over its steps, on the device
+    steps: int = 0
+    rows: int = 0
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def add(self, loss: Tensor, rows: int) -> None:
+        """Count a step."""
+        self.loss, self.steps, self.rows = self.loss + loss, self.steps + 1, self.rows + rows
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return it as numbers and a tensor on the host."""
+        return {"loss": self.loss.cpu(), "steps": self.steps, "rows": self.rows, "seconds": self.seconds}
+
+    @classmethod
+    def of(cls, state: dict[str, Any], device: torch.device) -> EpochProgress:
+        """Continue from what ``state_dict`` returned."""
+        return cls(state["loss"].to(device), state["steps"], state["rows"], time.perf_counter() - state["seconds"])
+
+
+@dataclass
 class Run:
     """The running state that every event carries. Observers read it, and may ask the run to end."""
 
@@ -41,7 +69,7 @@ class Run:
     neighbors: Neighbors | None = None  # of the input, if the user passed them
     radius: Tensor | None = None  # of each row's neighborhood, if an augmentation reads it
     landmarks: Landmarks | None = None  # of the input, if a loss reads them
-    target: Target | None = None  # what the steps match at present
+    target: Target | None = None  # what the steps match at present; None until a stage has found it
     rng: IsolatedRNG | None = None  # an encoder that draws at random does so from it (dropout); new at each epoch
     dense: DensePass | None = None  # in place of the trained part, where it is faster
     has_large_steps: bool = False  # of which all threads of torch compute each operation
@@ -54,7 +82,8 @@ class Run:
     target_weights: Weights = field(default_factory=dict)  # from which the current target was computed
     start_weights: Weights = field(default_factory=dict)  # at the start of an optional stage, which may be undone
     map_loss: float | None = None  # of the map after the last stage, by the loss of the next one if that is optional
-    resume_at: tuple[int, int] | None = None  # stage and epoch that come next; None within an epoch
+    resume_at: tuple[int, int] = (0, 0)  # stage and epoch that come next, or that go on
+    progress: EpochProgress | None = None  # of the epoch; None between epochs
 
     @property
     def current_stage(self) -> Stage:
@@ -95,26 +124,41 @@ class Run:
     def state_dict(self) -> dict[str, Any]:
         """Return all that ``train(..., resume=state)`` needs to continue: tensors on the host, numbers and texts.
 
-        A run can be saved between epochs, not within one: when an event other than ``StepEnded`` arrives.
+        It can be called whenever an event arrives.
         """
-        if self.resume_at is None:
-            raise RuntimeError("state_dict() was called within an epoch: wait for EpochEnded")
         stage, epoch = self.resume_at
-        begun = epoch not in (0, self.recipe.schedule[stage].follow) if stage < len(self.recipe.schedule) else False
+        is_within = stage == self.stage < len(self.recipe.schedule)  # else the stage has ended
+        follow = self.current_stage.follow if is_within else 0
+        # The network has coordinates of its own at the start of a phase, but for those that it is going to follow.
+        coordinates = self._coordinates() if is_within and (self.progress is not None or epoch != follow) else None
+        begun = is_within and (epoch > 0 or self.progress is not None or coordinates is not None)
+        keeps_moments = is_within and (self.progress is not None or epoch not in (0, follow)) and self.optimizer is not None
         return {
             "stage": stage,
             "epoch": epoch,
             "steps": self.steps,
             "seed": self.streams.seed,
             "schedule": str(self.recipe.schedule),
+            "begun": begun,
             "weights": self.weights(),
-            "target_weights": self.target_weights if epoch else {},
-            "start_weights": self.start_weights if epoch else {},
+            "target_weights": self.target_weights if begun else {},
+            "start_weights": self.start_weights if begun else {},
             "map_loss": self.map_loss,
-            "coordinates": self._coordinates() if begun else None,
+            "coordinates": coordinates,
             "radius": None if self.radius is None else self.radius.cpu(),
-            "optimizer": self.optimizer.state_dict() if begun and self.optimizer is not None else None,
+            "optimizer": self.optimizer.state_dict() if keeps_moments and self.optimizer is not None else None,
+            "progress": None if self.progress is None else self.progress.state_dict() | self._random_states(),
         }
+
+    def _random_states(self) -> dict[str, Any]:
+        return {"generator": self.generator.get_state(), "rng": None if self.rng is None else self.rng.state}
+
+    def resume_epoch(self, state: dict[str, Any]) -> EpochProgress:
+        """Put back the random states within an epoch, and return the part of it that is done."""
+        self.generator.set_state(state["generator"])
+        if self.rng is not None:
+            self.rng.state = state["rng"]
+        return EpochProgress.of(state, self.runtime.device)
 
     def _coordinates(self) -> Tensor | None:
         """Return what the target knows about the coordinates of all rows, on the host."""

@@ -33,7 +33,7 @@ PCA_STD = 10.0  # of the first component, where a network follows the components
 
 def first_target(run: Run, stage: Stage, resume: dict[str, Any] | None) -> Target:
     """Compute the target at the start of a stage, or again that of the epoch where the run is resumed."""
-    if resume is None or is_refreshed(stage, resume["epoch"]):
+    if resume is None or (is_refreshed(stage, resume["epoch"]) and resume["progress"] is None):
         return make_target(run, stage)
     run.encoder.load_state_dict(resume["target_weights"])
     target = make_target(run, stage)
