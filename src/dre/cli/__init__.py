@@ -106,6 +106,10 @@ def _runnable(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             typer.echo("\ndre: interrupted by Ctrl-C; no incomplete file is left", err=True)
             raise typer.Exit(INTERRUPTED) from None
+        except SystemExit as stop:
+            if signal := getattr(stop, "signal", None):
+                typer.echo(f"dre: stopped by {signal} after a checkpoint was written; --resume goes on there", err=True)
+            raise
 
     return run
 

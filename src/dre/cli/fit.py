@@ -33,7 +33,7 @@ from dre.cli.options import (
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
 
-OVERRIDES = "Override the recipe"  # panel of the help
+OVERRIDES, SAVING = "Override the recipe", "Survive the machine"  # panels of the help
 LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # usual names of a column of labels
 
 
@@ -72,6 +72,21 @@ def fit(
     decimal: Decimal = None,
     vector: Vector = None,
     size: Size = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=SAVING,
+            help="Write checkpoints to this folder. They are removed once the model is saved.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", rich_help_panel=SAVING, help="Continue from the last checkpoint, or begin if there is none."),
+    ] = False,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(metavar="M", min=0, rich_help_panel=SAVING, help="Time between two checkpoints.")
+    ] = 5.0,
     perplexity: Annotated[
         float | None, typer.Option(metavar="P", rich_help_panel=OVERRIDES, help="Perplexity of every Gaussian affinity.")
     ] = None,
@@ -120,7 +135,7 @@ def fit(
 
     Prints the loss and the duration of each stage, then the trustworthiness and the continuity of the embedding. With labels,
     which are not used in training, also its 1-NN accuracy. Ctrl-C ends the training early and saves the model as it is; a
-    second Ctrl-C stops at once and saves nothing.
+    second Ctrl-C stops at once and saves nothing. With --checkpoint, a fit that was killed or stopped goes on where it was.
 
     **Examples:**
 
@@ -136,6 +151,8 @@ def fit(
 
     - `dre fit mnist -o mnist.safetensors --recipe fast --seed 0`
 
+    - `dre fit big.npy -o big.safetensors --checkpoint run1 --resume`
+
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
     from dre.cli.classes import split_classes
@@ -150,6 +167,7 @@ def fit(
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
         options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size)
+        _begin_checkpoints(checkpoint, resume=resume, force=force)
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
         typer.echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
@@ -175,14 +193,40 @@ def fit(
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
     with without_data_warnings() if standardize is False else nullcontext():  # the user knows of the units
-        model.fit(source.rows)
+        model.fit(source.rows, checkpoint=checkpoint, resume=resume, checkpoint_minutes=checkpoint_minutes)
     set_feature_names(model, source)
     model.save(output, force=force)
+    if checkpoint is not None:
+        _end_checkpoints(checkpoint, interrupted=model.interrupted_)
     if embedding is not None:
         with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
             sink.write(model.embedding_)
     typer.echo(_summary(model, source.rows, next(iter(classes.items()), None)))
     typer.echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
+
+
+def _begin_checkpoints(folder: Path | None, *, resume: bool, force: bool) -> None:
+    """Check the folder before the rows are read; --force removes checkpoints of an earlier fit."""
+    from dre.model.checkpoint import CheckpointFolder
+    from dre.model.fitting import open_checkpoints
+
+    if folder is not None and force and not resume and folder.is_dir():
+        with CheckpointFolder(folder) as earlier:
+            earlier.clear()
+    with open_checkpoints(folder, resume=resume, minutes=0) as saving:
+        if resume and saving is not None and saving.found is None:
+            typer.echo(f"dre: {folder} has no checkpoint yet: the fit begins at its start", err=True)
+
+
+def _end_checkpoints(folder: Path, *, interrupted: bool) -> None:
+    """Remove the checkpoints of a model that is complete."""
+    from dre.model.checkpoint import CheckpointFolder
+
+    if interrupted:
+        typer.echo(f"dre: {folder} has a checkpoint: the same command with --resume --force goes on", err=True)
+        return
+    with CheckpointFolder(folder) as done:
+        done.clear()
 
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:

@@ -15,7 +15,7 @@ def digest(configuration: dict[str, Any], tensors: dict[str, Tensor]) -> str:
     found = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
     for name in sorted(tensors):
         found.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
-        found.update(_bytes(tensors[name]))
+        found.update(tensor_bytes(tensors[name]))
     return found.hexdigest()
 
 
@@ -24,10 +24,11 @@ def digest_format_1(tensors: dict[str, Tensor]) -> str:
     found = hashlib.sha256()
     for name in sorted(tensors):
         found.update(name.encode())
-        found.update(_bytes(tensors[name]))
+        found.update(tensor_bytes(tensors[name]))
     return found.hexdigest()
 
 
-def _bytes(tensor: Tensor) -> memoryview:
+def tensor_bytes(tensor: Tensor) -> memoryview:
+    """Return the bytes of a tensor on the host, without copying them."""
     content: memoryview = tensor.reshape(-1).view(torch.uint8).numpy().data
     return content

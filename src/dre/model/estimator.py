@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,21 +26,17 @@ from dre.encoder import Encoder
 from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
 from dre.model.file_error import ModelFileError, as_model_file_error
-from dre.model.fitted import Array, FittedMap, MapModule, embed, to_model_rows
-from dre.neighbors.search import Neighbors, check_neighbors
-from dre.observe import Observer, check_observers, watch
-from dre.observe.history import History
+from dre.model.fitted import Array, FittedMap, MapModule
+from dre.model.fitting import MapFit, Saving, fit_map, given_neighbors, open_checkpoints
+from dre.observe import Observer, check_observers
 from dre.observe.progress import Progress, Verbose
-from dre.observe.stopping import Interrupt
 from dre.optimizer import Optimizer
 from dre.plan.overrides import Overrides, apply_overrides, explain, parse_overrides
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.progress.display import shown
-from dre.runtime import IsolatedRNG, RandomStreams, Runtime, resolve_device
+from dre.runtime import Runtime, resolve_device
 from dre.runtime.threads import one_thread_on
-from dre.training.learner import uses_cached_front
-from dre.training.loop import train
 from dre.training.run import Weights
 
 
@@ -167,7 +162,15 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, *, observers: Iterable[Observer] = (), precomputed_knn: tuple[Any, Any] | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        observers: Iterable[Observer] = (),
+        precomputed_knn: tuple[Any, Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        checkpoint_minutes: float = 5.0,
     ) -> Self:
         """Learn the map of X.
 
@@ -183,44 +186,50 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
         precomputed_knn : (indices, distances), optional
             Neighbors of each row, two arrays (n, k), in place of a search. The row itself may be listed or not.
+        checkpoint : path-like, optional
+            Folder for checkpoints, from which the fit can be resumed. The last two are kept.
+        resume : bool, default=False
+            Continue from the last checkpoint in the folder, or begin if there is none. Data, parameters and versions must be
+            those of the checkpoint. On a CPU the result has the same bits as that of a fit that was not interrupted.
+        checkpoint_minutes : float, default=5
+            Time between two checkpoints. One is also written when a stage has ended, and when Ctrl-C, SIGTERM or SIGHUP ends
+            the fit.
 
         Returns
         -------
         self
         """
-        with _all_or_nothing(self), shown(self.verbose), one_thread_on(resolve_device(self.device)):
+        with (
+            _all_or_nothing(self),
+            shown(self.verbose),
+            one_thread_on(resolve_device(self.device)),
+            open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes) as saving,
+        ):
             rows = check_rows(self, select_features(X, check_columns(self.columns)), fitting=True)
-            return self._fit(rows, y, check_observers(observers), precomputed_knn)
+            return self._fit(rows, y, check_observers(observers), precomputed_knn, saving)
 
-    def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None) -> Self:
+    def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None, saving: Saving | None) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise TypeError(f"standardize={self.standardize!r}: expected True or False")
-        n_components, n, device = int(self.n_components), X.shape[0], resolve_device(self.device)
+        n, device = X.shape[0], resolve_device(self.device)
         scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
         self._warn_of_units(scaling)
         recipe = self._clamp(self.plan(tuple(X.shape)), n)
-        rows = to_model_rows(X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
-        runtime, seed = Runtime.on(device, recipe.precision), check_seed(self.random_state)
-        network = _build(recipe.encoder, rows.shape[1:], n_components, RandomStreams(seed, device).isolated("weights"))
-        encoder = runtime.place(network)
-        events = train(
-            encoder,
-            rows,
+        reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
+        work = MapFit(
+            X,
+            scaling,
             recipe,
-            n_components=n_components,
-            runtime=runtime,
-            seed=seed,
-            mean=scaling.scaled_mean(),
-            labels=check_labels(y, n) if any(stage.loss.reads_labels for stage in recipe.schedule) and y is not None else None,
-            neighbors=_given_neighbors(knn, recipe, n),
+            n_components=int(self.n_components),
+            runtime=Runtime.on(device, recipe.precision),
+            seed=saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state),
+            labels=check_labels(y, n) if reads_labels else None,
+            neighbors=given_neighbors(knn, recipe, n),
         )
-        history, interrupt = History(), Interrupt()
-        watch(events, [history, interrupt, *self._default_observers(tuple(X.shape)), *observers])
-        self._map = FittedMap(encoder.eval(), recipe, scaling, n_components, [*history.stages], history.records)
-        self._embedding = embed(encoder, rows)
-        self.interrupted_ = interrupt.requested
+        result = fit_map(work, [*self._default_observers(tuple(X.shape)), *observers], saving)
+        self._map, self._embedding, self.interrupted_ = result
         return self
 
     def plan(self, shape: tuple[int, ...]) -> Recipe:
@@ -529,13 +538,6 @@ def _all_or_nothing(model: DRE) -> Iterator[None]:
         raise
 
 
-def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, rng: IsolatedRNG) -> nn.Module:
-    if not isinstance(plan, Encoder):
-        return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
-    with rng():
-        return plan.build(shape, n_components)
-
-
 def _saved_runtime(device: object) -> Runtime:
     """Return the device that a model was saved with."""
     try:
@@ -544,12 +546,3 @@ def _saved_runtime(device: object) -> Runtime:
     except ValueError as problem:
         raise ModelFileError(f"was saved with a device that can't be used here; pass device= to load it: {problem}") from None
     raise ModelFileError(f"has the device {device!r}, which is none: pass device= to load it")
-
-
-def _given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Neighbors | None:
-    if knn is None:
-        return None
-    if not isinstance(knn, (tuple, list)) or len(knn) not in (2, 3):  # UMAP's third item is a search index
-        raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances)")
-    k = max((stage.affinity.count_neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph"), default=1)
-    return check_neighbors(knn[0], knn[1], n, k)

@@ -10,7 +10,11 @@ from dre.training.events import Event
 
 
 class Observer(Protocol):
-    """Anything that can be called with an event. An observer that is a context manager is entered for the time of the run."""
+    """Anything that can be called with an event.
+
+    An observer that is a context manager is entered for the time of the run. Checkpoints keep what ``state_dict()`` of an
+    observer returns, if it has one, and pass it to ``load_state_dict`` when the fit is resumed.
+    """
 
     def __call__(self, event: Event) -> None: ...
 

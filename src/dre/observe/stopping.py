@@ -49,6 +49,14 @@ class EarlyStopping:
             if self._waited >= self.patience:
                 event.run.end_stage()
 
+    def state_dict(self) -> dict[str, float]:
+        """Return what a checkpoint keeps."""
+        return {"best": self._best, "waited": self._waited}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Continue from what ``state_dict`` returned."""
+        self._best, self._waited = state["best"], int(state["waited"])
+
     def __repr__(self) -> str:
         return f"EarlyStopping(patience={self.patience}, min_delta={self.min_delta})"
 
@@ -74,7 +82,7 @@ class Interrupt:
             warnings.warn(
                 f"fit was interrupted in stage {run.stage} ({run.current_stage.source}), "
                 f"epoch {run.epoch + 1} of {run.current_stage.all_epochs}: the model has the weights so far and can be used",
-                stacklevel=6,  # the line that called fit
+                stacklevel=7,  # the line that called fit
             )
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -53,6 +53,11 @@ def shown(verbose: bool | None = None) -> Iterator[None]:
 _displays: list[_View] = []
 
 
+def is_shown() -> bool:
+    """Whether there is a display: in a terminal or a notebook, in a command, or with ``verbose=True``."""
+    return bool(_displays)
+
+
 @contextmanager
 def progress_bar(title: str, total: int, *, verbose: bool | None = None) -> Iterator[Callable[..., None]]:
     """Yield what to call after each step; ``verbose`` is that of ``shown``.

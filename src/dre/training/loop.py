@@ -230,9 +230,7 @@ def _run_phase(run: Run, target: Target, epochs: range, resume: dict[str, Any] |
             layers.remove()
 
 
-def _run_epochs(
-    run: Run, target: Target, batches: Batches, epochs: range, resume: dict[str, Any] | None
-) -> Iterator[Event]:
+def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range, resume: dict[str, Any] | None) -> Iterator[Event]:
     """Train for some epochs; ``resume`` is where the first of them goes on."""
     stage, n, streams = run.current_stage, run.rows.shape[0], run.streams.of_stage(run.stage)
     assert run.optimizer is not None

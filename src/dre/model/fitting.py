@@ -1,0 +1,207 @@
+"""Fits a map to rows that were checked: builds the network, trains it, and writes and reads checkpoints on the way."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+import dre
+from dre.data.fingerprint import fingerprint
+from dre.data.scaling import Scaling
+from dre.data.validation import check_seed
+from dre.encoder import Encoder
+from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
+from dre.model.fitted import Array, FittedMap, embed, to_model_rows
+from dre.neighbors.search import Neighbors, check_neighbors
+from dre.observe import Observer, watch
+from dre.observe.checkpoints import Checkpoints
+from dre.observe.history import History
+from dre.observe.stopping import Interrupt
+from dre.plan.recipe import Recipe
+from dre.progress.activity import activity
+from dre.progress.display import is_shown, say
+from dre.runtime import IsolatedRNG, RandomStreams, Runtime
+from dre.training.learner import uses_cached_front
+from dre.training.loop import train
+from dre.training.run import Run
+
+COMPUTE = ("torch", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu")  # libraries whose version may change a bit
+SAME_SCALING = 1e-9  # of the scale: CPUs add the values of a column in another order
+
+
+@dataclass(frozen=True)
+class MapFit:
+    """Everything that a fit depends on."""
+
+    X: Any
+    scaling: Scaling
+    recipe: Recipe
+    n_components: int
+    runtime: Runtime
+    seed: int
+    labels: Tensor | None = None
+    neighbors: Neighbors | None = None
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """What has to be the same when the fit is resumed, by name."""
+        knn = None if self.neighbors is None else torch.cat([part.double() for part in self.neighbors[:2]], 1).numpy()
+        return {
+            "rows": fingerprint(self.X),
+            "labels": "none" if self.labels is None else fingerprint(self.labels.numpy()[:, None]),
+            "precomputed_knn": "none" if knn is None else fingerprint(knn),
+            "metric": self.scaling.metric,
+            "standardize": str(self.scaling.column_mean is not None),
+            "n_components": str(self.n_components),
+            "recipe": str(self.recipe),
+            "seed": str(self.seed),
+            "device": str(self.runtime),
+            "versions": "\n".join(f"{name} {version}" for name, version in _versions().items()),
+        }
+
+
+class FitResult(NamedTuple):
+    """A map, the coordinates of its rows, and whether Ctrl-C ended the fit early."""
+
+    fitted: FittedMap
+    embedding: Array
+    interrupted: bool
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where checkpoints go, how often, and the one to resume from."""
+
+    folder: CheckpointFolder
+    minutes: float
+    found: Checkpoint | None
+
+    @property
+    def seed(self) -> int:
+        """The seed of the checkpoint, or a new one."""
+        return check_seed(None) if self.found is None else int(self.found.run["seed"])
+
+
+@contextmanager
+def open_checkpoints(path: str | os.PathLike[str] | None, *, resume: bool, minutes: float) -> Iterator[Saving | None]:
+    """Open a folder for checkpoints, and read the last one to resume from it; None if none are wanted."""
+    if path is None:
+        if resume:
+            raise ValueError("resume=True needs the folder of the checkpoints: fit(X, checkpoint=FOLDER, resume=True)")
+        yield None
+        return
+    if not minutes >= 0:
+        raise ValueError(f"checkpoint_minutes={minutes!r}: must be 0 or more")
+    with CheckpointFolder(path) as folder:
+        if not resume and folder.files():
+            raise FileExistsError(
+                f"{path} has checkpoints of an earlier fit: pass resume=True to continue it, or choose another folder"
+            )
+        yield Saving(folder, minutes, folder.latest() if resume else None)
+
+
+def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None = None) -> FitResult:
+    """Train a network to map the rows, from its first weights or from a checkpoint."""
+    history, interrupt, observers = History(), Interrupt(), list(observers)
+    found = None if saving is None else saving.found
+    if saving is not None and found is not None:
+        _restore(saving, found, work, history, observers)
+    recipe, scaling, device = work.recipe, work.scaling, work.runtime.device
+    rows = to_model_rows(work.X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
+    rng = RandomStreams(work.seed, device).isolated("weights")
+    encoder = work.runtime.place(_build(recipe.encoder, rows.shape[1:], work.n_components, rng))
+    if found is not None:
+        encoder.load_state_dict(found.run["weights"])  # also if nothing is left to do
+    events = train(
+        encoder,
+        rows,
+        recipe,
+        n_components=work.n_components,
+        runtime=work.runtime,
+        seed=work.seed,
+        mean=scaling.scaled_mean(),
+        labels=work.labels,
+        neighbors=work.neighbors,
+        resume=None if found is None else found.run,
+    )
+    watching: list[Observer] = [history, interrupt, *observers]
+    if saving is not None:  # last: what another observer ends is written
+        watching.append(_checkpoints(saving, work, history, observers))
+    watch(events, watching)
+    fitted = FittedMap(encoder.eval(), recipe, scaling, work.n_components, [*history.stages], history.records)
+    return FitResult(fitted, embed(encoder, rows), interrupt.requested)
+
+
+def _checkpoints(saving: Saving, work: MapFit, history: History, observers: list[Observer]) -> Checkpoints:
+    def write(run: Run) -> None:
+        with activity("writing a checkpoint"):
+            states = [{"kind": type(each).__name__, "state": each.state_dict()} for each in _with_state(observers)]
+            scaling = work.scaling.state_dict()
+            saving.folder.write(Checkpoint(work.identity, run.state_dict(), scaling, history.records, history.stages, states))
+
+    return Checkpoints(write, saving.minutes)
+
+
+def _restore(saving: Saving, found: Checkpoint, work: MapFit, history: History, observers: list[Observer]) -> None:
+    """Check that the checkpoint is that of this fit, and restore everything but the run itself."""
+    path, n_stages = saving.folder.path, len(work.recipe.schedule)
+    scale = float(work.scaling.scale)
+    try:
+        found.check(work.identity)
+        for name, value in work.scaling.state_dict().items():
+            if not torch.allclose(value, found.scaling[name], rtol=SAME_SCALING, atol=SAME_SCALING * scale):
+                raise CheckpointError("is that of another fit:\n- rows: their values differ")
+        stateful = _with_state(observers)
+        kinds = [type(each).__name__ for each in stateful]
+        if kinds != [each["kind"] for each in found.observers]:
+            raise CheckpointError(f"was written with other observers than {', '.join(kinds) or 'none'}")
+    except CheckpointError as problem:
+        raise CheckpointError(f"the checkpoint in {path} {problem}\nChoose another folder to begin a new fit.") from None
+    work.scaling.load_state_dict(found.scaling)
+    history.records, history.stages = found.history, found.stages
+    for each, saved in zip(stateful, found.observers, strict=True):
+        each.load_state_dict(saved["state"])
+    if is_shown():
+        stage, epoch = found.run["stage"], found.run["epoch"]
+        where = "at its end" if stage == n_stages else f"in stage {stage}, epoch {epoch + 1}"
+        say(f"resuming the fit in {path} {where}, after {found.run['steps']:,} steps")
+
+
+def _with_state(observers: list[Observer]) -> list[Any]:
+    return [each for each in observers if hasattr(each, "state_dict") and hasattr(each, "load_state_dict")]
+
+
+def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, rng: IsolatedRNG) -> nn.Module:
+    if not isinstance(plan, Encoder):
+        return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
+    with rng():
+        return plan.build(shape, n_components)
+
+
+def given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Neighbors | None:
+    """Check neighbors that the user passed, and return as many as the recipe reads."""
+    if knn is None:
+        return None
+    if not isinstance(knn, (tuple, list)) or len(knn) not in (2, 3):  # UMAP's third item is a search index
+        raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances)")
+    k = max((stage.affinity.count_neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph"), default=1)
+    return check_neighbors(knn[0], knn[1], n, k)
+
+
+def _versions() -> dict[str, str]:
+    found = {"dre": dre.__version__}
+    for library in COMPUTE:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
