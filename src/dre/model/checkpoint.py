@@ -53,7 +53,7 @@ class Checkpoint:
 
 def _difference(name: str, saved: str, given: str) -> str:
     """Two values of one name; of texts with several lines, those that differ."""
-    theirs, ours = ([line.strip() for line in text.splitlines()] for text in (saved, given))
+    theirs, ours = ([" ".join(line.split()) for line in text.splitlines()] for text in (saved, given))
     left = [line for line in theirs if line not in ours] or ["nothing"]
     right = [line for line in ours if line not in theirs] or ["nothing"]
     return f"- {name}: the checkpoint has {'; '.join(left)}; this fit has {'; '.join(right)}"

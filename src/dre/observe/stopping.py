@@ -39,7 +39,7 @@ class EarlyStopping:
         self._best, self._waited = math.inf, 0
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, StageBegan):
+        if isinstance(event, StageBegan) and event.run.epoch == 0:  # not where a stage is resumed
             self._best, self._waited = math.inf, 0
         elif isinstance(event, EpochEnded) and not event.run.is_following:  # following has a loss of its own
             if event.loss < self._best - self.min_delta * abs(event.loss):
