@@ -24,6 +24,8 @@ MISSING = ("error", "drop", "mean", "median")
 METRICS = ("euclidean", "cosine", "correlation")
 PARAMETERS = {  # what the library's errors name, as patterns, and the option with the same effect
     r"\bforce=True\b": "--force",
+    r"\bresume=True\b": "--resume",
+    r"\bcheckpoint=FOLDER\b": "--checkpoint FOLDER",
     r"\bimages=False\b": "--no-thumbnails",
     r"\blabel_placement='(\w+)'": r"--label-placement \1",
     r"\bdre\.explore\.atlas\b": "--atlas",

@@ -96,7 +96,7 @@ def open_checkpoints(path: str | os.PathLike[str] | None, *, resume: bool, minut
     """Open a folder for checkpoints, and read the last one to resume from it; None if none are wanted."""
     if path is None:
         if resume:
-            raise ValueError("resume=True needs the folder of the checkpoints: fit(X, checkpoint=FOLDER, resume=True)")
+            raise ValueError("resume=True needs the folder of the checkpoints: pass checkpoint=FOLDER too")
         yield None
         return
     if not minutes >= 0:
