@@ -16,7 +16,7 @@ import typer
 PASSIVE = ("OMP_WAIT_POLICY", "passive")  # threads of libraries that wait for each other leave their cores to others
 PACKAGE, TORCH = Path(__file__).parents[1], "Triggered internally at"  # which torch adds to its warnings
 USAGE_ERROR, INTERRUPTED = 2, 130  # 130 is the shells' exit code for Ctrl-C
-WITH_REMEDY = (ValueError, TypeError, OSError, ImportError)  # errors whose message is written for users
+WITH_REMEDY = (ValueError, TypeError, OSError, ImportError, MemoryError)  # errors whose message is written for users
 
 HELP = """Deep Recursive Embedding: two-dimensional maps of high-dimensional data, computed by a neural network.
 

@@ -16,6 +16,7 @@ from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
 from dre.progress.activity import activity
 from dre.runtime import IsolatedRNG, full_float32
+from dre.runtime.memory import in_smaller_pieces, piece
 from dre.runtime.threads import all_threads, map_in_threads
 
 CHUNK_ROWS = 8192  # at most, however small the rows: hidden layers can hold many times the values of a row
@@ -25,9 +26,10 @@ INPUT = "x"
 
 def chunk_rows(shape: tuple[int, ...], device: str = "cpu") -> int:
     """Number of rows of this shape that go through the network at a time, in fit and in transform, so that bits agree."""
-    return min(CPU_CHUNK_ROWS if device == "cpu" else CHUNK_ROWS, CHUNK_ROWS, chunk_length(shape))
+    return piece(min(CPU_CHUNK_ROWS if device == "cpu" else CHUNK_ROWS, CHUNK_ROWS, chunk_length(shape)))
 
 
+@in_smaller_pieces("embedding rows")
 def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit: int | None = None) -> Tensor:
     """Return the output of the encoder, or of its submodule ``source``, for the rows: (n, d), float32, on their device.
 

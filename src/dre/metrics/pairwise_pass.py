@@ -22,6 +22,7 @@ from dre.metrics.inputs import LOW
 from dre.neighbors.distances import Distances
 from dre.progress.display import progress_bar
 from dre.runtime import full_float32
+from dre.runtime.memory import in_smaller_pieces
 from dre.runtime.threads import map_in_threads, one_thread_on
 
 Array = np.ndarray[Any, Any]
@@ -130,6 +131,7 @@ class PairwiseStatistics:
             self._run(passes)
         return [self._results[statistic] for statistic in statistics]
 
+    @in_smaller_pieces("metrics")
     def _run(self, passes: list[list[Statistic]]) -> None:
         needed = max(statistic.precision for ready in passes for statistic in ready)
         if needed > self._precision:

@@ -30,11 +30,13 @@ from dre.plan.recipe import Recipe
 from dre.progress.activity import activity
 from dre.progress.display import is_shown, say
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime
+from dre.runtime.memory import memory_advice
 from dre.training.learner import uses_cached_front
 from dre.training.loop import train
 from dre.training.run import Run
 
 COMPUTE = ("torch", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu")  # libraries whose version may change a bit
+TRAINING_ADVICE = "Lower batch_size or perplexity, close other programs that use it, or pass device='cpu'."
 SAME_SCALING = 1e-9  # of the scale: CPUs add the values of a column in another order
 
 
@@ -136,7 +138,8 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     watching: list[Observer] = [history, interrupt, *observers]
     if saving is not None:  # last: what another observer ends is written
         watching.append(_checkpoints(saving, work, history, observers))
-    watch(events, watching)
+    with memory_advice("training", TRAINING_ADVICE):
+        watch(events, watching)
     fitted = FittedMap(encoder.eval(), recipe, scaling, work.n_components, [*history.stages], history.records)
     return FitResult(fitted, embed(encoder, rows), interrupt.requested)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dre.runtime import full_float32, has_numba, tf32_products, triton_applies
+from dre.runtime.memory import piece
 
 BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side of a block: half a GiB of float64 on a GPU; what a CPU's cache holds
 ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows processed at once: far slower on a CPU once they exceed its cache
@@ -76,7 +77,7 @@ class Distances:
 
     def tiles(self) -> list[slice]:
         """Split the rows into slices of equal size, a multiple of 8; two of them make a block."""
-        limit = BLOCK.get(self.device.type, BLOCK["cpu"])
+        limit = max(8, piece(BLOCK.get(self.device.type, BLOCK["cpu"]), shrink=2))
         size = -(-self.n // -(-self.n // limit))
         size += -size % 8
         return [slice(start, min(self.n, start + size)) for start in range(0, self.n, size)]
@@ -166,7 +167,7 @@ class Distances:
         return torch.cat(parts)
 
     def _elements(self) -> int:
-        return ELEMENTS.get(self.device.type, ELEMENTS["cpu"])
+        return piece(ELEMENTS.get(self.device.type, ELEMENTS["cpu"]))
 
     def _centered(self, part: slice) -> Tensor:
         return self.rows[part].double() - self._center

@@ -16,6 +16,7 @@ from torch import Tensor
 from dre.neighbors.distances import TIE, Distances, with_transpose
 from dre.progress.activity import activity
 from dre.runtime import full_float32, triton_applies
+from dre.runtime.memory import piece
 from dre.runtime.threads import map_in_threads, thread_count
 
 SPARE = 8  # extra candidates, so that the rounding of a product can't push out a true neighbor
@@ -284,7 +285,7 @@ def _verify(distances: Distances, queries: Queries, candidates: Candidates, k: i
 def _among_all_rows(distances: Distances, queries: Queries, k: int) -> Nearest:
     """Compare with all rows in float64; every row within the rounding error is a candidate, however many tie."""
     parts = []
-    step = max(1, WHOLE.get(distances.device.type, WHOLE["cpu"]) // distances.n)
+    step = max(1, piece(WHOLE.get(distances.device.type, WHOLE["cpu"])) // distances.n)
     for which in torch.arange(len(queries.points), device=distances.device).split(step):
         points, exclude = queries.select(which)
         squared = _mask_excluded_(distances.from_points(points), exclude, slice(0, distances.n))

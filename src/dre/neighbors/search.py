@@ -15,6 +15,7 @@ from dre.data.rows import Rows, chunk_length, read_checked
 from dre.neighbors.distances import Distances
 from dre.neighbors.exact import nearest_rows, nearest_to
 from dre.progress.activity import activity
+from dre.runtime.memory import in_smaller_pieces
 from dre.runtime.threads import map_in_threads
 
 METHODS = ("auto", "exact", "approximate")
@@ -178,6 +179,7 @@ def _to_features(rows: Tensor | Rows, metric: str) -> Tensor:
     return features
 
 
+@in_smaller_pieces("the search for neighbors")
 def _exact(features: Tensor, k: int) -> Neighbors:
     distances = Distances(features, tf32=features.device.type == "cuda")
     indices, squared = nearest_rows(distances, k)
