@@ -1,5 +1,6 @@
 """On a GPU the same laws hold; these run where there is one."""
 
+import warnings
 from copy import deepcopy
 
 import numpy as np
@@ -32,6 +33,7 @@ from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.inputs import as_points
 from dre.model.fitted import to_model_rows
 from dre.neighbors.search import nearest
+from dre.runtime.memory import GPUMemoryError
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
 IMAGES = load_digits().images[:400]
@@ -576,3 +578,75 @@ def test_values_that_are_not_finite_pass_through_dense_blocks():
 def test_wide_blocks_and_other_norms_are_left_to_autograd():
     assert not DensePass.applies(dense_network(8193, 1, 4, 2), "bfloat16")
     assert not DensePass.applies(ModelA(norm=True).build((16,), 2).cuda(), "bfloat16")
+
+
+# Checkpoints, and memory.
+
+
+class Crash(Exception):
+    """What ends a fit in the middle."""
+
+
+@pytest.mark.parametrize("step", [3, 20, 45, 60])
+@pytest.mark.parametrize("schedule", [PHASES, SCHEDULE], ids=["phases", "batches"])
+def test_a_fit_that_is_resumed_comes_as_near_as_one_that_is_repeated(schedule, step, tmp_path):
+    def model():
+        options = {"schedule": schedule, "encoder": "mlp(64, depth=3)", "batch_size": 64, "augment": "noise(0.1)"}
+        return DRE(**options, learning_rate=1e-3, device="cuda", random_state=0)
+
+    def crash(event):
+        if event.run.steps == step and event.run.progress is not None:
+            raise Crash
+
+    first, second = (model().fit(IMAGES) for _ in range(2))
+    with pytest.raises(Crash):
+        model().fit(IMAGES, checkpoint=tmp_path, checkpoint_minutes=0, observers=[crash])
+    third = model().fit(IMAGES, checkpoint=tmp_path, resume=True)
+    spread = first.embedding_.std()
+    noise = np.abs(first.embedding_ - second.embedding_).mean() / spread
+    assert np.abs(third.embedding_ - first.embedding_).mean() / spread <= 5 * noise + 0.02
+    losses = [[record["loss"] for record in each.history_] for each in (first, third)]
+    np.testing.assert_allclose(*losses, rtol=0.02)
+
+
+@pytest.fixture
+def little_memory():
+    """Leave less memory than whole pieces need."""
+    torch.cuda.empty_cache()
+    total = torch.cuda.mem_get_info()[1]
+
+    def leave(nbytes):
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + nbytes) / total)
+
+    yield leave
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    torch.cuda.empty_cache()
+
+
+def test_with_little_memory_neighbors_metrics_and_transform_take_smaller_pieces(little_memory):
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(20_000, 50, generator=generator)
+    encoder = "mlp(2048, depth=3)"
+    model = DRE(schedule="x: gaussian(10) -> kl * 1", encoder=encoder, device="cuda", random_state=0).fit(rows[:2000])
+    on_gpu = rows.cuda()
+    wanted, map_ = nearest(on_gpu, 15), model.transform(rows)
+    scores = evaluate(on_gpu, map_, device="cuda").scores
+    little_memory(100 * 2**20)
+    with pytest.warns(UserWarning, match="search for neighbors: trying smaller pieces"):
+        found = nearest(on_gpu, 15)
+    assert torch.equal(found.indices, wanted.indices)
+    del found
+    with pytest.warns(UserWarning, match="embedding rows: trying smaller pieces"):
+        again = model.transform(rows)
+    np.testing.assert_allclose(again, map_, rtol=1e-3, atol=1e-3)
+    with pytest.warns(UserWarning, match="metrics: trying smaller pieces"):
+        assert evaluate(on_gpu, map_, device="cuda").scores == pytest.approx(scores, rel=1e-4)
+
+
+def test_without_any_memory_there_is_advice(little_memory):
+    rows = torch.randn(20_000, 50).cuda()
+    little_memory(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(GPUMemoryError, match=r"GiB are free.*device='cpu'"):
+            nearest(rows, 15)
