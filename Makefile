@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-gpu fuzz lint readme tables tables-quick clean
+.PHONY: demo test test-slow test-gpu fuzz kill lint readme tables tables-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/map_digits.py
@@ -20,7 +20,11 @@ test-gpu: $(READY)
 
 # Open 5,000 damaged or hostile model files within limits of time and memory; prints a table of what happened.
 fuzz: $(READY)
-	$(BIN)/python -W ignore tests/fuzz_model_files.py 5000
+	PYTHONPATH=benchmarks $(BIN)/python -W ignore tests/fuzz_model_files.py 5000 --record
+
+# Kill 25 fits by SIGKILL and resume them from their checkpoints; prints a table of what happened.
+kill: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python -W ignore tests/kill_fits.py 25 --record
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -57,7 +57,7 @@ def main() -> None:
         if time.perf_counter() - began > 60 * chosen.minutes:
             event.run.end_fit()
 
-    dre.model.fitting.Checkpoints = TimedCheckpoints  # type: ignore[misc,attr-defined]
+    dre.model.fitting.Checkpoints = TimedCheckpoints  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "run")
         model = DRE(schedule=SCHEDULE, device=chosen.device, random_state=0)

@@ -27,6 +27,7 @@ from paper.report.reading import CellReader, TableCell, published
 from paper.store import Store
 from readings_tables import TABLES as READINGS
 from record import RESULTS
+from reliability_tables import TABLES as RELIABILITY
 from result_text import load, machine, table
 from speed_tables import TABLES as SPEED
 
@@ -226,6 +227,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **PANEL,
     **READINGS,
     **COORDINATES,
+    **RELIABILITY,
 }
 
 
