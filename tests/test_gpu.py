@@ -587,7 +587,7 @@ class Crash(Exception):
     """What ends a fit in the middle."""
 
 
-@pytest.mark.parametrize("step", [3, 20, 45, 60])
+@pytest.mark.parametrize("step", [3, 20, 45])
 @pytest.mark.parametrize("schedule", [PHASES, SCHEDULE], ids=["phases", "batches"])
 def test_a_fit_that_is_resumed_comes_as_near_as_one_that_is_repeated(schedule, step, tmp_path):
     def model():
@@ -612,10 +612,10 @@ def test_a_fit_that_is_resumed_comes_as_near_as_one_that_is_repeated(schedule, s
 @pytest.fixture
 def little_memory():
     """Leave less memory than whole pieces need."""
-    torch.cuda.empty_cache()
     total = torch.cuda.mem_get_info()[1]
 
     def leave(nbytes):
+        torch.cuda.empty_cache()
         torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + nbytes) / total)
 
     yield leave
