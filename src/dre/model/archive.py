@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from dre.atomic import atomic_write
+from dre.atomic import WriteError, atomic_write
 from dre.data.image_layout import model_shape
 from dre.data.scaling import Scaling
 from dre.encoder import Encoder
@@ -260,5 +260,7 @@ def _write(path: Path, tensors: dict[str, Tensor], configuration: dict[str, Any]
     try:
         with atomic_write(path) as part:
             save_file(tensors, part, {HEADER: text})
+    except WriteError:
+        raise
     except (OSError, SafetensorError) as problem:
         raise OSError(f"can't write the model to {path}: {problem}. {WRITABLE}") from problem

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dre.atomic import atomic_write, check_absent
+from dre.atomic import atomic_write, check_absent, link_target
 from dre.io.readers.source import match_suffix
 from dre.io.writers.formats import FORMATS, DelimitedSink, GapSink, OutputSpec, Sink, SinkFormat
 
@@ -19,7 +19,8 @@ __all__ = ["FORMATS", "OutputSpec", "Sink", "SinkFormat", "check_writable", "ope
 def open_sink(path: str | Path, spec: OutputSpec, *, force: bool = False) -> Iterator[Sink]:
     """Open a file for writing an embedding in pieces; the suffix chooses the format.
 
-    The file appears once all is written. If writing fails, an existing file stays as it was.
+    The file appears once all is written. If writing fails, an existing file stays as it was. If ``path`` is a link, its
+    target is written and the link stays.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def _with_gaps(sink: Sink, spec: OutputSpec) -> Iterator[Sink]:
 def check_writable(
     path: str | Path, suffixes: Iterable[str] | None = None, *, force: bool = False, read: Iterable[Path | None] = ()
 ) -> str:
-    """Check that a file can be written, before a long computation.
+    """Check that a file can be written, before a long computation. Of a link, the target is written and the link stays.
 
     Parameters
     ----------
@@ -120,6 +121,7 @@ def check_writable(
     if path.exists() and any(each is not None and each.exists() and path.samefile(each) for each in read):
         raise ValueError(f"{path} is an input and would be overwritten: choose another name")
     check_absent(path, force=force)
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path.parent} is not a writable folder: create it or choose another")
+    folder = link_target(path).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"{folder} is not a writable folder: create it or choose another")
     return suffix

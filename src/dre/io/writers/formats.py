@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from dre.io.formulas import defuse
 from dre.io.readers.source import INSTALL, Array
 
 FLOAT32_DIGITS = 9  # significant decimals that restore any float32 exactly
 OBSM_KEY = "X_dre"  # scanpy plots it with basis="X_dre"
+H5AD_OVERHEAD = 2**16  # bytes of HDF5's own that a new array needs at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,17 @@ class SinkFormat:
     open: Callable[[Path, OutputSpec], AbstractContextManager[Sink]]
 
 
+class BytesSink:
+    """A sink that writes the values of rows to an open file, one after the other."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, embedding: Array) -> None:
+        """Write the next rows."""
+        self._file.write(np.ascontiguousarray(embedding, np.float32).data)
+
+
 class ArraySink:
     """A sink that fills an array on disk from its first row on."""
 
@@ -111,9 +125,17 @@ class ArraySink:
 
 @contextmanager
 def _open_npy(path: Path, spec: OutputSpec) -> Iterator[Sink]:
-    array = np.lib.format.open_memmap(path, "w+", np.float32, (spec.rows, spec.components))
-    yield ArraySink(array)
-    array.flush()
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False}
+    with path.open("wb") as file:  # on a full disk, writing to a memory map would end the process
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": (spec.rows, spec.components)})
+        yield BytesSink(file)
+
+
+def _reserve(path: Path, count: int) -> None:
+    """Claim disk space at the end of a file: HDF5 fails only when it closes a file, and then leaves it open."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), path.stat().st_size, count)
 
 
 @contextmanager
@@ -126,7 +148,10 @@ def _open_h5ad(path: Path, spec: OutputSpec) -> Iterator[Sink]:
     except ImportError as problem:
         raise ImportError(f"{path.name} needs h5py: {INSTALL}") from problem
     shutil.copyfile(spec.source, path)
+    _reserve(path, 4 * spec.rows * spec.components + H5AD_OVERHEAD)
     with h5py.File(path, "r+") as file:
+        if not isinstance(file.get("obsm", h5py.HardLink(), getlink=True), h5py.HardLink):
+            raise ValueError(f"{spec.source}: obsm is a link, through which another file could be changed; write .npy or .csv")
         obsm = file.require_group("obsm")
         if OBSM_KEY in obsm:
             del obsm[OBSM_KEY]
@@ -136,21 +161,22 @@ def _open_h5ad(path: Path, spec: OutputSpec) -> Iterator[Sink]:
 
 
 class DelimitedSink:
-    """A sink that writes lines of text to an open file."""
+    """A sink that writes lines of text to an open file; no text is a formula to a spreadsheet."""
 
     def __init__(self, file: Any, spec: OutputSpec, delimiter: str) -> None:
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._names, self._position = spec.names, 0
         # pandas and R write row names into a column without a name
         title = "" if spec.names_title == OutputSpec.names_title else spec.names_title
-        self._writer.writerow([*([title] if self._names is not None else []), *spec.column_names])
+        header = [*([title] if self._names is not None else []), *spec.column_names]
+        self._writer.writerow([defuse(name) for name in header])
 
     def write(self, embedding: Array) -> None:
         """Write the next rows."""
         records = [[f"{value:.{FLOAT32_DIGITS}g}" for value in row] for row in embedding.tolist()]
         if self._names is not None:
             names = self._names[self._position : self._position + len(embedding)]
-            records = [[str(name), *record] for name, record in zip(names, records, strict=True)]
+            records = [[defuse(str(name)), *record] for name, record in zip(names, records, strict=True)]
         self._position += len(embedding)
         self._writer.writerows(records)
 
@@ -186,7 +212,7 @@ def _open_parquet(path: Path, spec: OutputSpec) -> Iterator[Sink]:
         raise ImportError(f"{path.name} needs pyarrow: {INSTALL}") from problem
     names = [(spec.names_title, pyarrow.string())] if spec.names is not None else []
     schema = pyarrow.schema([*names, *((column, pyarrow.float32()) for column in spec.column_names)])
-    with ParquetWriter(path, schema) as writer:
+    with ParquetWriter(path, schema, write_page_checksum=True) as writer:
         yield _ParquetSink(writer, schema, spec)
 
 
