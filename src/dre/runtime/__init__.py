@@ -12,6 +12,8 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
+from dre.runtime.host_memory import free_bytes
+
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -78,14 +80,10 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
 
 
 def available_bytes(device: str = "cpu") -> int | None:
-    """Free memory of the device in bytes; None if the system does not say."""
+    """Free memory of the device in bytes, within the limits of this process; None if the system does not say."""
     if device == "cuda":
         return int(torch.cuda.mem_get_info()[0])
-    try:
-        with open("/proc/meminfo") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return None
+    return free_bytes()
 
 
 def _has_bfloat16(device: torch.device) -> bool:

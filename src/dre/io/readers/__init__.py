@@ -15,7 +15,7 @@ from dre.datasets.files import Folder
 from dre.io.readers import anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr
 from dre.io.readers.arrays import with_options
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, Source, SourceError, SourceFormat, match_suffix
+from dre.io.readers.source import Array, Source, SourceError, SourceFormat, check_file_kind, match_suffix
 from dre.notation import unknown
 
 __all__ = ["FORMATS", "ReadOptions", "Source", "SourceError", "SourceFormat", "open_source"]
@@ -73,6 +73,7 @@ def open_source(
     path = Path(data).expanduser()
     if not os.fspath(data) or not path.exists():
         raise SourceError(_not_found(path, os.fspath(data)))
+    check_file_kind(path)
     format_, options = _detect_format(path), options or ReadOptions()
     part = _part(path, format_, part, options)
     if format_.open_with is not None:

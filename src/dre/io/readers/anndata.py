@@ -6,17 +6,17 @@ categories in ``__categories`` (0.7), and groups whose columns describe themselv
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dre.data.rows import is_rows
+from dre.data.rows import chunk_length, is_rows
 from dre.io.readers.arrays import with_options
-from dre.io.readers.file_rows import FileRows, LazyArray, open_csr, read_csc
-from dre.io.readers.hdf5 import by_chunks, get_item, is_array, open_file
+from dre.io.readers.file_rows import open_array, open_csr, read_csc
+from dre.io.readers.hdf5 import get_item, is_array, open_file
+from dre.io.readers.memory import read_whole
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     Array,
@@ -54,48 +54,45 @@ def is_anndata(root: Any) -> bool:
     return not is_array(root) and (_attribute(root, "encoding-type") == "anndata" or ("obs" in root and "var" in root))
 
 
-def open_anndata(
-    path: Path, root: Any, part: str | None, to_lazy: Callable[[Any], LazyArray], options: ReadOptions | None = None
-) -> Source:
-    """Open the matrix that ``part`` names, or the default; ``to_lazy`` wraps a dense array for reading in pieces."""
-    options = options or ReadOptions()
+def open_anndata(path: Path, root: Any, part: str | None, options: ReadOptions) -> Source:
+    """Open the matrix that ``part`` names, or the default."""
     name = part or _default_matrix(root, options)
     item = get_item(root, name)
     if item is None:
         hint = "" if part else f"; name a part, as in {path.name}:obsm/X_pca"
         raise SourceError(f"{path}: {unknown('part', name, _matrix_names(root))}{hint}")
-    obs = _read_table(root, "obs")
+    obs = _read_table(path, root, "obs")
     messages = [f"unreadable columns of obs are ignored: {summarize_names(obs.unreadable)}"] if obs.unreadable else []
     if part is None and name == PCA and not options.row_shape:
         messages.append(f"the rows are the principal components {PCA}, as in scanpy; {path.name}:X maps the genes")
     rows: Any
     if is_array(item):
-        rows = FileRows(path, to_lazy(item), f"an array {name!r}")
+        rows = open_array(path, item, f"an array {name!r}")
     else:
         sparse_format, shape = _sparse_layout(path, name, item, root)
         if sparse_format == "csc":
-            rows = read_csc(item, shape)
+            rows = read_csc(path, item, shape, f"a matrix {name!r}")
             messages.append(f"{name} is stored by columns (CSC), so all of it was read; save it as CSR to read it in pieces")
         else:
             rows = open_csr(path, item, shape, f"a matrix {name!r}")
-    genes = _gene_names(root, name, rows.shape[1])
+    genes = _gene_names(path, root, name, rows.shape[1])
     if genes is not None and _are_counts(rows):
         messages.append(_counts_message(path, name, _matrix_names(root)))
     cautions = [PROJECTED] if name == PCA else []
-    found = Source(rows, genes, obs.names, obs.columns, messages, cautions=cautions, aside=_genes(path, root, name, to_lazy))
+    found = Source(rows, genes, obs.names, obs.columns, messages, cautions=cautions, aside=_genes(path, root, name))
     return with_options(path, found, options)
 
 
-def _genes(path: Path, root: Any, name: str, to_lazy: Callable[[Any], LazyArray]) -> Source | None:
+def _genes(path: Path, root: Any, name: str) -> Source | None:
     """X with the names of its genes, beside another matrix; sparse matrices by columns are left out."""
     item = None if name == "X" else get_item(root, "X")
     if item is None or _attribute(item, "encoding-type") == "csc_matrix":
         return None
     if is_array(item):
-        rows = FileRows(path, to_lazy(item), "an array 'X'")
+        rows = open_array(path, item, "an array 'X'")
     else:
         rows = open_csr(path, item, _sparse_layout(path, "X", item, root)[1], "a matrix 'X'")
-    genes = _gene_names(root, "X", rows.shape[1])
+    genes = _gene_names(path, root, "X", rows.shape[1])
     return None if genes is None else Source(rows, genes)
 
 
@@ -113,7 +110,7 @@ def _shape(item: Any) -> Any:
 
 def _open_h5ad(path: Path, part: str | None, options: ReadOptions) -> Source:
     with as_source_error(path):
-        return open_anndata(path, open_file(path), part, by_chunks, options)
+        return open_anndata(path, open_file(path, options), part, options)
 
 
 def _matrix_names(root: Any) -> list[str]:
@@ -130,16 +127,16 @@ def _sparse_layout(path: Path, name: str, group: Any, root: Any) -> tuple[str, t
     return sparse_format, (int(shape[0]), int(shape[1]))
 
 
-def _gene_names(root: Any, matrix: str, count: int) -> list[str] | None:
+def _gene_names(path: Path, root: Any, matrix: str, count: int) -> list[str] | None:
     """Names of the columns of X, of a layer and of raw/X; a matrix of obsm has none."""
     table = "raw/var" if matrix.startswith("raw/") else "var" if matrix == "X" or matrix.startswith("layers/") else None
-    names = None if table is None or get_item(root, table) is None else _read_table(root, table).names
+    names = None if table is None or get_item(root, table) is None else _read_table(path, root, table).names
     return None if names is None or len(names) != count else [str(name) for name in names]
 
 
 def _are_counts(rows: Any) -> bool:
     """Whether the first cells have counts of reads: integers from 0 to some large number."""
-    n = min(EXAMINED, rows.shape[0])
+    n = min(EXAMINED, rows.shape[0], chunk_length(rows.shape[1:]))
     values = rows.read(0, n).numpy() if is_rows(rows) else rows[:n].toarray()
     return bool(values.size and values.min() >= 0 and values.max() >= LARGE_COUNT and (values == np.floor(values)).all())
 
@@ -159,59 +156,61 @@ def _attribute(item: Any, name: str) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _read_table(root: Any, name: str) -> AnnotationTable:
+def _read_table(path: Path, root: Any, name: str) -> AnnotationTable:
     table = get_item(root, name)
     if table is None:
         return AnnotationTable(None, {}, [])
-    return _read_compound_table(root, table) if is_array(table) else _read_group_table(table)
+    return _read_compound_table(path, root, table) if is_array(table) else _read_group_table(path, table)
 
 
-def _read_compound_table(root: Any, table: Any) -> AnnotationTable:
+def _read_compound_table(path: Path, root: Any, table: Any) -> AnnotationTable:
     """Read an array with a field per column; the names are the field "index", or else the first."""
-    records = table[:]
+    records = read_whole(path, table, "the table of the cells or genes")
     fields = list(records.dtype.names)
     index = "index" if "index" in fields else fields[0]
     columns = {}
     for name in fields:
         values, categories = records[name], get_item(root, f"uns/{name}_categories")
-        columns[name] = to_numbers_or_strings(values) if categories is None else _decode(values, categories)
+        columns[name] = to_numbers_or_strings(values) if categories is None else _decode(path, values, categories)
     return AnnotationTable(to_strings(columns.pop(index).tolist()), columns, [])
 
 
-def _read_group_table(table: Any) -> AnnotationTable:
+def _read_group_table(path: Path, table: Any) -> AnnotationTable:
     index = _attribute(table, "_index") or next((name for name in ("_index", "index") if name in table), "")
     stored = [name for name in table if name not in (index, "__categories")]
     order = [name.decode() if isinstance(name, bytes) else str(name) for name in table.attrs.get("column-order", [])]
     order = [name for name in order if name in stored]
     columns, unreadable = {}, []
     for name in [*order, *(name for name in stored if name not in order)]:
-        values = _read_column(table, name)
+        values = _read_column(path, table, name)
         if values is None:
             unreadable.append(name)
         else:
             columns[name] = values
-    names = _read_column(table, index) if index and index in table else None
+    names = _read_column(path, table, index) if index and index in table else None
     return AnnotationTable(None if names is None else to_strings(names.tolist()), columns, unreadable)
 
 
-def _read_column(table: Any, name: str) -> Array | None:
+def _read_column(path: Path, table: Any, name: str) -> Array | None:
     """Read a column, or return None where its encoding is not supported."""
-    item = table[name]
+    item, what = table[name], f"the column {name!r}"
     if is_array(item):
         categories = get_item(table, f"__categories/{name}")
-        values = to_numbers_or_strings(item[:])
-        return values if categories is None else _decode(values, categories)
+        values = to_numbers_or_strings(read_whole(path, item, what))
+        return values if categories is None else _decode(path, values, categories)
     if "codes" in item and "categories" in item:
         categories = item["categories"]
-        return _decode(item["codes"][:], categories if is_array(categories) else categories["values"])  # nullable strings
+        codes = read_whole(path, item["codes"], what)
+        return _decode(path, codes, categories if is_array(categories) else categories["values"])  # nullable strings
     if "values" in item and "mask" in item:  # nullable numbers or strings
-        return _mask(to_numbers_or_strings(item["values"][:]), np.asarray(item["mask"][:], dtype=bool))
+        missing = read_whole(path, item["mask"], what).astype(bool)
+        return _mask(to_numbers_or_strings(read_whole(path, item["values"], what)), missing)
     return None
 
 
-def _decode(codes: Any, categories: Any) -> Array:
+def _decode(path: Path, codes: Any, categories: Any) -> Array:
     """Replace the codes of a categorical column by their categories; negative codes are missing values."""
-    codes, names = np.asarray(codes), to_numbers_or_strings(categories[:])
+    codes, names = np.asarray(codes), to_numbers_or_strings(read_whole(path, categories, "the categories"))
     missing = codes < 0
     if not len(names):
         return to_strings([""] * len(codes))
@@ -223,7 +222,8 @@ def _mask(values: Array, missing: Array) -> Array:
     if not missing.any():
         return values
     is_number = values.dtype.kind in "iuf"
-    return np.where(missing, np.nan, values) if is_number else np.where(missing, "", values.astype(str))
+    texts = values if values.dtype.kind in "OU" else values.astype(str)
+    return np.where(missing, np.nan, values) if is_number else np.where(missing, "", texts)
 
 
 FORMATS = (SourceFormat((".h5ad",), part="array", open_with=_open_h5ad),)

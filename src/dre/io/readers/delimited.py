@@ -11,7 +11,6 @@ import gzip
 import io
 import math
 import re
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dre.io.formulas import DEFUSED, may_have_defused, restore
 from dre.io.readers.features import source_of
+from dre.io.readers.memory import SMALLER_TEXT, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Source, SourceError, SourceFormat, to_strings
 from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
@@ -36,6 +37,8 @@ BYTE_ORDER_MARKS = {  # the longest first
 }  # fmt: skip
 OLD_ENCODING = "cp1252"  # of Excel and of many older programs; it has all letters of Latin-1
 TOTALS = {"total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme", "suma", "totale"}  # in lower case
+CELL_BYTES = 40  # of a cell on its way to a feature: its place in a column of texts, as a number, and among the features
+LONGEST_FIELD = 2**31 - 1  # characters that Python's csv module may read as one field
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat")
 
 
@@ -63,7 +66,7 @@ class TextTable:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line number and the stripped values of each record; a blank line has no values."""
-        return _split(self.text.decode(), self.separator, self.first_line)
+        return _split(self.text, self.separator, self.first_line)
 
 
 def read_text(path: Path) -> TextTable:
@@ -141,7 +144,7 @@ def _total(texts: Any) -> str | None:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+        return read_text_bytes(path)
     except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
         raise SourceError(f"{path} cannot be decompressed: {problem}; compress it again with gzip") from problem
 
@@ -174,7 +177,7 @@ def _without_comments(text: bytes) -> tuple[bytes, int]:
 
 def _names_columns(comment: bytes, record: bytes) -> bool:
     """Whether a comment has as many values as the record below it."""
-    lines = [line.decode("utf-8", "ignore").strip("\n") for line in (comment.lstrip(b"# "), record)]
+    lines = [line.strip(b"\n") for line in (comment.lstrip(b"# "), record)]
     counts = ([len(next(_split(line, separator), (0, []))[1]) for line in lines] for separator in SEPARATORS)
     names, values = next((each for each in counts if each[1] > 1), (0, 1))
     return names == values or (names + 1 == values and comment.startswith((b"#,", b"#;", b"#\t", b"#|")))
@@ -185,7 +188,7 @@ def _detect_separator(text: bytes, separators: str = SEPARATORS) -> tuple[str, i
     beginning = text[:SNIFFED].rpartition(b"\n")[0] or text[: 16 * SNIFFED]
     best, most, titles = separators[0] if len(separators) == 1 else ",", -1, 0
     for separator in separators:
-        records = list(islice(_split(beginning.decode("utf-8", "ignore"), separator), SNIFFED_RECORDS))
+        records = list(islice(_split(beginning, separator), SNIFFED_RECORDS))
         lines = _title_lines(records)
         below = [values for line, values in records if line > lines and values]
         count = sum(_resembles_number(value) for values in below for value in values)
@@ -203,14 +206,19 @@ def _title_lines(records: list[tuple[int, list[str]]]) -> int:
     return filled[first - 1][0] if first and width >= FEWEST_BELOW_TITLE else 0
 
 
-def _split(text: str, separator: str, first_line: int = 0) -> Iterator[tuple[int, list[str]]]:
-    limit = csv.field_size_limit(sys.maxsize)  # a line of a wide table is one field of a wrong separator
-    try:
-        reader = csv.reader(io.StringIO(text), delimiter=separator)
-        for values in reader:
-            yield first_line + reader.line_num, [value.strip() for value in values]
-    finally:
-        csv.field_size_limit(limit)
+def _split(text: bytes, separator: str, first_line: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line number and the values of each record."""
+    lines = (line.decode("utf-8", "ignore") for line in io.BytesIO(text))
+    reader = csv.reader(lines, delimiter=separator)
+    while True:
+        limit = csv.field_size_limit(LONGEST_FIELD)  # a line of a wide table is one field of a wrong separator
+        try:
+            values = next(reader, None)
+        finally:
+            csv.field_size_limit(limit)
+        if values is None:
+            return
+        yield first_line + reader.line_num, [restore(value.strip()) for value in values]
 
 
 def _frame(found: TextTable, header_lines: int) -> Any:
@@ -221,11 +229,26 @@ def _frame(found: TextTable, header_lines: int) -> Any:
     for _ in range(header_lines):
         text = text[text.index(b"\n") + 1 :]
     text = re.sub(rb"(?m)^\n", b"", text) if b"\n\n" in text or text.startswith(b"\n") else text
+    how: dict[str, Any] = {"has_header": False, "separator": found.separator, "infer_schema": False}
     try:
-        return pl.read_csv(text, has_header=False, separator=found.separator, infer_schema=False, empty_string_is_null=False)
+        _check_cells(found, text, how)
+        texts = pl.read_csv(text, empty_string_is_null=False, **how)
     except pl.exceptions.PolarsError as problem:
         _check_lengths(found)
         raise SourceError(f"{found.path} cannot be read: {str(problem).splitlines()[0]}") from problem
+    return texts.with_columns(pl.all().str.replace(DEFUSED, "$1")) if may_have_defused(text) else texts
+
+
+def _check_cells(found: TextTable, text: bytes, how: dict[str, Any]) -> None:
+    """Check the memory of all cells: a first line of many values makes every line as wide."""
+    import polars as pl
+
+    columns = len(next(_split(text, found.separator), (0, []))[1])
+    rows = text.count(b"\n") + 1
+    if b'"' in text and CELL_BYTES * rows * columns > len(text):  # line breaks within quotes begin no row
+        rows = int(pl.scan_csv(text, **how).select(pl.len()).collect().item())
+    what = f"a table of {rows:,} lines by {columns:,} columns"
+    check_memory(found.path, CELL_BYTES * rows * columns, what, SMALLER_TEXT)
 
 
 def _check_lengths(found: TextTable, unnamed: int = 0) -> None:

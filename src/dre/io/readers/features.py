@@ -12,7 +12,7 @@ import numpy as np
 from dre.data.units import DominantColumns, dominant_columns
 from dre.io.readers.missing import Completed, complete
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names
+from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names, to_strings
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, TEXT, Table, TableColumn
 from dre.notation import unknown
 
@@ -190,7 +190,7 @@ def _values(table: Table, name: str) -> Array:
     if of is None:
         known = summarize_names([each.name for each in table.columns])
         raise SourceError(f"{table.path} lacks the column {name!r}, which is a feature of the model; it has {known}")
-    return np.asarray(table[of].as_metadata().astype(str) == name[len(of) + 1 :], dtype=float)
+    return np.asarray(to_strings(table[of].as_metadata().tolist()) == name[len(of) + 1 :], dtype=float)
 
 
 def _category_column(table: Table, feature: str) -> str | None:
@@ -212,7 +212,7 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
             f"{table.path} has no column of numbers that can be a feature: {reasons or 'it has no columns'}{hint}"
         )
     title = chosen.names or NAMES
-    row_names = table.names if chosen.names is None else table[chosen.names].as_metadata().astype(str)
+    row_names = table.names if chosen.names is None else to_strings(table[chosen.names].as_metadata().tolist())
     found = complete(replace(table, names=row_names), names, features_of(table, names), options.missing, options.fill)
     kept = slice(None) if found.dropped is None else found.dropped.kept
     metadata = {name: table[name].as_metadata()[kept] for name, reason in chosen.reasons.items() if reason != DROPPED}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dre.data.rows import HostRows, chunk_length
+from dre.io.readers.memory import ARRAY_COPIES, check_array, check_memory, check_rows, read_whole
 from dre.io.readers.source import Array, as_source_error, check_numeric
 from dre.runtime import available_bytes
 
@@ -40,6 +41,7 @@ class FileRows:
 
     def __init__(self, path: Path, array: LazyArray, what: str = "an array") -> None:
         check_numeric(path, array.shape, array.dtype, what)
+        check_rows(path, array.shape, array.dtype, what)
         self.shape = tuple(int(size) for size in array.shape)
         self._path, self._rows = path, HostRows(array)
 
@@ -83,14 +85,6 @@ class BlockArray:
         self._seen: set[int] = set()
         self._latest: tuple[int, Any] = (-1, None)  # consecutive reads often meet in one block
 
-    @classmethod
-    def from_array(cls, array: Any, block_rows: int) -> BlockArray:
-        """Divide an array that supports slices into blocks of about ``block_rows`` rows."""
-        shape = tuple(int(size) for size in array.shape)
-        step = min(max(block_rows, chunk_length(shape[1:], MIN_BLOCK_VALUES)), chunk_length(shape[1:]))
-        edges = np.append(np.arange(0, shape[0], step), shape[0])
-        return cls(shape, array.dtype, edges, lambda start, stop: array[start:stop])
-
     def __getitem__(self, which: slice | Array) -> Any:
         """Read a slice, or rows by increasing ids."""
         ids = np.arange(*which.indices(self.shape[0])) if isinstance(which, slice) else which
@@ -121,10 +115,27 @@ class BlockArray:
         return self._latest[1]
 
 
+def open_array(path: Path, array: Any, what: str = "an array") -> FileRows:
+    """Open an array of HDF5 or zarr; a chunked one is read in blocks of its chunks, a contiguous one directly."""
+    check_numeric(path, array.shape, array.dtype, what)
+    check_rows(path, array.shape, array.dtype, what, array.chunks)
+    if array.chunks is None:
+        return FileRows(path, array, what)
+    shape = tuple(int(size) for size in array.shape)
+    step = min(max(array.chunks[0], chunk_length(shape[1:], MIN_BLOCK_VALUES)), chunk_length(shape[1:]))
+    edges = np.append(np.arange(0, shape[0], step), shape[0])
+    return FileRows(path, BlockArray(shape, array.dtype, edges, lambda start, stop: array[start:stop]), what)
+
+
 def open_csr(path: Path, group: Any, shape: tuple[int, int], what: str) -> FileRows:
     """Open a CSR matrix stored as data, indices and indptr; only indptr is read at once."""
-    indptr = np.asarray(group["indptr"][:]).astype(np.int64)
-    _check_indptr(indptr, shape[0], group)
+    check_numeric(path, shape, group["data"].dtype, what)
+    check_rows(path, shape, group["data"].dtype, what, group["data"].chunks)
+    indptr = _read_indptr(path, group, shape[0])
+    edges = _balanced_edges(indptr)
+    largest = int(np.diff(indptr[edges]).max())
+    size = group["data"].dtype.itemsize + group["indices"].dtype.itemsize
+    check_memory(path, ARRAY_COPIES * size * largest, f"a row of {largest:,} values of {what}", "leave it out")
 
     def load(start: int, stop: int) -> Any:
         first, last = int(indptr[start]), int(indptr[stop])
@@ -133,16 +144,30 @@ def open_csr(path: Path, group: Any, shape: tuple[int, int], what: str) -> FileR
         block.check_format()  # a column index out of range would write out of bounds later
         return block
 
-    return FileRows(path, BlockArray(shape, group["data"].dtype, _balanced_edges(indptr), load), what)
+    return FileRows(path, BlockArray(shape, group["data"].dtype, edges, load), what)
 
 
-def read_csc(group: Any, shape: tuple[int, int]) -> Any:
+def read_csc(path: Path, group: Any, shape: tuple[int, int], what: str) -> Any:
     """Read all of a CSC matrix, in which every row is spread over the file, and convert it to CSR."""
-    indptr = np.asarray(group["indptr"][:])
-    _check_indptr(indptr, shape[1], group)
+    check_numeric(path, shape, group["data"].dtype, what)
+    check_rows(path, shape, group["data"].dtype, what)
+    indptr = _read_indptr(path, group, shape[1])
+    for name in ("data", "indices"):
+        check_array(path, group[name].shape, group[name].dtype, f"{what}, stored by columns,", "save it as CSR")
     matrix = scipy.sparse.csc_matrix((np.asarray(group["data"][:]), np.asarray(group["indices"][:]), indptr), shape=shape)
     matrix.check_format()
     return matrix.tocsr()
+
+
+def _read_indptr(path: Path, group: Any, count: int) -> Array:
+    """The places at which the rows or columns of a sparse matrix begin, checked against its other parts."""
+    stored = tuple(group["data"].shape)
+    if len(stored) != 1 or tuple(group["indices"].shape) != stored or tuple(group["indptr"].shape) != (count + 1,):
+        raise ValueError(f"data, indices and indptr do not fit to a sparse matrix of {count} rows or columns")
+    indptr = read_whole(path, group["indptr"], "indptr").astype(np.int64)
+    if indptr[0] != 0 or indptr[-1] != stored[0] or (np.diff(indptr) < 0).any():
+        raise ValueError(f"indptr does not divide {stored[0]} values among {count} rows or columns")
+    return indptr
 
 
 def _balanced_edges(indptr: Array) -> Array:
@@ -150,9 +175,3 @@ def _balanced_edges(indptr: Array) -> Array:
     n = len(indptr) - 1
     edges = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), MIN_BLOCK_VALUES), side="left")
     return np.unique(np.concatenate([[0], edges[edges < n], [n]]))
-
-
-def _check_indptr(indptr: Array, count: int, group: Any) -> None:
-    stored = group["data"].shape[0]
-    if len(indptr) != count + 1 or indptr[0] != 0 or indptr[-1] != stored or (np.diff(indptr) < 0).any():
-        raise ValueError(f"indptr does not divide {stored} values among {count} rows or columns")

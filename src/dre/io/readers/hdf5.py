@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dre.io.readers.file_rows import BlockArray, FileRows, LazyArray
+from dre.io.readers.arrays import with_options
+from dre.io.readers.file_rows import open_array
+from dre.io.readers.memory import read_whole
+from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     INSTALL,
     Array,
@@ -20,6 +23,7 @@ from dre.io.readers.source import (
 )
 from dre.notation import unknown
 
+THIS_FILE = "."  # the name by which a virtual dataset calls its own file
 Shapes = dict[str, tuple[int, ...]]  # of all arrays of a file, by their paths in it
 
 
@@ -51,30 +55,49 @@ def select_array(path: Path, root: Any, shapes: Shapes, part: str | None) -> tup
     return with_columns[0], root[with_columns[0]]
 
 
-def read_metadata(root: Any, shapes: Shapes, rows: Any) -> dict[str, Array]:
+def read_metadata(path: Path, root: Any, shapes: Shapes, rows: Any) -> dict[str, Array]:
     """Read all arrays with one number or string per row."""
-    arrays = {name: np.asarray(root[name][:]) for name, shape in shapes.items() if shape == rows.shape[:1]}
+    names = [name for name, shape in shapes.items() if shape == tuple(rows.shape[:1])]
+    arrays = {name: read_whole(path, root[name], f"the array {name!r}") for name in names}
     return {name: to_numbers_or_strings(values) for name, values in arrays.items() if values.dtype.kind in "biufSUOT"}
 
 
-def open_file(path: Path) -> Any:
-    """Open an HDF5 file for reading; h5py closes it once nothing refers to it."""
+def open_file(path: Path, options: ReadOptions) -> Any:
+    """Open an HDF5 file for reading; h5py closes it once nothing refers to it.
+
+    Raises a `SourceError` if some of its content lies in other files, unless the options allow that.
+    """
     try:
         import h5py
     except ImportError as problem:
         raise ImportError(f"{path} needs h5py: {INSTALL}") from problem
-    return h5py.File(path, "r")
+    file = h5py.File(path, "r")
+    if not options.allow_external:
+        for name, other in _external_files(file):
+            raise SourceError(
+                f"{path}: {name!r} lies in another file, {other}; pass allow_external=True if you trust this file to read it"
+            )
+    return file
 
 
-def by_chunks(array: Any) -> LazyArray:
-    """Read a chunked array in blocks of its chunks; a contiguous one is read directly."""
-    lazy: LazyArray = array if array.chunks is None else BlockArray.from_array(array, array.chunks[0])
-    return lazy
+def _external_files(file: Any) -> Iterator[tuple[str, str]]:
+    """Names of links and arrays whose content lies in other files, with the names of these."""
+    import h5py
+
+    links: list[tuple[str, Any]] = []
+    file.visititems_links(lambda name, link: links.append((name, link)))  # also those that lead nowhere
+    for name, link in links:
+        if isinstance(link, h5py.ExternalLink):
+            yield name, link.filename
+        elif isinstance(link, h5py.HardLink) and isinstance(array := file[name], h5py.Dataset):
+            stored = [each[0] for each in array.external or []]
+            virtual = [each.file_name for each in array.virtual_sources()] if array.is_virtual else []
+            yield from ((name, os.fsdecode(other)) for other in [*stored, *virtual] if other != THIS_FILE)
 
 
-def _open_hdf5(path: Path, part: str | None) -> Source:
+def _open_hdf5(path: Path, part: str | None, options: ReadOptions) -> Source:
     with as_source_error(path):
-        file = open_file(path)
+        file = open_file(path, options)
         shapes: Shapes = {}
 
         def add_shape(name: str, item: Any) -> None:
@@ -83,8 +106,8 @@ def _open_hdf5(path: Path, part: str | None) -> Source:
 
         file.visititems(add_shape)  # visits each object once, even through circular links
         name, array = select_array(path, file, shapes, part)
-        rows = FileRows(path, by_chunks(array), f"an array {name!r}")
-        return Source(rows, metadata=read_metadata(file, shapes, array))
+        rows = open_array(path, array, f"an array {name!r}")
+        return with_options(path, Source(rows, metadata=read_metadata(path, file, shapes, array)), options)
 
 
-FORMATS = (SourceFormat((".h5", ".hdf5"), _open_hdf5, part="array"),)
+FORMATS = (SourceFormat((".h5", ".hdf5"), part="array", open_with=_open_hdf5),)

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from dre.io.formulas import restore
 from dre.io.readers.delimited import FORMATS as DELIMITED
 from dre.io.readers.delimited import decoded_text, has_row_names, read_text
 from dre.io.readers.numpy_files import load_array
-from dre.io.readers.source import Array, match_suffix, summarize_names
+from dre.io.readers.source import Array, check_file_kind, match_suffix, summarize_names, to_strings
 
 NUMPY, JSON = (".npy", ".npz"), ".json"
+FLAT_LIST = 'write them as ["a", "b", "a"], one for each row'
 INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?")  # float() would also take names like 007 and 1_2
 
@@ -52,11 +54,14 @@ def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
     ['B', 'NK']
     """
     _check_format(path)
-    if not path.is_file():
-        raise ValueError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
+    if not path.exists():
+        raise ValueError(f"{path} does not exist")
+    check_file_kind(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is not a file but a folder: pass a file with one label for each row")
     suffix = path.suffix.lower()
     if suffix in NUMPY:
-        array = load_array(path, lambda each: each.shape in ((count,), (count, 1)))
+        array = load_array(path, lambda shape: shape in ((count,), (count, 1)))
         return _check_count(path, np.atleast_1d(array), count)
     if suffix == JSON:
         return _check_count(path, _read_json(path), count)
@@ -67,7 +72,7 @@ def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
             return _to_typed_array(by_name)
         lines = _only_column(path, table)
     else:
-        lines = [line.strip() for line in decoded_text(path).split("\n")]
+        lines = [restore(line.strip()) for line in decoded_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     if len(lines) == count + 1 and _is_header(lines[0], lines[1:]):
@@ -90,10 +95,12 @@ def _check_format(path: Path) -> None:
 def _read_json(path: Path) -> Array:
     try:
         labels = json.loads(decoded_text(path))
-    except json.JSONDecodeError as problem:
+    except ValueError as problem:  # also numbers of thousands of digits
         raise ValueError(f"{path} is not JSON: {problem}") from problem
+    except RecursionError as problem:
+        raise ValueError(f"{path} has lists within lists: {FLAT_LIST}") from problem
     if not isinstance(labels, list) or any(isinstance(label, list | dict) for label in labels):
-        raise ValueError(f'{path} is not a list of labels: write them as ["a", "b", "a"], one for each row')
+        raise ValueError(f"{path} is not a list of labels: {FLAT_LIST}")
     return np.array(labels, dtype=object)
 
 
@@ -143,7 +150,7 @@ def _to_typed_array(labels: list[str]) -> Array:
         return np.array([label or "nan" for label in labels], dtype=np.float64)
     if all(map(INTEGER.fullmatch, labels)):
         return np.array(labels, dtype=np.int64)
-    return np.array(labels, dtype=np.float64 if all(map(NUMBER.fullmatch, labels)) else str)
+    return np.array(labels, dtype=np.float64) if all(map(NUMBER.fullmatch, labels)) else to_strings(labels)
 
 
 def _check_count(path: Path, labels: Array, count: int) -> Array:

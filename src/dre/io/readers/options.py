@@ -45,6 +45,9 @@ class ReadOptions:
         Shape of the rows of a model, to which images are resized.
     fill : mapping of str to float, default=empty
         Replacements for the missing values of these features.
+    allow_external : bool, default=False
+        Whether an HDF5 file may name other files that hold some of its content: external storage, external links and
+        virtual datasets. They can be any files that you can read.
     """
 
     columns: Sequence[str] = ()
@@ -61,6 +64,7 @@ class ReadOptions:
     features: Sequence[str] = ()
     row_shape: tuple[int, ...] = ()
     fill: Mapping[str, float] = field(default_factory=dict)
+    allow_external: bool = False
 
     def __post_init__(self) -> None:
         if self.missing not in POLICIES:

@@ -116,7 +116,7 @@ def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: R
     others = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name != index]
     table = _table(path, file, others, index)
     metadata = {each.name: each.as_metadata() for each in table.columns}
-    names = table.names if chosen.names is None else metadata.pop(chosen.names).astype(str)
+    names = table.names if chosen.names is None else to_strings(metadata.pop(chosen.names).tolist())
     fill = _middles(path, features, options)
     dtype = _common_dtype(file, features)
     load = _row_group_loader(path, file, features, edges, dtype=dtype, fill=fill)

@@ -16,7 +16,14 @@ from dre.data.units import DominantColumns
 Array = np.ndarray[Any, Any]
 INSTALL = "pip install 'deep-recursive-embedding[files]'"
 MAX_NAMES = 20  # names that an error lists
+RUST_PANIC = "PanicException"  # of polars, which is no Exception
 MAX_FIXED_WIDTH = 256  # characters: a numpy string array pads every value to the longest
+
+SPECIAL_KINDS: dict[str, Callable[[Path], bool]] = {
+    "a pipe": Path.is_fifo,
+    "a socket": Path.is_socket,
+    "a device": lambda path: path.is_char_device() or path.is_block_device(),
+}
 
 
 class SourceError(ValueError):
@@ -149,11 +156,22 @@ def as_source_error(path: Path) -> Iterator[None]:
     """Re-raise any error of a damaged file as a `SourceError` that names the file."""
     try:
         yield
-    except (SourceError, ImportError, MemoryError):
+    except (SourceError, ImportError):
         raise
-    except Exception as problem:  # libraries raise all kinds, even SyntaxError for a PNG
+    except MemoryError as problem:
+        raise SourceError(f"{path} takes more memory than is available: choose a part of it, or divide the file") from problem
+    except BaseException as problem:  # libraries raise all kinds, even SyntaxError for a PNG
+        if not isinstance(problem, Exception) and type(problem).__name__ != RUST_PANIC:
+            raise
         reason = next((line.strip(" .") for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
         raise SourceError(f"{path} cannot be read: {reason}.\nIf the file is damaged, download or write it again.") from problem
+
+
+def check_file_kind(path: Path) -> None:
+    """Raise a `SourceError` for a pipe, a socket or a device: they may never end, and can't be read twice."""
+    kind = next((kind for kind, holds in SPECIAL_KINDS.items() if holds(path)), None)
+    if kind is not None:
+        raise SourceError(f"{path} is {kind}, not a file: save its content to a file, and pass that")
 
 
 def summarize_names(names: list[str], most: int = MAX_NAMES) -> str:
@@ -168,7 +186,7 @@ def summarize_names(names: list[str], most: int = MAX_NAMES) -> str:
 
 def check_numeric(path: Path, shape: tuple[int, ...], dtype: Any, what: str = "an array") -> None:
     """Raise a `SourceError` unless an array has columns and real numbers, before any of it is read."""
-    if len(shape) < 2:
+    if len(shape) < 2 or 0 in shape:
         raise SourceError(f"{path} holds {what} of shape {tuple(shape)}: expected rows with columns, (n, d)")
     if dtype.kind not in "biuf":
         raise SourceError(f"{path} holds {what} of dtype {dtype}, not real numbers: convert or encode it first")

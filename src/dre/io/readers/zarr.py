@@ -8,7 +8,7 @@ from typing import Any
 
 from dre.io.readers.anndata import is_anndata, open_anndata
 from dre.io.readers.arrays import with_options
-from dre.io.readers.file_rows import BlockArray, FileRows
+from dre.io.readers.file_rows import open_array
 from dre.io.readers.hdf5 import is_array, read_metadata, select_array
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import INSTALL, Source, SourceError, SourceFormat, as_source_error
@@ -26,18 +26,13 @@ def _open_zarr(path: Path, part: str | None, options: ReadOptions) -> Source:
         if is_array(root):
             if part is not None:
                 raise SourceError(f"{path} is a single array: leave out {part!r}")
-            return with_options(path, Source(FileRows(path, _by_chunks(root))), options)
+            return with_options(path, Source(open_array(path, root)), options)
         if is_anndata(root):
-            return open_anndata(path, root, part, _by_chunks, options)
+            return open_anndata(path, root, part, options)
         shapes = dict(_shapes(root, ""))
         name, array = select_array(path, root, shapes, part)
-        rows = FileRows(path, _by_chunks(array), f"an array {name!r}")
-        return with_options(path, Source(rows, metadata=read_metadata(root, shapes, array)), options)
-
-
-def _by_chunks(array: Any) -> Any:
-    """Read an array in blocks of its chunks; `FileRows` rejects vectors and scalars by their shape."""
-    return BlockArray.from_array(array, array.chunks[0]) if array.ndim > 1 else array
+        rows = open_array(path, array, f"an array {name!r}")
+        return with_options(path, Source(rows, metadata=read_metadata(path, root, shapes, array)), options)
 
 
 def _shapes(group: Any, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -1,0 +1,135 @@
+"""Sizes that a file declares, or that its compressed content unfolds to, checked before the memory is taken."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dre.io.readers.source import Array, SourceError
+from dre.runtime import available_bytes
+
+ARRAY_COPIES = 2  # of an array that is held in memory, on its way into a model
+TEXT_COPIES = 3  # of a text: as it is read, decoded, and in columns
+STRING_BYTES = 64  # of a short string of Python, with its place in an array
+ROW_BYTES = 16  # of each row in any map: its coordinates and its number
+PIECE = 2**22  # bytes that are decompressed at a time
+MOST_DEFLATED = 1032  # bytes that one compressed byte of zlib can become
+MOST_AT_ONCE = 1024  # strings of HDF5 that are read together, whatever their length
+SMALLER_TEXT = "split the file, or save it as Parquet, which is read in pieces"
+
+
+def check_memory(path: Path, needed: float, what: str, remedy: str) -> None:
+    """Raise a `SourceError` if reading something takes more memory than is available.
+
+    Parameters
+    ----------
+    path : Path
+    needed : float
+        Bytes that are held at once.
+    what : str
+        The thing that is read, for the message.
+    remedy : str
+        What the user can do instead.
+    """
+    available = available_bytes()
+    if available is not None and needed > available:
+        raise SourceError(
+            f"{path}: {what} takes about {describe(needed)} of memory, of which {describe(available)} are available; {remedy}"
+        )
+
+
+def describe(size: float) -> str:
+    """A number of bytes as a person says it.
+
+    >>> describe(3 * 2**20), describe(5e12), describe(10**40)
+    ('3.0 MiB', '4.5 TiB', '9e+27 TiB')
+    """
+    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    i = min(max(0, math.frexp(float(size))[1] - 1) // 10, len(units) - 1)
+    value = float(size) / 1024**i
+    return f"{value:,.1f} {units[i]}" if value < 1e6 else f"{value:.0e} {units[i]}"
+
+
+def check_array(path: Path, shape: tuple[int, ...], dtype: Any, what: str, remedy: str) -> None:
+    """Check an array that is going to be read as a whole."""
+    itemsize = STRING_BYTES if dtype.kind in "OT" else dtype.itemsize
+    check_memory(path, ARRAY_COPIES * math.prod(map(int, shape)) * itemsize, f"{what} of shape {tuple(shape)}", remedy)
+
+
+def check_rows(path: Path, shape: tuple[int, ...], dtype: Any, what: str, chunk: tuple[int, ...] | None = None) -> None:
+    """Check rows that are read in pieces: each row, each chunk of the file, and the coordinates of all rows must fit."""
+    shape = tuple(int(size) for size in shape)
+    check_memory(
+        path, ROW_BYTES * shape[0], f"a map of {shape[0]:,} rows", f"{what} has the shape {shape}: if that is so, take fewer rows"
+    )
+    row = ARRAY_COPIES * math.prod(shape[1:]) * dtype.itemsize
+    check_memory(path, row, f"a row of {what} of shape {shape}", "choose fewer columns, or reduce them")
+    if chunk is not None:
+        size = ARRAY_COPIES * math.prod(map(int, chunk)) * dtype.itemsize
+        check_memory(path, size, f"a chunk {tuple(chunk)} of {what}", "store it in smaller chunks")
+
+
+def read_whole(path: Path, array: Any, what: str = "an array") -> Array:
+    """Read all of an array of HDF5 or zarr; texts in pieces, since a file can hold one long text in many places."""
+    check_array(path, tuple(array.shape), array.dtype, what, "leave it out of the file, or divide the file")
+    if array.dtype.kind != "O" or array.ndim != 1 or not path.is_file():
+        return np.asarray(array[:])
+    available, parts, total = available_bytes(), [], 0
+    step = max(MOST_AT_ONCE, (available or 2**30) // max(1, path.stat().st_size) // ARRAY_COPIES)
+    for start in range(0, len(array), step):
+        parts.append(np.asarray(array[start : start + step]))
+        total += sum(len(each) for each in parts[-1] if isinstance(each, str | bytes))
+        check_memory(path, ARRAY_COPIES * total, f"the text of {what}", "shorten it, or leave it out of the file")
+    return np.concatenate(parts) if parts else np.asarray(array[:])
+
+
+def read_text_bytes(path: Path) -> bytes:
+    """Read a text file, decompressed if it is gzipped; stop as soon as it is too large."""
+    is_gzipped = path.suffix.lower() == ".gz"
+    if not is_gzipped:
+        check_memory(path, TEXT_COPIES * path.stat().st_size, "the text", SMALLER_TEXT)
+        return path.read_bytes()
+    parts, total = [], 0
+    with gzip.open(path) as file:
+        while piece := file.read(PIECE):
+            total += len(piece)
+            parts.append(piece)
+            check_memory(path, TEXT_COPIES * total - sum(map(len, parts)), "the decompressed text", SMALLER_TEXT)
+    return b"".join(parts)
+
+
+def check_zip(path: Path, copies: int, remedy: str) -> None:
+    """Check what the members of a zip file unfold to, whatever sizes it declares."""
+    available = available_bytes()
+    with zipfile.ZipFile(path) as archive:
+        declared = sum(each.file_size for each in archive.infolist())
+        check_memory(path, copies * declared, f"the content, {describe(declared)} unpacked,", remedy)
+        if available is None or copies * MOST_DEFLATED * sum(each.compress_size for each in archive.infolist()) <= available:
+            return
+        total = 0
+        for member in archive.infolist():
+            for size in _inflated(path, member):
+                total += size
+                check_memory(path, copies * total, "the unpacked content", remedy)
+
+
+def _inflated(path: Path, member: zipfile.ZipInfo) -> Any:
+    """Yield the sizes of the pieces that a deflated member unfolds to; zipfile itself stops at the declared size."""
+    if member.compress_type != zipfile.ZIP_DEFLATED:
+        return
+    with path.open("rb") as file:
+        file.seek(member.header_offset + 26)
+        lengths = file.read(4)
+        file.seek(int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little"), 1)
+        left, inflater = member.compress_size, zlib.decompressobj(-15)
+        while left > 0 and not inflater.eof and (piece := file.read(min(left, PIECE // 64))):
+            left -= len(piece)
+            while piece and not inflater.eof:
+                yield len(inflater.decompress(piece, PIECE))
+                piece = inflater.unconsumed_tail
