@@ -10,6 +10,7 @@ from dre.io.readers import (
     FORMATS,
     SourceError,
     anndata,
+    arrow,
     delimited,
     frames,
     hdf5,
@@ -17,6 +18,7 @@ from dre.io.readers import (
     numpy_files,
     open_source,
     parquet,
+    spreadsheets,
     zarr,
 )
 
@@ -24,7 +26,7 @@ X = np.random.default_rng(0).normal(size=(12, 5))
 
 
 def test_every_format_has_a_suffix_of_its_own():
-    modules = (anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr)
+    modules = (anndata, arrow, delimited, frames, hdf5, images, numpy_files, parquet, spreadsheets, zarr)
     suffixes = [suffix for module in modules for each in module.FORMATS for suffix in each.suffixes]
     assert len(set(suffixes)) == len(suffixes)
     assert set(suffixes) == set(FORMATS)

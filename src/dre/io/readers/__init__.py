@@ -12,7 +12,7 @@ import scipy.sparse
 from dre.data.rows import is_rows
 from dre.datasets import NAMES, Dataset, load
 from dre.datasets.files import Folder
-from dre.io.readers import anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr
+from dre.io.readers import anndata, arrow, delimited, frames, hdf5, images, numpy_files, parquet, spreadsheets, zarr
 from dre.io.readers.arrays import with_options
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, Source, SourceError, SourceFormat, check_file_kind, match_suffix
@@ -23,7 +23,7 @@ __all__ = ["FORMATS", "ReadOptions", "Source", "SourceError", "SourceFormat", "o
 # All formats by suffix. A new format is a module with FORMATS, listed here.
 FORMATS: dict[str, SourceFormat] = {
     suffix: each
-    for module in (anndata, delimited, frames, hdf5, images, numpy_files, parquet, zarr)
+    for module in (anndata, arrow, delimited, frames, hdf5, images, numpy_files, parquet, spreadsheets, zarr)
     for each in module.FORMATS
     for suffix in each.suffixes
 }

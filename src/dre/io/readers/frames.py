@@ -1,7 +1,8 @@
-"""Tables whose columns have types in the file: .xlsx, .json, .jsonl and .arrow, read by polars."""
+"""Tables whose columns have types, as DataFrames of polars; also those that polars reads itself, .json and .jsonl."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from dre.io.readers.features import DROPPED, choose, source_of
+from dre.io.readers.memory import SMALLER_TEXT, STRING_BYTES, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
-    INSTALL,
     Array,
     Source,
     SourceError,
@@ -23,8 +24,10 @@ from dre.io.readers.source import (
 )
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, Table, TableColumn, is_rounded
 from dre.notation import unknown
+from dre.runtime import available_bytes
 
-MOST_TITLES, UNNAMED = 5, "__UNNAMED__"  # lines above a header, and the name that polars gives a column without one
+KEY = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*+:')  # of an object
+CELL_BYTES = 24  # of a value: in its column, as float64, and among the features
 ISO_DATE, ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"
 
 
@@ -56,7 +59,7 @@ def open_frame(path: Path, frame: Any, part: str | None, options: ReadOptions, i
 
 def table_of(path: Path, frame: Any, names: Array | None = None) -> Table:
     """A table of a DataFrame without nested columns. Texts are examined for dates and codes; numbers in texts stay texts."""
-    return Table(path, [_column(series) for series in frame], _place, names)
+    return Table(path, [_column(path, series) for series in frame], _place, names)
 
 
 def choose_vector(path: Path, vectors: list[str], part: str | None) -> str | None:
@@ -109,7 +112,7 @@ def vector_error(path: Path, name: str, row: int, found: int | None, lengths: Se
     return SourceError(f"{path}, column {name!r}, row {row} (counted from 0): {what}")
 
 
-def _column(series: Any) -> TableColumn:
+def _column(path: Path, series: Any) -> TableColumn:
     import polars as pl
 
     from dre.io.readers.typed import text_column
@@ -127,79 +130,30 @@ def _column(series: Any) -> TableColumn:
         return TableColumn(name, BOOLEAN, series.cast(pl.Float64).fill_null(float("nan")).to_numpy())
     if kind in (pl.Date, pl.Datetime):
         return TableColumn(name, DATE, to_strings(series.dt.strftime(ISO_DATE if kind == pl.Date else ISO_TIME).to_list()))
-    return text_column(name, series.cast(pl.String))
-
-
-def _open_excel(path: Path, part: str | None, options: ReadOptions) -> Source:
-    try:
-        import fastexcel  # polars reads spreadsheets by it
-    except ImportError as problem:
-        raise ImportError(f"{path} needs fastexcel: {INSTALL}") from problem
-
-    with as_source_error(path):
-        sheets = fastexcel.read_excel(path).sheet_names
-        if part is not None and part not in sheets:
-            raise SourceError(f"{path}: {unknown('sheet', part, sheets)}")
-        frame, above = _sheet(path, part or sheets[0])
-        try:
-            source = open_frame(path, _numbers_in_texts(frame), None, options)
-        except SourceError as problem:
-            if len(sheets) == 1 or part is not None:
-                raise
-            raise SourceError(f"{problem}.\n{_other_sheets(path, sheets)}") from problem
-    notes = [_other_sheets(path, sheets)] if len(sheets) > 1 and part is None else []
-    notes += [f"{above} line{'s' * (above > 1)} above the table left out"] if above else []
-    return replace(source, messages=[*([] if options.features else notes), *source.messages])
-
-
-def _sheet(path: Path, name: str) -> tuple[Any, int]:
-    """A sheet, and how many lines above its header are left out: titles, and headers over several columns."""
-    import polars as pl
-
-    for above in range(MOST_TITLES):
-        frame = pl.read_excel(path, engine="calamine", sheet_name=name, read_options={"header_row": above})
-        unnamed = sum(column.startswith(UNNAMED) for column in frame.columns)
-        if unnamed <= len(frame.columns) / 3:
-            return frame, above
-    return pl.read_excel(path, engine="calamine", sheet_name=name), 0
-
-
-def _other_sheets(path: Path, sheets: list[str]) -> str:
-    return f"the first of {len(sheets)} sheets is read, {sheets[0]!r}; {path.name}:{sheets[1]} reads another one"
-
-
-def _numbers_in_texts(frame: Any) -> Any:
-    """Columns of texts that are numbers, which spreadsheets often hold, as numbers."""
-    import polars as pl
-
-    from dre.io.readers.typed import decimal_mark, typed_columns
-
-    texts = frame.select(pl.col(pl.String)).fill_null("")
-    if not texts.width:
-        return frame
-    columns, _, _ = typed_columns(texts.columns, texts, decimal_mark(texts))
-    numbers = {each.name: pl.Series(each.name, each.values, nan_to_null=True) for each in columns if each.kind == NUMBER}
-    return frame.with_columns(**numbers)
+    texts = series.cast(pl.String)
+    size = int(texts.str.len_bytes().sum()) + STRING_BYTES * len(texts)
+    check_memory(path, size, f"the text of the column {name!r}", "shorten it, or leave it out of the file")
+    return text_column(name, texts)
 
 
 def _open_json(path: Path, part: str | None, options: ReadOptions) -> Source:
     import polars as pl
 
-    with as_source_error(path), path.open("rb") as file:
-        is_array = file.read(1024).lstrip().startswith(b"[")
-        read = pl.read_json if is_array else pl.read_ndjson
-        return open_frame(path, read(path, infer_schema_length=None), part, options)
-
-
-def _open_arrow(path: Path, part: str | None, options: ReadOptions) -> Source:
-    import polars as pl
-
     with as_source_error(path):
-        return open_frame(path, pl.read_ipc(path), part, options)
+        text = read_text_bytes(path)
+        is_array = text[:1024].lstrip().startswith(b"[")
+        _check_keys(path, text)
+        read = pl.read_json if is_array else pl.read_ndjson
+        return open_frame(path, read(text, infer_schema_length=None), part, options)
 
 
-FORMATS = (
-    SourceFormat((".xlsx", ".xls", ".ods"), part="sheet", open_with=_open_excel),
-    SourceFormat((".jsonl", ".ndjson", ".json"), part="vector", open_with=_open_json),
-    SourceFormat((".arrow", ".feather", ".ipc"), part="vector", open_with=_open_arrow),
-)
+def _check_keys(path: Path, text: bytes) -> None:
+    """Check the memory of a table with a row for each object and a column for each different key."""
+    rows, available = text.count(b"{"), available_bytes()
+    if available is None or CELL_BYTES * rows * text.count(b":") <= available:
+        return
+    keys = len({each.group(1) for each in KEY.finditer(text)})
+    check_memory(path, CELL_BYTES * rows * keys, f"a table of {rows:,} objects with {keys:,} different keys", SMALLER_TEXT)
+
+
+FORMATS = (SourceFormat((".jsonl", ".ndjson", ".json"), part="vector", open_with=_open_json),)

@@ -6,6 +6,7 @@ import gzip
 import math
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,22 +115,23 @@ def check_zip(path: Path, copies: int, remedy: str) -> None:
             return
         total = 0
         for member in archive.infolist():
-            for size in _inflated(path, member):
-                total += size
+            for piece in inflate(path, member):
+                total += len(piece)
                 check_memory(path, copies * total, "the unpacked content", remedy)
 
 
-def _inflated(path: Path, member: zipfile.ZipInfo) -> Any:
-    """Yield the sizes of the pieces that a deflated member unfolds to; zipfile itself stops at the declared size."""
-    if member.compress_type != zipfile.ZIP_DEFLATED:
-        return
+def inflate(path: Path, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield a member of a zip file in pieces, to its end; zipfile itself stops at the size that the file declares."""
     with path.open("rb") as file:
         file.seek(member.header_offset + 26)
         lengths = file.read(4)
         file.seek(int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little"), 1)
-        left, inflater = member.compress_size, zlib.decompressobj(-15)
-        while left > 0 and not inflater.eof and (piece := file.read(min(left, PIECE // 64))):
+        left, inflater = member.compress_size, zlib.decompressobj(-zlib.MAX_WBITS)
+        while left > 0 and not inflater.eof and (piece := file.read(min(left, PIECE))):
             left -= len(piece)
+            if member.compress_type != zipfile.ZIP_DEFLATED:
+                yield piece
+                continue
             while piece and not inflater.eof:
-                yield len(inflater.decompress(piece, PIECE))
+                yield inflater.decompress(piece, PIECE)
                 piece = inflater.unconsumed_tail

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from dre.io.readers.arrays import without_gaps
+from dre.io.readers.arrow import CELL_BYTES, to_frame
 from dre.io.readers.features import DROPPED, choice_messages, choose, fill_message, mixed_units
 from dre.io.readers.file_rows import BlockArray, FileRows
 from dre.io.readers.frames import choose_vector, open_frame, table_of, vector_error, vector_source
+from dre.io.readers.memory import check_memory, check_rows
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     INSTALL,
@@ -28,6 +30,7 @@ from dre.io.readers.source import (
 from dre.io.readers.table import TEXT, Table
 from dre.runtime import available_bytes
 
+TEXT_TYPE = "BYTE_ARRAY"
 TENSOR = "arrow.fixed_shape_tensor"  # name of the Arrow extension
 HELD_SHARE = 8  # a table is held in memory if it takes at most one part in eight of what is available
 HELD_BYTES = 2**30  # where the available memory is unknown
@@ -41,7 +44,7 @@ def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
     except ImportError as problem:
         raise ImportError(f"{path} needs pyarrow: {INSTALL}") from problem
     with as_source_error(path):
-        file = pyarrow.parquet.ParquetFile(path)
+        file = _verified(path)
         schema = file.schema_arrow
         _check_unique(path, schema.names)
         if not file.metadata.num_rows:
@@ -49,6 +52,7 @@ def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
         flat = [column.name for column in schema if not _is_nested(column.type)]
         vector = choose_vector(path, [name for name in schema.names if is_vector(schema.field(name).type)], part)
         index = _index(schema)
+        check_rows(path, (file.metadata.num_rows, 1), np.dtype(np.float64), "a table")
         edges = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
         if vector is not None:
             table = _table(path, file, [name for name in flat if name != index], index)
@@ -56,12 +60,46 @@ def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
         if not flat:
             raise SourceError(f"{path} has no column of numbers; its columns: {summarize_names(schema.names)}")
         if _fits(file, flat):
-            source = open_frame(path, _frame(file, flat), None, options, index)
+            source = open_frame(path, _frame(path, file, flat), None, options, index)
         else:
             source = _open_large(path, file, flat, edges, options)
         nested = [name for name in schema.names if name not in flat]
         ignored = [f"nested columns are ignored: {summarize_names(nested)}"] if nested and not options.features else []
         return replace(source, messages=[*source.messages, *ignored])
+
+
+def _verified(path: Path) -> Any:
+    """Open a file whose pages are compared with their checksums; texts that unfold to much more stay in dictionaries."""
+    from pyarrow.parquet import ParquetFile
+
+    file, available = ParquetFile(path, page_checksum_verification=True), available_bytes()
+    folded = set()
+    for column in _column_chunks(file):
+        if column.physical_type == TEXT_TYPE and column.num_values * column.total_uncompressed_size > (available or HELD_BYTES):
+            folded.add(column.path_in_schema)
+    return ParquetFile(path, page_checksum_verification=True, read_dictionary=sorted(folded)) if folded else file
+
+
+def _column_chunks(file: Any, groups: Sequence[int] | None = None, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """What the file says about the columns of its row groups; those of vectors are called ``name.list.element``."""
+    for i in range(file.num_row_groups) if groups is None else groups:
+        group = file.metadata.row_group(i)
+        for column in (group.column(j) for j in range(group.num_columns)):
+            if columns is None or column.path_in_schema.partition(".")[0] in columns or column.path_in_schema in columns:
+                yield column
+
+
+def _read(path: Path, file: Any, columns: list[str], groups: Sequence[int] | None = None) -> Any:
+    """Read columns of some row groups, or of all, if what they declare fits into memory; a table of Arrow."""
+    rows = sum(file.metadata.row_group(i).num_rows for i in (range(file.num_row_groups) if groups is None else groups))
+    chunks = list(_column_chunks(file, groups, columns))
+    size = sum(max(CELL_BYTES * each.num_values, each.total_uncompressed_size) for each in chunks)
+    what = f"{rows:,} rows of {summarize_names(columns, 3)}"
+    check_memory(path, max(size, CELL_BYTES * rows * len(columns)), what, "write the file in smaller row groups, or fewer columns")
+    table = file.read(columns=columns) if groups is None else file.read_row_groups(list(groups), columns=columns)
+    if table.num_rows != rows:
+        raise SourceError(f"{path} is damaged: it has {table.num_rows:,} rows where it declares {rows:,}; write it again")
+    return table
 
 
 def is_vector(kind: Any) -> bool:
@@ -92,23 +130,19 @@ def _fits(file: Any, flat: list[str]) -> bool:
     return bool(8 * file.metadata.num_rows * len(flat) <= limit)
 
 
-def _frame(file: Any, columns: list[str]) -> Any:
-    import polars as pl
-
-    return pl.from_arrow(file.read(columns=columns))
+def _frame(path: Path, file: Any, columns: list[str]) -> Any:
+    return to_frame(path, _read(path, file, columns))
 
 
 def _table(path: Path, file: Any, columns: list[str], index: str | None) -> Table:
-    names = None if index is None else to_strings(file.read(columns=[index])[index].to_pylist())
-    return table_of(path, _frame(file, columns), names)
+    names = None if index is None else to_strings(_frame(path, file, [index])[index].to_list())
+    return table_of(path, _frame(path, file, columns), names)
 
 
 def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: ReadOptions) -> Source:
     """Choose the features by the first rows, read them by row group, and hold all other columns."""
-    import polars as pl
-
     index, groups = _index(file.schema_arrow), int(np.searchsorted(edges, EXAMINED)) or 1
-    first = table_of(path, pl.from_arrow(file.read_row_groups(range(min(groups, file.num_row_groups)), columns=flat)))
+    first = table_of(path, to_frame(path, _read(path, file, flat, range(min(groups, file.num_row_groups)))))
     chosen = choose(first, options)
     features = list(options.features) or chosen.features
     if any(name not in flat for name in features) or any(first[name].kind == TEXT for name in chosen.features):
@@ -143,13 +177,8 @@ def _common_dtype(file: Any, features: list[str]) -> Any:
 
 def _is_known_complete(file: Any, features: set[str]) -> bool:
     """Whether the statistics of the file exclude missing values of these columns."""
-    for i in range(file.num_row_groups):
-        group = file.metadata.row_group(i)
-        for column in (group.column(j) for j in range(group.num_columns)):
-            known = column.statistics
-            if column.path_in_schema in features and (known is None or not known.has_null_count or known.null_count):
-                return False
-    return True
+    known = (column.statistics for column in _column_chunks(file, columns=sorted(features)))
+    return all(each is not None and each.has_null_count and not each.null_count for each in known)
 
 
 def _middles(path: Path, features: list[str], options: ReadOptions) -> dict[str, float]:
@@ -178,7 +207,7 @@ def _vector_rows(path: Path, file: Any, name: str, edges: Array) -> FileRows:
     sample = _to_vectors(path, name, first.column(0), 0)
 
     def load(start: int, stop: int) -> Array:
-        group = file.read_row_group(int(np.searchsorted(edges, start, side="right")) - 1, columns=[name])
+        group = _read(path, file, [name], [int(np.searchsorted(edges, start, side="right")) - 1])
         vectors = _to_vectors(path, name, group[name].combine_chunks(), start)
         if vectors.shape[1:] != sample.shape[1:]:
             raise vector_error(path, name, start, vectors.shape[1], [sample.shape[1]])
@@ -214,7 +243,7 @@ def _row_group_loader(
     path: Path, file: Any, features: list[str], edges: Array, *, dtype: Any, fill: Mapping[str, float]
 ) -> Callable[[int, int], Array]:
     def load(start: int, stop: int) -> Array:
-        group = file.read_row_group(int(np.searchsorted(edges, start, side="right")) - 1, columns=features)
+        group = _read(path, file, features, [int(np.searchsorted(edges, start, side="right")) - 1])
         out = np.empty((stop - start, len(features)), dtype)
         for i, name in enumerate(features):
             column = group[name].to_numpy()  # integers with gaps become floats with NaN
