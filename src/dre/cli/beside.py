@@ -21,7 +21,14 @@ Stages = list[tuple[str, Array]]
 
 
 def load_beside(
-    others: Sequence[str], first: str, loaded: LoadedMap, source: Source | None, data: str | None, device: str
+    others: Sequence[str],
+    first: str,
+    loaded: LoadedMap,
+    source: Source | None,
+    data: str | None,
+    device: str,
+    *,
+    allow_external: bool = False,
 ) -> dict[str, Stages]:
     """Load the other maps, by title. Rows are matched by name where both maps have names, else by position.
 
@@ -38,6 +45,8 @@ def load_beside(
     data : str or None
         DATA, which a model reads.
     device : str
+    allow_external : bool, default=False
+        Whether HDF5 files may lie in several files.
 
     Returns
     -------
@@ -53,17 +62,21 @@ def load_beside(
     whose = "MAP" if source is None else "DATA"
     found: dict[str, Stages] = {}
     for other in others:
-        stages = _of_model(other, data, device) if is_model(other) else [(other, *read_coordinates(other))]
+        if is_model(other):
+            stages = _of_model(other, data, device, allow_external)
+        else:
+            stages = [(other, *read_coordinates(other, allow_external=allow_external))]
         matched = [(title, match_points(other, points, table, rows, whose=whose).embedding) for title, points, table in stages]
         found[_new_title(Path(other).stem, [first, *found])] = matched
     return found
 
 
-def _of_model(name: str, data: str | None, device: str) -> list[tuple[str, Array, Source]]:
+def _of_model(name: str, data: str | None, device: str, allow_external: bool) -> list[tuple[str, Array, Source]]:
     """The stages of a model: their titles, their points, and the names of these."""
     if data is None:
         raise UsageError(f"--beside {name} is a model and needs rows to embed: add DATA after MAP")
-    other = load_map(name, *open_rows(name, data, device, tell="none"), every_stage=True)
+    opened = open_rows(name, data, device, tell="none", allow_external=allow_external)
+    other = load_map(name, *opened, every_stage=True)
     named = Source(other.embedding, names=other.names, dropped=other.dropped)
     return [(title, stage, named) for title, stage in zip(other.short_titles, other.stages, strict=True)]
 

@@ -9,6 +9,7 @@ import typer
 
 from dre.baselines import NAMES
 from dre.cli.options import (
+    AllowExternal,
     Categories,
     Columns,
     Data,
@@ -68,6 +69,7 @@ def compare(
     decimal: Decimal = None,
     vector: Vector = None,
     size: Size = None,
+    allow_external: AllowExternal = False,
 ) -> None:
     """Fit several methods to your data and compare them.
 
@@ -110,7 +112,9 @@ def compare(
         for path in (output, scores_file):
             check_writable(path, [path.suffix.lower()], force=force, read=read)
         resolve_device(device)
-    options = read_options(columns, drop, [labels] if labels else [], None, categories, missing, decimal, vector, size)
+    options = read_options(
+        columns, drop, [labels] if labels else [], None, categories, missing, decimal, vector, size, allow_external
+    )
     source, known = split_labels(open_data(data, options), labels)
     rows = source.rows
     if known is not None and not (labeled := has_label(known)).all():

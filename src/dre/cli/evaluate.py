@@ -14,6 +14,7 @@ import typer
 from dre.cli.options import (
     METRICS,
     PROTOCOLS,
+    AllowExternal,
     Data,
     Device,
     Force,
@@ -90,6 +91,7 @@ def evaluate(
     device: Device = "auto",
     force: Force = False,
     threads: Threads = None,
+    allow_external: AllowExternal = False,
 ) -> None:
     """Score a map: trustworthiness, continuity, distances, and classes if there are labels.
 
@@ -123,7 +125,9 @@ def evaluate(
         with as_usage_error():
             check_metric(metric)
     most = _parse_sample(sample)
-    opened, model = open_rows(embedding, data, device, tell="news" if is_model(embedding) else "all")
+    opened, model = open_rows(
+        embedding, data, device, tell="news" if is_model(embedding) else "all", allow_external=allow_external
+    )
     assert opened is not None
     source, classes = split_classes(opened, labels or [])
     n = source.rows.shape[0]
@@ -134,7 +138,8 @@ def evaluate(
     some = replace(source, rows=to_array(source.rows, ids), names=names, metadata={}, dropped=None)
     # A model embeds the sample only; a file of coordinates must have one point for each row of DATA.
     units = None if model is not None else choose_standardize(source, standardize, metric or "euclidean")
-    loaded = load_map(embedding, source if model is None else some, model, every_stage=True, standardize=units)
+    how: dict[str, Any] = {"every_stage": True, "standardize": units, "allow_external": allow_external}
+    loaded = load_map(embedding, source if model is None else some, model, **how)
     maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
     rows, metric = some.rows, metric or loaded.metric
     if loaded.units is not None:  # a model is scored on its own features, in its units

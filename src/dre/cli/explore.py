@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
+from dre.cli.options import AllowExternal, DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
@@ -57,6 +57,7 @@ def explore(
     device: Device = "auto",
     force: Force = False,
     threads: Threads = None,
+    allow_external: AllowExternal = False,
 ) -> None:
     """Write a map as an interactive HTML page.
 
@@ -87,16 +88,16 @@ def explore(
 
     check_order("explore", map_, data)
     if atlas:
-        _open_atlas(map_, data, output, device)
+        _open_atlas(map_, data, output, device, allow_external)
         return
     target = output if output is not None else (path_of(map_) or Path(map_)).with_suffix(".html")
     with as_usage_error():
         read = [path_of(each) for each in (map_, data, *(beside or [])) if each is not None]
         check_writable(target, [".html"], force=force, read=read)
         images = thumbnails and (_parse_shape(image_shape) or True)
-    loaded, source, column = _load(map_, data, color, images, device)
+    loaded, source, column = _load(map_, data, color, images, device, allow_external)
     name = title or Path(map_).stem
-    others = load_beside(beside or [], name, loaded, source, data, device)
+    others = load_beside(beside or [], name, loaded, source, data, device, allow_external=allow_external)
     _tell_components({name: loaded.embedding, **{other: stages[-1][1] for other, stages in others.items()}})
     metadata, color = _metadata(loaded, column, color)
     page = build_explorer(
@@ -126,7 +127,7 @@ def explore(
 
 
 def _load(
-    map_: str, data: str | None, color: str | None, images: bool | tuple[int, ...], device: str
+    map_: str, data: str | None, color: str | None, images: bool | tuple[int, ...], device: str, allow_external: bool
 ) -> tuple[LoadedMap, Source | None, str | None]:
     """The map, the rows of DATA, and the column of DATA, of the map or of a file that colors the points."""
     from dre.cli.map import check_color, is_model, load_map, open_rows
@@ -134,7 +135,7 @@ def _load(
     from dre.explore.cluster_column import CLUSTER
     from dre.explore.trust import TRUST
 
-    source, model = open_rows(map_, data, device)
+    source, model = open_rows(map_, data, device, allow_external=allow_external)
     own = [] if source is None else [*source.metadata, *(source.columns or [])]
     column = None if color in (TRUST, CLUSTER) and color not in own else color
     if source is not None:
@@ -142,7 +143,8 @@ def _load(
             check_rows(source.rows.shape[0], source.rows, images)
         if is_model(map_) and column is not None:
             check_color(column, source)
-    return load_map(map_, source, model, every_stage=True, color=column), source, column
+    loaded = load_map(map_, source, model, every_stage=True, color=column, allow_external=allow_external)
+    return loaded, source, column
 
 
 def _tell_components(maps: dict[str, Any]) -> None:
@@ -181,7 +183,7 @@ def _parse_shape(text: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, parts))
 
 
-def _open_atlas(map_: str, data: str | None, output: Path | None, device: str) -> None:
+def _open_atlas(map_: str, data: str | None, output: Path | None, device: str, allow_external: bool) -> None:
     import tempfile
 
     from dre.cli.map import load_map, open_rows
@@ -193,7 +195,7 @@ def _open_atlas(map_: str, data: str | None, output: Path | None, device: str) -
         command = atlas_command()
     except ImportError as problem:
         raise ImportError(f"{problem}; or drop --atlas") from problem
-    loaded = load_map(map_, *open_rows(map_, data, device))
+    loaded = load_map(map_, *open_rows(map_, data, device, allow_external=allow_external), allow_external=allow_external)
     if loaded.embedding.shape[1] > 2:
         typer.echo(f"dre: {map_} has {loaded.embedding.shape[1]} components; Embedding Atlas shows the first two.", err=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ import typer
 
 from dre.cli.options import (
     RECIPES,
+    AllowExternal,
     Categories,
     Columns,
     Data,
@@ -72,6 +73,7 @@ def fit(
     decimal: Decimal = None,
     vector: Vector = None,
     size: Size = None,
+    allow_external: AllowExternal = False,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -166,7 +168,7 @@ def fit(
         check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
-        options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size)
+        options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size, allow_external)
         _begin_checkpoints(checkpoint, resume=resume, force=force)
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):

@@ -131,12 +131,15 @@ def load_model(name: str | Path, device: str = "auto") -> DRE:
         return DRE.load(name, device=None if device == "auto" else device)
 
 
-def open_rows(name: str, data: str | None, device: str = "auto", *, tell: Tell = "news") -> tuple[Source | None, DRE | None]:
+def open_rows(
+    name: str, data: str | None, device: str = "auto", *, tell: Tell = "news", allow_external: bool = False
+) -> tuple[Source | None, DRE | None]:
     """Open DATA with the columns that a model was fitted to, if MAP is one; also return the model."""
     model = load_model(name, device) if is_model(name) else None
     if data is None:
         return None, model
-    gaps = ReadOptions(missing="drop", where_possible=True)  # what has no place in the map is not shown
+    # what has no place in the map is not shown
+    gaps = ReadOptions(missing="drop", where_possible=True, allow_external=allow_external)
     return open_data(data, gaps if model is None else as_fitted(model, gaps), tell=tell), model
 
 
@@ -148,6 +151,7 @@ def load_map(
     every_stage: bool = False,
     color: str | None = None,
     standardize: bool | None = None,
+    allow_external: bool = False,
 ) -> LoadedMap:
     """Load MAP; a model embeds the rows of ``source``, after its last stage or after every stage.
 
@@ -155,7 +159,7 @@ def load_map(
     standardized; ``standardize`` says so of a file, and None finds out.
     """
     if model is None:
-        return _from_file(name, source, standardize)
+        return _from_file(name, source, standardize, allow_external=allow_external)
     if source is None:
         raise UsageError(f"{name} is a model and needs rows to embed: add DATA, as in {name} rows.csv")
     return _from_model(model, match_columns(model, source, color), every_stage)
@@ -171,8 +175,8 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
     return replace(found, aside=source.aside, filled=source.filled, units=model.metric_rows, dropped=source.dropped)
 
 
-def _from_file(name: str, source: Source | None, standardize: bool | None = None) -> LoadedMap:
-    embedding, table = read_coordinates(name)
+def _from_file(name: str, source: Source | None, standardize: bool | None, *, allow_external: bool) -> LoadedMap:
+    embedding, table = read_coordinates(name, allow_external=allow_external)
     if source is None:
         return LoadedMap([embedding], [name], table.metadata, table.names, dropped=table.dropped)
     return replace(match_points(name, embedding, table, source), units=units_of(source, standardize))
@@ -235,9 +239,10 @@ def _are_names(names: Array | None) -> bool:
     return bool(names.tolist() != [str(i) for i in range(len(names))])
 
 
-def read_coordinates(name: str) -> tuple[Array, Source]:
+def read_coordinates(name: str, *, allow_external: bool = False) -> tuple[Array, Source]:
     """The columns dre1, dre2, … of a table, or all columns if there are two or three; other columns become metadata."""
-    options = ReadOptions(coordinates=True, missing="drop")  # rows that lacked values have no place
+    # rows that lacked values have no place
+    options = ReadOptions(coordinates=True, missing="drop", allow_external=allow_external)
     source = open_data(f"{name}:{KEY}" if Path(name).suffix.lower() == CELLS else name, options, tell="none")
     values = np.asarray(read_all(source.rows) if is_rows(source.rows) else source.rows)
     columns = source.columns or []

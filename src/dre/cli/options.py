@@ -36,6 +36,7 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bstandardize=True\b": "--standardize",
     r"\bstandardize=False\b": "--no-standardize",
     r"\bvector='(.+?)'": r"--vector \1",
+    r"\ballow_external=True\b": "--allow-external",
     r"[Dd]rop these rows, or fill them in with sklearn\.impute\.SimpleImputer": "Pass --missing drop, mean or median",
     r"Leave such rows out, or impute them": "Pass --missing drop, mean or median",
 }
@@ -119,6 +120,7 @@ def read_options(
     decimal: str | None,
     vector: str | None,
     size: str | None,
+    allow_external: bool,
 ) -> ReadOptions:
     """What the options of a command say about a file; a wrong one is a usage error."""
     from dre.io.readers.options import ReadOptions
@@ -134,6 +136,7 @@ def read_options(
             decimal=decimal,
             vector=vector,
             size=parse_size(size),
+            allow_external=allow_external,
         )
 
 
@@ -262,6 +265,10 @@ Standardize = Annotated[
 Metric = Annotated[
     str,
     typer.Option(metavar="NAME", autocompletion=complete_one(METRICS), help=f"Distance between rows: {', '.join(METRICS)}."),
+]
+AllowExternal = Annotated[
+    bool,
+    typer.Option("--allow-external", help="Read the other files in which an HDF5 file says that its content lies."),
 ]
 Device = Annotated[
     str, typer.Option(metavar="NAME", autocompletion=complete_one(DEVICES), help="Compute device: auto, cpu, cuda, cuda:1.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dre.cli.options import Data, Decimal, Device, Force, Id, Missing, Threads, Vector, as_usage_error
+from dre.cli.options import AllowExternal, Data, Decimal, Device, Force, Id, Missing, Threads, Vector, as_usage_error
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
@@ -44,6 +44,7 @@ def transform(
     missing: Missing = "error",
     decimal: Decimal = None,
     vector: Vector = None,
+    allow_external: AllowExternal = False,
 ) -> None:
     """Embed new rows with a fitted model.
 
@@ -69,7 +70,7 @@ def transform(
     with as_usage_error():
         if str(output) != STDOUT:
             check_writable(output, force=force, read=[model, *overwritten(output, data)])
-        options = ReadOptions(id=row_id, missing=missing, decimal=decimal, vector=vector)
+        options = ReadOptions(id=row_id, missing=missing, decimal=decimal, vector=vector, allow_external=allow_external)
     fitted = load_model(model, device)
     source = match_columns(fitted, open_data(data, as_fitted(fitted, options), tell="none"), keep_others=False)
     n, dropped = source.rows.shape[0], source.dropped

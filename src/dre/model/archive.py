@@ -87,7 +87,8 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
 def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> tuple[FittedMap, dict[str, Any]]:
     """Read a learned map, on the CPU, and what was stored about it; ``encoder`` stands for a module of the user's own."""
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"there is no model file at {path}")
+        kind = "it is no file, but a folder, a pipe or a device" if os.path.exists(path) else "check the path"
+        raise FileNotFoundError(f"there is no model file at {path}: {kind}")
     with as_model_file_error(path), torch.device("cpu"), _default_float32():
         content, tensors = _read(path)
         configuration = Configuration.parse(content)

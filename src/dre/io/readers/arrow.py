@@ -30,16 +30,13 @@ def to_frame(path: Path, table: Any) -> Any:
 
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if types.is_dictionary(column.type):
+        is_folded = types.is_dictionary(column.type)
+        if is_folded:
             check_memory(path, _unfolded(column), f"the column {name!r} of {len(column):,} rows", FEWER)
-            column = column.cast(column.type.value_type)
-        columns.append(column)
-    check_memory(path, CELL_BYTES * table.num_rows * table.num_columns, _describe(table), FEWER)
+        columns.append(column.cast(column.type.value_type) if is_folded else column)
+    what = f"a table of {table.num_rows:,} rows by {table.num_columns:,} columns"
+    check_memory(path, CELL_BYTES * table.num_rows * table.num_columns, what, FEWER)
     return pl.from_arrow(type(table).from_arrays(columns, names=table.column_names))
-
-
-def _describe(table: Any) -> str:
-    return f"a table of {table.num_rows:,} rows by {table.num_columns:,} columns"
 
 
 def _unfolded(column: Any) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dre.io.readers.file_rows import BlockArray, FileRows
+from dre.io.readers.memory import check_memory
 from dre.io.readers.source import (
     INSTALL,
     Array,
@@ -26,6 +29,10 @@ DEEP_MODES = ("I;16", "I;16B", "I")  # 16 bits, of which the upper 8 are read
 FLOAT_MODES = ("F",)
 GRAY_MODES = ("1", "L", "LA", *DEEP_MODES)  # all other modes become color
 
+FORMATS_READ = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP")  # others run programs, or are not images
+PIXEL_BYTES, COPIES = 4, 3  # of a decoded image, while it is converted and resized
+SMALLER = "save it with fewer pixels, or leave it out of the folder"
+
 SIDE = 64  # pixels on a side of resized images, if no size is shared by most of them
 SHARED = 0.5  # of the images: a size that so many have is that of all
 Size = tuple[int, int]  # width and height
@@ -39,7 +46,7 @@ def _open_images(path: Path, part: str | None) -> Source:
     """
     wanted, channels = (None, 0) if part is None else _parse_size(path, part)
     try:
-        from PIL import Image
+        import PIL  # noqa: F401
     except ImportError as problem:
         raise ImportError(f"{path} needs Pillow: {INSTALL}") from problem
     if not path.is_dir():
@@ -48,7 +55,7 @@ def _open_images(path: Path, part: str | None) -> Source:
         files = sorted(file for file in path.rglob("*") if _is_image(file, path))
         if not files:
             raise SourceError(f"{path} is a folder without images ({', '.join(SUFFIXES)}): pass a folder of images, or a file")
-        sizes, modes = _headers(files, Image)
+        sizes, modes = _headers(files)
     size = wanted or _common_size(sizes)
     mode = CHANNELS.get(channels) or (COLOR if COLOR in modes else GRAY)
 
@@ -79,11 +86,27 @@ def _is_image(file: Path, folder: Path) -> bool:
     return file.suffix.lower() in SUFFIXES and not is_hidden and file.is_file()
 
 
-def _headers(files: list[Path], library: Any) -> tuple[list[Size], list[str]]:
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """An image whose header is read, if decoding it does not take too much memory."""
+    from PIL import Image
+
+    try:
+        image = Image.open(file, formats=FORMATS_READ)
+    except Image.DecompressionBombError as problem:
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+        raise SourceError(f"{file} has more than {most:,} pixels, the most that Pillow decodes: {SMALLER}") from problem
+    with image:
+        width, height = image.size
+        check_memory(file, COPIES * PIXEL_BYTES * width * height, f"an image of {width:,} × {height:,} pixels", SMALLER)
+        yield image
+
+
+def _headers(files: list[Path]) -> tuple[list[Size], list[str]]:
     """Sizes and modes of all images; reads only their headers."""
     sizes, modes = [], []
     for file in files:
-        with as_source_error(file), library.open(file) as image:
+        with as_source_error(file), _opened(file) as image:
             if image.mode in FLOAT_MODES:
                 raise SourceError(f"{file} has fractions as pixels: save such images as one array with numpy.save")
             sizes.append(image.size)
@@ -124,9 +147,9 @@ def _upper_bits(image: Any) -> Any:
 
 
 def _decode(file: Path, mode: str, size: Size) -> Array:
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
-    with as_source_error(file), Image.open(file) as image:
+    with as_source_error(file), _opened(file) as image:
         converted = (_upper_bits(image) if image.mode in DEEP_MODES else image).convert(mode)
         return np.asarray(converted if converted.size == size else ImageOps.fit(converted, size))
 

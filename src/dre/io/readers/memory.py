@@ -66,9 +66,7 @@ def check_array(path: Path, shape: tuple[int, ...], dtype: Any, what: str, remed
 def check_rows(path: Path, shape: tuple[int, ...], dtype: Any, what: str, chunk: tuple[int, ...] | None = None) -> None:
     """Check rows that are read in pieces: each row, each chunk of the file, and the coordinates of all rows must fit."""
     shape = tuple(int(size) for size in shape)
-    check_memory(
-        path, ROW_BYTES * shape[0], f"a map of {shape[0]:,} rows", f"{what} has the shape {shape}: if that is so, take fewer rows"
-    )
+    check_memory(path, ROW_BYTES * shape[0], f"a map of all rows of {what} of shape {shape}", "take fewer rows")
     row = ARRAY_COPIES * math.prod(shape[1:]) * dtype.itemsize
     check_memory(path, row, f"a row of {what} of shape {shape}", "choose fewer columns, or reduce them")
     if chunk is not None:

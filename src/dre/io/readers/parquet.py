@@ -40,7 +40,7 @@ EXAMINED = 100_000  # rows of a larger table that tell which columns are feature
 def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
     """Take a column of vectors as the rows, or else the features; the index that pandas wrote names the rows."""
     try:
-        import pyarrow.parquet
+        import pyarrow  # noqa: F401
     except ImportError as problem:
         raise ImportError(f"{path} needs pyarrow: {INSTALL}") from problem
     with as_source_error(path):
@@ -95,7 +95,8 @@ def _read(path: Path, file: Any, columns: list[str], groups: Sequence[int] | Non
     chunks = list(_column_chunks(file, groups, columns))
     size = sum(max(CELL_BYTES * each.num_values, each.total_uncompressed_size) for each in chunks)
     what = f"{rows:,} rows of {summarize_names(columns, 3)}"
-    check_memory(path, max(size, CELL_BYTES * rows * len(columns)), what, "write the file in smaller row groups, or fewer columns")
+    remedy = "write the file with smaller row groups, or fewer columns"
+    check_memory(path, max(size, CELL_BYTES * rows * len(columns)), what, remedy)
     table = file.read(columns=columns) if groups is None else file.read_row_groups(list(groups), columns=columns)
     if table.num_rows != rows:
         raise SourceError(f"{path} is damaged: it has {table.num_rows:,} rows where it declares {rows:,}; write it again")
