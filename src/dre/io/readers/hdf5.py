@@ -24,6 +24,7 @@ from dre.io.readers.source import (
 from dre.notation import unknown
 
 THIS_FILE = "."  # the name by which a virtual dataset calls its own file
+MOST_LEVELS = 100  # of groups: finding an array takes a step for each
 Shapes = dict[str, tuple[int, ...]]  # of all arrays of a file, by their paths in it
 
 
@@ -72,11 +73,11 @@ def open_file(path: Path, options: ReadOptions) -> Any:
     except ImportError as problem:
         raise ImportError(f"{path} needs h5py: {INSTALL}") from problem
     file = h5py.File(path, "r")
-    if not options.allow_external:
-        for name, other in _external_files(file):
-            raise SourceError(
-                f"{path}: {name!r} lies in another file, {other}; pass allow_external=True if you trust this file to read it"
-            )
+    name, other = next(_external_files(file), (None, None))
+    if name is not None and not options.allow_external:
+        raise SourceError(
+            f"{path}: {name!r} lies in another file, {other}; pass allow_external=True if you trust this file to read it"
+        )
     return file
 
 
@@ -85,7 +86,13 @@ def _external_files(file: Any) -> Iterator[tuple[str, str]]:
     import h5py
 
     links: list[tuple[str, Any]] = []
-    file.visititems_links(lambda name, link: links.append((name, link)))  # also those that lead nowhere
+
+    def add_link(name: str, link: Any) -> None:
+        if name.count("/") > MOST_LEVELS:
+            raise ValueError(f"it has groups within groups, more than {MOST_LEVELS} levels")
+        links.append((name, link))
+
+    file.visititems_links(add_link)  # also those that lead nowhere
     for name, link in links:
         if isinstance(link, h5py.ExternalLink):
             yield name, link.filename
