@@ -120,7 +120,9 @@ def _change(rng: random.Random, content: bytearray) -> None:
     if kind == "flip" and at < length:
         content[at] ^= 1 << rng.randrange(8)
     elif kind == "overwrite":
-        content[at : at + 8] = rng.choice([bytes(8), b"\xff" * 8, b"9" * 8, b"\x7f" + b"\xff" * 7, rng.randbytes(4)])[: length - at]
+        content[at : at + 8] = rng.choice([bytes(8), b"\xff" * 8, b"9" * 8, b"\x7f" + b"\xff" * 7, rng.randbytes(4)])[
+            : length - at
+        ]
     elif kind == "truncate":
         del content[at:]
     elif kind == "insert":

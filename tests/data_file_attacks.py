@@ -325,13 +325,20 @@ GENES = ",".join(f"gene-{i:09d}" for i in range(16_000))
 WIDE = "\n".join([GENES, *(",".join(str((i * j) % 7 + 0.5) for i in range(16_000)) for j in range(3))])
 LONG = "x" * 200_000
 LAUGHS = "<!DOCTYPE x [" + "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(20)) + "]><x>&a20;</x>"
-DEEP = {"list": "[" * 10**5, "object": '{"a":' * 10**5 + "1" + "}" * 10**5, "value": '[{"a":' + "[" * 10**5 + "]" * 10**5 + "}]"}
+DEEP = {
+    "list": "[" * 10**5,
+    "object": '{"a":' * 10**5 + "1" + "}" * 10**5,
+    "value": '[{"a":' + "[" * 10**5 + "]" * 10**5 + "}]",
+}
 KEYS = [f'{{"k{i}":{i}}}' for i in range(20_000)]
 
 HOSTILE: list[tuple[str, Write]] = [
     *(("npy", save("x.npy", shaped(shape))) for shape in ("(0, 4)", "(4, 0)", "()", "(3,)", "(-1, 4)", "(True, 4)", "'ab'")),
     *(("npy", save("x.npy", shaped(shape))) for shape in (f"({MANY}, 4)", f"({2**62}, {2**62})", f"(4, {10**40})", "(2, 8)")),
-    *(("npy", save("x.npy", shaped("(2, 2)", dtype))) for dtype in ("'|O'", "'<c8'", "'<U4'", "'V9'", "[('a', '<f4')]", "'<f99'")),
+    *(
+        ("npy", save("x.npy", shaped("(2, 2)", dtype)))
+        for dtype in ("'|O'", "'<c8'", "'<U4'", "'V9'", "[('a', '<f4')]", "'<f99'")
+    ),
     ("npy", save("x.npy", npy("(" * 5000))),
     ("npy", save("x.npy", npy("{'shape': " + "9" * 9000))),
     ("npy", save("x.npy", npy("[" * 60000, version=2))),
@@ -347,6 +354,7 @@ HOSTILE: list[tuple[str, Write]] = [
     ("csv", save("name.csv", f"{LONG},b,c\n1,1,2\n3,3,4\n2,5,6\n".encode())),
     ("csv", save("names.csv", ("id,a,b\n" + f"{LONG},1,2\n" + "".join(f"r{i},{i % 7},2.5\n" for i in range(10**5))).encode())),
     ("csv", save("ragged.csv", (",".join("a" * 10**5) + "\n" + "1\n" * 10**5).encode())),
+    ("csv", save("lines.csv", (",".join("1" * 10**5) + "\n" + "1\n" * 10**5).encode())),
     ("csv", save("quote.csv", b'a,b\n1,"' + b"x,\n" * 10**6)),
     ("csv", save("quotes.csv", b'"' * 10**6)),
     ("csv", save("line.csv", b"1" * 10**7)),
@@ -367,7 +375,10 @@ HOSTILE: list[tuple[str, Write]] = [
     ("json", save("keys.json", f"[{','.join(KEYS)}]".encode())),
     ("json", save("keys.jsonl", "\n".join(KEYS).encode())),
     *(("json", save("x.jsonl", text)) for text in (b"", b"1", b"null", b"{}", b'{"a":1e999}', b'{"a":' + b"9" * 10**5 + b"}")),
-    *(("json", save("x.json", text)) for text in (b"[]", b"[1]", b"[[1,2],[3]]", b'[{"a":NaN}]', b'["\\ud800"]', b'[{"a":[]}]')),
+    *(
+        ("json", save("x.json", text))
+        for text in (b"[]", b"[1]", b"[[1,2],[3]]", b'[{"a":NaN}]', b'["\\ud800"]', b'[{"a":[]}]')
+    ),
     ("arrow", arrow(nulls)),
     ("arrow", arrow(folded)),
     ("arrow", arrow(constant, compression="zstd")),

@@ -1,8 +1,8 @@
 // The rows that pass all filters as CSV, with their exact coordinates and all columns.
 
-// A text that a spreadsheet would run as a formula gets an apostrophe in front.
+// A text that a spreadsheet would run as a formula gets an apostrophe in front, as in src/dre/io/formulas.py.
 function csvCell(text) {
-  const safe = /^[=+\-@\t\r]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? `'${text}` : text;
+  const safe = /^'*[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

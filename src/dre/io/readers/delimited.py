@@ -236,7 +236,7 @@ def _frame(found: TextTable, header_lines: int) -> Any:
     except pl.exceptions.PolarsError as problem:
         _check_lengths(found)
         raise SourceError(f"{found.path} cannot be read: {str(problem).splitlines()[0]}") from problem
-    return texts.with_columns(pl.all().str.replace(DEFUSED, "$1")) if may_have_defused(text) else texts
+    return texts.with_columns(pl.all().str.strip_chars().str.replace(DEFUSED, "$1")) if may_have_defused(text) else texts
 
 
 def _check_cells(found: TextTable, text: bytes, how: dict[str, Any]) -> None:

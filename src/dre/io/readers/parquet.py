@@ -126,9 +126,12 @@ def _index(schema: Any) -> str | None:
 
 
 def _fits(file: Any, flat: list[str]) -> bool:
+    return bool(8 * file.metadata.num_rows * len(flat) <= _held_bytes())
+
+
+def _held_bytes() -> int:
     available = available_bytes()
-    limit = HELD_BYTES if available is None else available // HELD_SHARE
-    return bool(8 * file.metadata.num_rows * len(flat) <= limit)
+    return HELD_BYTES if available is None else available // HELD_SHARE
 
 
 def _frame(path: Path, file: Any, columns: list[str]) -> Any:
@@ -142,7 +145,8 @@ def _table(path: Path, file: Any, columns: list[str], index: str | None) -> Tabl
 
 def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: ReadOptions) -> Source:
     """Choose the features by the first rows, read them by row group, and hold all other columns."""
-    index, groups = _index(file.schema_arrow), int(np.searchsorted(edges, EXAMINED)) or 1
+    index, examined = _index(file.schema_arrow), min(EXAMINED, _held_bytes() // (CELL_BYTES * len(flat)))
+    groups = max(1, int(np.searchsorted(edges, examined, side="right")) - 1)
     first = table_of(path, to_frame(path, _read(path, file, flat, range(min(groups, file.num_row_groups)))))
     chosen = choose(first, options)
     features = list(options.features) or chosen.features
