@@ -85,9 +85,9 @@ def arrow(table: Callable[[], Any], **options: Any) -> Write:
 
         made = table()
         path = folder / "x.arrow"
-        with pa.OSFile(str(path), "wb") as file:
-            with pa.ipc.new_file(file, made.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
-                writer.write_table(made)
+        how = pa.ipc.IpcWriteOptions(**options)
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, made.schema, options=how) as writer:
+            writer.write_table(made)
         return path
 
     return write

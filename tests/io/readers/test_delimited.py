@@ -1,7 +1,9 @@
 """Text tables: numeric columns are rows, text columns are metadata, and errors name the line and the column."""
 
+import csv
 import gzip
 import re
+import time
 
 import numpy as np
 import pandas
@@ -267,3 +269,38 @@ def test_times_with_an_offset_are_dates(write):
     found = open_source(write("x.csv", "\n".join(lines)))
     assert found.columns == ["a"]
     assert found.metadata["when"][3] == "2024-03-01T09:03:30"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+@pytest.mark.parametrize("index", [False, True])
+def test_a_first_line_of_16_000_genes_is_read_in_seconds(tmp_path, suffix, index):
+    values = np.random.default_rng(0).normal(size=(60, 16_000)).round(3)
+    frame = pandas.DataFrame(values, columns=[f"ENSG{i:011d}" for i in range(16_000)], index=[f"cell {i}" for i in range(60)])
+    frame.to_csv(tmp_path / f"x{suffix}", sep="\t" if suffix == ".tsv" else ",", index=index)
+    start = time.process_time()
+    found = open_source(tmp_path / f"x{suffix}")
+    assert time.process_time() - start < 20
+    assert found.columns == list(frame.columns)
+    np.testing.assert_array_equal(found.rows, values)
+    assert index is False or found.names.tolist() == list(frame.index)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_cell_of_any_length_is_one_value(write, quote):
+    long = quote + "x" * 200_000 + quote
+    limit = csv.field_size_limit()
+    for content in (f"a,b,note\n1,2,{long}\n3,4,y\n5,7,z\n", f"a,b,{long}\n1,2,x\n3,4,y\n5,7,z\n"):
+        found = open_source(write("x.csv", content))
+        assert found.columns == ["a", "b"]
+        assert max(map(len, [*found.metadata, *found.metadata[next(iter(found.metadata))]])) == 200_000
+    with pytest.raises(SourceError, match="line 3 has 3 values, the first line 2"):
+        open_source(write("x.csv", f"a,b\n1,{long}\n2,{long},3\n"))
+    assert csv.field_size_limit() == limit
+
+
+def test_a_broken_line_among_long_ones_is_found_in_seconds(write):
+    line = ",".join(["0.5"] * 40_000)
+    start = time.process_time()
+    with pytest.raises(SourceError, match="line 21 has 39999 values, the first line 40000"):
+        open_source(write("x.csv", "\n".join([*[line] * 20, line[:-4], line])))
+    assert time.process_time() - start < 20

@@ -166,3 +166,17 @@ def test_names_that_all_differ_are_shown_from_both_sides(write):
         read_labels(path, 2, np.array(["AAAC-1", "AAAG-1"]))
     with pytest.raises(ValueError, match=r"for 4 of 5 rows: b, c, d, … \(4 in total\)$"):
         read_labels(write("z.csv", "name,kind\na,B\nz,NK\n"), 5, np.array(list("abcde")))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" + "9" * 10_000 + "]", "[[1, 2], [3]]", "", "\x00"])
+def test_json_that_is_no_list_of_labels_is_our_error(write, text):
+    with pytest.raises(ValueError, match=r"y\.json (is not|has lists within)"):
+        read_labels(write("y.json", text), 2)
+
+
+def test_labels_of_any_length_are_read(write):
+    long = "x" * 200_000
+    for name, content in (("y.csv", f"kind\n{long}\nb\n"), ("y.tsv", f"{long}\nb\n"), ("y.txt", f"{long}\nb\n")):
+        assert read_labels(write(name, content), 2).tolist() == [long, "b"]
+    by_name = read_labels(write("y.csv", f"r2,{long}\nr1,b\n"), 2, np.array(["r1", "r2"]))
+    assert by_name.tolist() == ["b", long]

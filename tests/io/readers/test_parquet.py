@@ -2,11 +2,13 @@
 
 import numpy as np
 import pandas
+import pyarrow.parquet
 import pytest
 from row_checks import same_rows
 
 from dre.data.rows import is_rows
 from dre.io.readers import ReadOptions, SourceError, open_source, parquet
+from dre.io.writers import OutputSpec, open_sink
 
 X = np.random.default_rng(0).normal(size=(14, 3))
 KINDS = ["B cell", "<b>NK</b>"] * 7
@@ -213,3 +215,28 @@ def test_columns_of_the_same_name_are_named(tmp_path):
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(SourceError, match="has 2 columns 'a': rename all but one"):
         open_source(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_damage_that_the_checksums_of_pages_tell_is_refused(tmp_path, compression):
+    values = np.random.default_rng(0).normal(size=(5000, 2))
+    table = pyarrow.table({"a": values[:, 0], "b": values[:, 1]})
+    how = {"compression": compression, "use_dictionary": False, "write_page_checksum": True}
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet", **how)
+    content = bytearray((tmp_path / "x.parquet").read_bytes())
+    at = content.index(values[2500, 1].tobytes())  # snappy leaves random numbers as they are
+    content[at + 3] ^= 1
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(SourceError, match=r"x\.parquet cannot be read: .*CRC"):
+        open_source(tmp_path / "x.parquet")
+
+
+def test_written_embeddings_have_checksums(tmp_path):
+    values = np.random.default_rng(0).normal(size=(5000, 2)).astype(np.float32)
+    with open_sink(tmp_path / "map.parquet", OutputSpec(5000, 2)) as sink:
+        sink.write(values)
+    content = bytearray((tmp_path / "map.parquet").read_bytes())
+    content[1000] ^= 1
+    (tmp_path / "map.parquet").write_bytes(content)
+    with pytest.raises(SourceError, match=r"map\.parquet cannot be read"):
+        open_source(tmp_path / "map.parquet")

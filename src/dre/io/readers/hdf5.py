@@ -87,12 +87,12 @@ def _external_files(file: Any) -> Iterator[tuple[str, str]]:
 
     links: list[tuple[str, Any]] = []
 
-    def add_link(name: str, link: Any) -> None:
-        if name.count("/") > MOST_LEVELS:
-            raise ValueError(f"it has groups within groups, more than {MOST_LEVELS} levels")
+    def add_link(name: str, link: Any) -> str | None:
         links.append((name, link))
+        return name if name.count("/") > MOST_LEVELS else None  # any value ends the visit
 
-    file.visititems_links(add_link)  # also those that lead nowhere
+    if file.visititems_links(add_link) is not None:  # also links that lead nowhere
+        raise ValueError(f"it has groups within groups, more than {MOST_LEVELS} levels")
     for name, link in links:
         if isinstance(link, h5py.ExternalLink):
             yield name, link.filename
