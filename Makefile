@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-gpu fuzz kill lint readme tables tables-quick clean
+.PHONY: demo test test-slow test-gpu fuzz kill attack lint readme tables tables-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/map_digits.py
@@ -25,6 +25,10 @@ fuzz: $(READY)
 # Kill 25 fits by SIGKILL and resume them from their checkpoints; prints a table of what happened.
 kill: $(READY)
 	PYTHONPATH=benchmarks $(BIN)/python -W ignore tests/kill_fits.py 25 --record
+
+# Open 2,000 hostile or damaged data files likewise, and write the outcomes to benchmarks/results.
+attack: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python -W ignore tests/attack_data_files.py 2000 --record
 
 lint: $(READY)
 	$(BIN)/ruff check .

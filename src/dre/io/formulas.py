@@ -30,9 +30,10 @@ def restore(text: str) -> str:
     >>> restore("'=1+1"), restore("'tis"), restore(defuse("'=1+1"))
     ('=1+1', "'tis", "'=1+1")
     """
-    return _DEFUSED.sub(r"\1", text, count=1)
+    return _DEFUSED.sub(r"\1", text, count=1) if text.startswith("'") else text
 
 
 def may_have_defused(text: bytes) -> bool:
     """Whether a table may hold such an apostrophe, before its cells are looked at."""
-    return any(f"'{start}".encode() in text for start in STARTS.replace("\\", "")) or b"''" in text
+    starts = [*STARTS.replace("\\", ""), "'"]
+    return b"'" in text and any(f"'{start}".encode() in text for start in starts)
