@@ -14,9 +14,9 @@ import numpy as np
 
 from dre.data.rows import chunk_length, is_rows
 from dre.io.readers.arrays import with_options
+from dre.io.readers.chunks import read_whole
 from dre.io.readers.file_rows import open_array, open_csr, read_csc
 from dre.io.readers.hdf5 import get_item, is_array, open_file
-from dre.io.readers.memory import read_whole
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     Array,

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from dre.data.rows import HostRows, chunk_length
-from dre.io.readers.memory import ARRAY_COPIES, check_array, check_memory, check_rows, read_whole
+from dre.io.readers.chunks import checked_chunks, read_whole
+from dre.io.readers.memory import ARRAY_COPIES, check_array, check_memory, check_rows
 from dre.io.readers.source import Array, as_source_error, check_numeric
 from dre.runtime import available_bytes
 
@@ -121,10 +122,11 @@ def open_array(path: Path, array: Any, what: str = "an array") -> FileRows:
     check_rows(path, array.shape, array.dtype, what, array.chunks)
     if array.chunks is None:
         return FileRows(path, array, what)
+    read = checked_chunks(path, array)
     shape = tuple(int(size) for size in array.shape)
     step = min(max(array.chunks[0], chunk_length(shape[1:], MIN_BLOCK_VALUES)), chunk_length(shape[1:]))
     edges = np.append(np.arange(0, shape[0], step), shape[0])
-    return FileRows(path, BlockArray(shape, array.dtype, edges, lambda start, stop: array[start:stop]), what)
+    return FileRows(path, BlockArray(shape, array.dtype, edges, read), what)
 
 
 def open_csr(path: Path, group: Any, shape: tuple[int, int], what: str) -> FileRows:
@@ -133,13 +135,14 @@ def open_csr(path: Path, group: Any, shape: tuple[int, int], what: str) -> FileR
     check_rows(path, shape, group["data"].dtype, what, group["data"].chunks)
     indptr = _read_indptr(path, group, shape[0])
     edges = _balanced_edges(indptr)
+    values_of, columns_of = checked_chunks(path, group["data"]), checked_chunks(path, group["indices"])
     largest = int(np.diff(indptr[edges]).max())
     size = group["data"].dtype.itemsize + group["indices"].dtype.itemsize
     check_memory(path, ARRAY_COPIES * size * largest, f"a row of {largest:,} values of {what}", "leave it out")
 
     def load(start: int, stop: int) -> Any:
         first, last = int(indptr[start]), int(indptr[stop])
-        values, columns = np.asarray(group["data"][first:last]), np.asarray(group["indices"][first:last])
+        values, columns = np.asarray(values_of(first, last)), np.asarray(columns_of(first, last))
         block = scipy.sparse.csr_matrix((values, columns, indptr[start : stop + 1] - first), shape=(stop - start, shape[1]))
         block.check_format()  # a column index out of range would write out of bounds later
         return block
@@ -152,9 +155,11 @@ def read_csc(path: Path, group: Any, shape: tuple[int, int], what: str) -> Any:
     check_numeric(path, shape, group["data"].dtype, what)
     check_rows(path, shape, group["data"].dtype, what)
     indptr = _read_indptr(path, group, shape[1])
+    parts = []
     for name in ("data", "indices"):
         check_array(path, group[name].shape, group[name].dtype, f"{what}, stored by columns,", "save it as CSR")
-    matrix = scipy.sparse.csc_matrix((np.asarray(group["data"][:]), np.asarray(group["indices"][:]), indptr), shape=shape)
+        parts.append(read_whole(path, group[name], f"{name} of {what}"))
+    matrix = scipy.sparse.csc_matrix((*parts, indptr), shape=shape)
     matrix.check_format()
     return matrix.tocsr()
 

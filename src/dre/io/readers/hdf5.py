@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dre.io.readers.arrays import with_options
+from dre.io.readers.chunks import read_whole
 from dre.io.readers.file_rows import open_array
-from dre.io.readers.memory import read_whole
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     INSTALL,

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dre.io.readers.source import Array, SourceError
+from dre.io.readers.source import SourceError
 from dre.runtime import available_bytes
 
 ARRAY_COPIES = 2  # of an array that is held in memory, on its way into a model
@@ -21,7 +19,6 @@ STRING_BYTES = 64  # of a short string of Python, with its place in an array
 ROW_BYTES = 16  # of each row in any map: its coordinates and its number
 PIECE = 2**22  # bytes that are decompressed at a time
 MOST_DEFLATED = 1032  # bytes that one compressed byte of zlib can become
-MOST_AT_ONCE = 1024  # strings of HDF5 that are read together, whatever their length
 SMALLER_TEXT = "split the file, or save it as Parquet, which is read in pieces"
 
 
@@ -72,20 +69,6 @@ def check_rows(path: Path, shape: tuple[int, ...], dtype: Any, what: str, chunk:
     if chunk is not None:
         size = ARRAY_COPIES * math.prod(map(int, chunk)) * dtype.itemsize
         check_memory(path, size, f"a chunk {tuple(chunk)} of {what}", "store it in smaller chunks")
-
-
-def read_whole(path: Path, array: Any, what: str = "an array") -> Array:
-    """Read all of an array of HDF5 or zarr; texts in pieces, since a file can hold one long text in many places."""
-    check_array(path, tuple(array.shape), array.dtype, what, "leave it out of the file, or divide the file")
-    if array.dtype.kind != "O" or array.ndim != 1 or not path.is_file():
-        return np.asarray(array[:])
-    available, parts, total = available_bytes(), [], 0
-    step = max(MOST_AT_ONCE, (available or 2**30) // max(1, path.stat().st_size) // ARRAY_COPIES)
-    for start in range(0, len(array), step):
-        parts.append(np.asarray(array[start : start + step]))
-        total += sum(len(each) for each in parts[-1] if isinstance(each, str | bytes))
-        check_memory(path, ARRAY_COPIES * total, f"the text of {what}", "shorten it, or leave it out of the file")
-    return np.concatenate(parts) if parts else np.asarray(array[:])
 
 
 def read_text_bytes(path: Path) -> bytes:
