@@ -5,7 +5,10 @@ To add one, write a file here with a frozen dataclass like the others, or pass s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import ClassVar
 
 import torch
@@ -68,6 +71,25 @@ class Affinity:
 
     def __str__(self) -> str:
         return write(self, self.name)
+
+
+_clamps_silently = ContextVar("clamps silently", default=False)
+
+
+@contextmanager
+def clamping_silently() -> Iterator[None]:
+    """Lower perplexity and n_neighbors without a warning inside, in this thread."""
+    token = _clamps_silently.set(True)
+    try:
+        yield
+    finally:
+        _clamps_silently.reset(token)
+
+
+def warn_of_clamping(message: str) -> None:
+    """Warn in ``clamp_to``, unless the caller is inside of ``clamping_silently``."""
+    if not _clamps_silently.get():
+        warnings.warn(message, stacklevel=3)
 
 
 def check_scope(scope: str) -> None:

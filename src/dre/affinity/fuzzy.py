@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 
 import torch
 from torch import Tensor
 
-from dre.affinity import Affinity, check_scope, solve_increasing
+from dre.affinity import Affinity, check_scope, solve_increasing, warn_of_clamping
 
 SMALLEST_BANDWIDTH = 1e-3  # UMAP's floor, as a part of the mean neighbor distance
 
@@ -46,10 +45,9 @@ class Fuzzy(Affinity, name="fuzzy"):
     def clamp_to(self, n: int) -> Fuzzy:
         if self.n_neighbors <= n:
             return self
-        warnings.warn(
+        warn_of_clamping(
             f"n_neighbors {self.n_neighbors} is too large for {n} rows; {n} is used instead. "
-            "Pass a smaller n_neighbors to choose it yourself.",
-            stacklevel=2,
+            "Pass a smaller n_neighbors to choose it yourself."
         )
         return replace(self, n_neighbors=n)
 

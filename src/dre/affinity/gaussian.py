@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 
 import torch
 from torch import Tensor
 
-from dre.affinity import TOLERANCE, Affinity, check_scope, solve_increasing
+from dre.affinity import TOLERANCE, Affinity, check_scope, solve_increasing, warn_of_clamping
 from dre.runtime import has_numba
 
 NEIGHBORS_PER_PERPLEXITY = 3  # farther weights are negligible; every fast t-SNE truncates here
@@ -51,10 +50,9 @@ class Gaussian(Affinity, name="gaussian"):
         largest = max(1.0, (n - 1) / NEIGHBORS_PER_PERPLEXITY)
         if self.perplexity <= largest:
             return self
-        warnings.warn(
+        warn_of_clamping(
             f"perplexity {self.perplexity} is too large for {n} rows; {largest:.4g} is used instead. "
-            "Pass a smaller perplexity to choose it yourself.",
-            stacklevel=2,
+            "Pass a smaller perplexity to choose it yourself."
         )
         return replace(self, perplexity=largest)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dre.notation import Reader, Registry, write
+from dre.runtime import IsolatedRNG
 
 AUGMENTS = Registry("augmentation", "dre.augment")
 
@@ -156,7 +158,8 @@ class CallableAugment(Augment):
         return False
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        changed = self.function(x)
+        with IsolatedRNG.of(generator)() if generator.device.type == "cpu" else nullcontext():
+            changed = self.function(x)
         if not isinstance(changed, Tensor) or changed.shape != x.shape:
             given = tuple(changed.shape) if isinstance(changed, Tensor) else type(changed).__name__
             raise TypeError(f"augment={self}: returned {given} for rows {tuple(x.shape)}; return a tensor of the same shape")

@@ -44,8 +44,7 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
     device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
     step = chunk_rows(rows.shape[1:], device.type)
     out: Tensor | None = None
-    # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
-    with evaluating(encoder), full_float32(), IsolatedRNG(0, device)(), activity("embedding", n) as embedding:
+    with evaluating(encoder), full_float32(), activity("embedding", n) as embedding:
         slices = [(start, min(n, start + step)) for start in range(0, n, step)]
         for (start, _), y in zip(slices, _chunks(encoder, rows, source, slices), strict=True):
             if out is None:
@@ -86,7 +85,8 @@ def _output_of(encoder: nn.Module, source: str | None) -> Iterator[Callable[[Ten
         seen[get_ident()] = output.clone() if isinstance(output, Tensor) else output
 
     def compute(x: Tensor) -> Tensor:
-        with torch.no_grad():
+        # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
+        with torch.no_grad(), IsolatedRNG(0, x.device)():
             seen.pop(get_ident(), None)
             y = encoder(x)
         if source is not None:

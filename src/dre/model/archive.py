@@ -6,8 +6,6 @@ import copy
 import json
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +37,7 @@ from dre.model.limits import (
 )
 from dre.plan.recipe import Recipe
 from dre.runtime import IsolatedRNG
+from dre.runtime.torch_state import plain_torch
 from dre.training.run import Weights
 
 FORMAT = 2  # its digest covers the configuration as well as the weights; format 1 has that of the weights alone
@@ -89,7 +88,7 @@ def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> 
     if not os.path.isfile(path):
         kind = "it is no file, but a folder, a pipe or a device" if os.path.exists(path) else "check the path"
         raise FileNotFoundError(f"there is no model file at {path}: {kind}")
-    with as_model_file_error(path), torch.device("cpu"), _default_float32():
+    with as_model_file_error(path), plain_torch():
         content, tensors = _read(path)
         configuration = Configuration.parse(content)
         recipe = decode_recipe(configuration.recipe, encoder)
@@ -234,17 +233,6 @@ def _unchanged(last: Weights, earlier: list[Weights]) -> list[str]:
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-@contextmanager
-def _default_float32() -> Iterator[None]:
-    """Build networks as they were trained, whatever default dtype the program has set."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], configuration: dict[str, Any]) -> None:

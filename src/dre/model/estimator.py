@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from dre.affinity import clamping_silently
 from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
@@ -37,6 +38,7 @@ from dre.plan.schedule import Schedule
 from dre.progress.display import shown
 from dre.runtime import Runtime, resolve_device
 from dre.runtime.threads import one_thread_on
+from dre.runtime.torch_state import plain_torch
 from dre.training.run import Weights
 
 
@@ -202,6 +204,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with (
             _all_or_nothing(self),
             shown(self.verbose),
+            plain_torch(),
             one_thread_on(resolve_device(self.device)),
             open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes) as saving,
         ):
@@ -266,7 +269,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(X))
         selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        return self._map.embed(check_rows(self, selected, fitting=False), stage)
+        with plain_torch(), one_thread_on(self._map.device):
+            return self._map.embed(check_rows(self, selected, fitting=False), stage)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
@@ -297,7 +301,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
-        return self._map.module(stage)
+        with plain_torch():
+            return self._map.module(stage)
 
     def metric_rows(self, X: Any) -> Array:
         """Return rows in the units in which the model measures distances: standardized if it was fitted so.
@@ -434,9 +439,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Lower the perplexity for few rows, with a warning if the user has chosen it."""
         chosen = not isinstance(self.recipe, str) if hasattr(self, "recipe") else True
         chosen = chosen or any(getattr(self, name) is not None for name in ("perplexity", "n_neighbors", "schedule"))
-        with warnings.catch_warnings():
-            if not chosen:
-                warnings.simplefilter("ignore")
+        with nullcontext() if chosen else clamping_silently():  # a filter of warnings would be that of all threads
             return recipe.clamp_to(n)
 
     def _default_observers(self, shape: tuple[int, ...]) -> list[Observer]:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from dre.runtime.host_memory import free_bytes
+from dre.runtime.isolated_rng import IsolatedRNG as IsolatedRNG
+from dre.runtime.torch_state import FULL, TF32, matmul_precision
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 
@@ -91,27 +93,24 @@ def _has_bfloat16(device: torch.device) -> bool:
     return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def full_float32() -> AbstractContextManager[None]:
+@contextmanager
+def full_float32() -> Iterator[None]:
     """Switch off tf32 and autocast."""
-    return _matmul_precision("highest")
-
-
-def tf32_products() -> AbstractContextManager[None]:
-    """Allow products of the ten leading bits, which GPUs compute several times as fast."""
-    return _matmul_precision("high")
+    with matmul_precision(FULL), _without_autocast():
+        yield
 
 
 @contextmanager
-def _matmul_precision(precision: str) -> Iterator[None]:
-    products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    try:
-        torch.set_float32_matmul_precision(precision)
-        torch.backends.cudnn.allow_tf32 = precision != "highest"
-        with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
-            yield
-    finally:
-        torch.set_float32_matmul_precision(products)
-        torch.backends.cudnn.allow_tf32 = convolutions
+def tf32_products() -> Iterator[None]:
+    """Allow products of the ten leading bits, which GPUs compute several times as fast, unless a thread needs them in full."""
+    with matmul_precision(TF32), _without_autocast():
+        yield
+
+
+@contextmanager
+def _without_autocast() -> Iterator[None]:
+    with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
+        yield
 
 
 @cache
@@ -169,49 +168,3 @@ class RandomStreams:
 
     def isolated(self, purpose: str, epoch: int = 0) -> IsolatedRNG:
         return IsolatedRNG(self.seed_of(purpose, epoch), self.device)
-
-
-class IsolatedRNG:
-    """A stand-in for torch's global random state while a network is built or trained.
-
-    Initialization and dropout draw from the global state and take no generator. Inside this context they neither depend on
-    it nor disturb it.
-    """
-
-    def __init__(self, seed: int, device: torch.device) -> None:
-        self._device = device
-        with _restored(device):
-            torch.default_generator.manual_seed(seed)
-            if device.type == "cuda":
-                with torch.cuda.device(device):
-                    torch.cuda.manual_seed(seed)
-            self.state = _states(device)
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with _restored(self._device):
-            _set_states(self._device, self.state)
-            try:
-                yield
-            finally:
-                self.state = _states(self._device)
-
-
-def _states(device: torch.device) -> list[Tensor]:
-    states = [torch.get_rng_state()]
-    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
-
-
-def _set_states(device: torch.device, states: list[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states[1], device)
-
-
-@contextmanager
-def _restored(device: torch.device) -> Iterator[None]:
-    before = _states(device)
-    try:
-        yield
-    finally:
-        _set_states(device, before)

@@ -37,28 +37,68 @@ class _Outside(threading.local):
 _outside = _Outside()
 
 
+class _Process:
+    """What threads of this process share: a lock, and whether the process was forked."""
+
+    def __init__(self) -> None:
+        self.lock, self.is_forked = threading.Lock(), False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self.lock, self.is_forked = threading.Lock(), True  # the old lock may be held by a thread that was not forked
+
+
+_process = _Process()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let torch compute on one thread inside; ``in_threads`` and ``map_in_threads`` use as many as outside."""
-    before = torch.get_num_threads()
+    before = _use_one_thread()
     _outside.counts.append(before)
-    torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        if before != 1:
+            torch.set_num_threads(before)
         _outside.counts.pop()
+
+
+def _use_one_thread() -> int:
+    """Let torch compute on one thread in the calling thread alone; return the number that it had.
+
+    ``torch.set_num_threads`` sets the number of the calling thread, and that of all threads to come. Those begin with the number
+    found here, as they would outside of a fit.
+    """
+    with _process.lock:
+        before = torch.get_num_threads()
+        if before != 1:
+            torch.set_num_threads(1)
+            other = threading.Thread(target=torch.set_num_threads, args=(before,))
+            other.start()
+            other.join()
+    return before
 
 
 @contextmanager
 def all_threads() -> Iterator[None]:
-    """Let torch compute on as many threads as outside of ``one_thread``: for operations that take long each."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(thread_count())
+    """Let torch compute on as many threads as outside of ``one_thread``: for operations that take long each.
+
+    A forked process stays with one thread: those of torch do not survive a fork, and torch would wait for them forever.
+    """
+    before, wanted = torch.get_num_threads(), 1 if _process.is_forked else thread_count()
+    if before == wanted:
+        yield
+        return
+    torch.set_num_threads(wanted)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        if before == 1:
+            _use_one_thread()
+        else:
+            torch.set_num_threads(before)
 
 
 def one_thread_on(device: torch.device) -> AbstractContextManager[None]:
@@ -149,7 +189,7 @@ def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Ite
         pool, ahead = _pool(os.getpid(), workers), deque[Future[Result]]()
         try:
             for item in items:
-                ahead.append(pool.submit(_on_one_thread, work, item))
+                ahead.append(pool.submit(work, item))
                 if len(ahead) > workers:
                     yield ahead.popleft().result()
             while ahead:
@@ -160,13 +200,7 @@ def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Ite
                     other.exception()
 
 
-def _on_one_thread(work: Callable[[Item], Result], item: Item) -> Result:
-    if torch.get_num_threads() != 1:  # the first work of this thread; the caller waits inside of ``one_thread``
-        torch.set_num_threads(1)
-    return work(item)
-
-
 @cache
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
-    """Threads of a process, which a fork does not inherit."""
-    return ThreadPoolExecutor(workers, "dre")
+    """Threads of a process, which a fork does not inherit. Torch computes on one thread in each."""
+    return ThreadPoolExecutor(workers, "dre", initializer=_use_one_thread)

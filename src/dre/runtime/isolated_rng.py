@@ -1,0 +1,165 @@
+"""Random numbers of their own for code that draws from torch's global random state, such as initialization and dropout."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+# Functions of torch, by name, that draw at random and take a generator.
+TAKE_GENERATOR = frozenset(
+    "rand randn randint randperm normal bernoulli multinomial poisson uniform_ normal_ random_ bernoulli_ exponential_ geometric_ "
+    "cauchy_ log_normal_ trunc_normal_ kaiming_uniform_ kaiming_normal_ xavier_uniform_ xavier_normal_ orthogonal_ sparse_".split()
+)
+# Those that draw without one. The global state lends them its place, for the time of the call.
+WITHOUT_GENERATOR = frozenset(
+    "rand_like randn_like randint_like dropout1d dropout2d dropout3d feature_dropout alpha_dropout feature_alpha_dropout rrelu "
+    "rrelu_ gumbel_softmax multi_head_attention_forward scaled_dot_product_attention lstm gru rnn_tanh rnn_relu "
+    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices".split()
+)
+
+
+class IsolatedRNG:
+    """Generators in place of torch's global random state, for one thread.
+
+    What torch draws on a CPU inside this context comes from a generator, and the global state stays as it is: threads neither
+    wait for each other nor disturb each other. A few functions take no generator; these exchange the global state for the time of
+    a call, one thread after the other. The global state of a GPU is exchanged for the time of the context, since a GPU computes
+    gradients in threads of its own.
+
+    Parameters
+    ----------
+    seed : int
+    device : torch.device
+        Beside the CPU.
+
+    Examples
+    --------
+    >>> rng = IsolatedRNG(0, torch.device("cpu"))
+    >>> with rng():
+    ...     weight = torch.nn.Linear(3, 1).weight
+    """
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._seed, self._device = seed, device
+        self._generators: dict[str, torch.Generator] = {}
+
+    @classmethod
+    def of(cls, generator: torch.Generator) -> IsolatedRNG:
+        """Draw from this generator, on its device."""
+        rng = cls(generator.initial_seed(), generator.device)
+        rng._generators[generator.device.type] = generator
+        return rng
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        on_gpu = _in_place_of_global(self.generator(self._device)) if self._device.type == "cuda" else nullcontext()
+        with on_gpu, _OwnGenerators(self.generator):
+            yield
+
+    def generator(self, device: torch.device) -> torch.Generator:
+        """Return the generator of a device."""
+        if device.type not in self._generators:
+            self._generators[device.type] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device.type]
+
+
+class _OwnGenerators(TorchFunctionMode):
+    """Passes a generator to every function of torch that would draw from the global state."""
+
+    def __init__(self, generator: Callable[[torch.device], torch.Generator]) -> None:
+        super().__init__()
+        self._generator = generator
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name not in TAKE_GENERATOR and name not in WITHOUT_GENERATOR and name != "dropout":
+            return func(*args, **kwargs)
+        device = _device_of(args, kwargs)
+        has_generator = kwargs.get("generator") is not None or any(isinstance(value, torch.Generator) for value in args)
+        if has_generator or device.type != "cpu":
+            return func(*args, **kwargs)
+        if _is_in_backward():
+            raise RuntimeError(
+                f"the encoder draws random numbers in the backward pass ({name}), as torch.utils.checkpoint does with dropout "
+                "inside: draw them in the forward pass alone"
+            )
+        generator = self._generator(device)
+        if name in TAKE_GENERATOR:
+            return func(*args, **{**kwargs, "generator": generator})
+        if name == "dropout":
+            return _dropout(generator, *args, **kwargs)
+        with _in_place_of_global(generator):
+            return func(*args, **kwargs)
+
+
+def _device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
+    """The device of the tensor that is filled, or of the one that is made."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            return value.device
+    device = kwargs.get("device")
+    return torch.get_default_device() if device is None else torch.device(device)
+
+
+def _is_in_backward() -> bool:
+    """Whether autograd is computing gradients in this thread."""
+    graph_task = getattr(torch._C, "_current_graph_task_id", None)  # not public, and not needed for anything else
+    return graph_task is not None and graph_task() != -1
+
+
+def _dropout(
+    generator: torch.Generator,
+    input: Tensor,  # noqa: A002 - the names of torch.nn.functional.dropout
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    train: bool | None = None,
+) -> Tensor:
+    """Set random values to zero, as torch's own dropout does, with a generator."""
+    if not (training if train is None else train) or p == 0:
+        return input
+    factor = torch.empty_like(input).bernoulli_(1 - p, generator=generator)
+    if p < 1:
+        factor /= 1 - p
+    return input.mul_(factor) if inplace else input * factor
+
+
+_global_state = threading.RLock()
+
+
+def _new_lock() -> None:
+    global _global_state  # noqa: PLW0603 - a forked child would wait for a thread that it does not have
+    _global_state = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
+
+
+@contextmanager
+def _in_place_of_global(generator: torch.Generator) -> Iterator[None]:
+    """Let the global state of the generator's device continue the generator; both are right afterwards."""
+    device = generator.device
+    default = torch.default_generator if device.type == "cpu" else torch.cuda.default_generators[_index(device)]
+    with _global_state:
+        before = default.get_state()
+        default.set_state(generator.get_state())
+        try:
+            yield
+        finally:
+            generator.set_state(default.get_state())
+            default.set_state(before)
+
+
+def _index(device: torch.device) -> int:
+    return torch.cuda.current_device() if device.index is None else device.index
