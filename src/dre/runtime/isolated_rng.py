@@ -88,10 +88,10 @@ class _OwnGenerators(TorchFunctionMode):
         has_generator = kwargs.get("generator") is not None or any(isinstance(value, torch.Generator) for value in args)
         if has_generator or device.type != "cpu":
             return func(*args, **kwargs)
-        if _is_in_backward():
+        if _is_checkpointed():
             raise RuntimeError(
-                f"the encoder draws random numbers in the backward pass ({name}), as torch.utils.checkpoint does with dropout "
-                "inside: draw them in the forward pass alone"
+                f"the encoder draws random numbers ({name}) inside of torch.utils.checkpoint, which could not draw the same again "
+                "for the gradients: draw them outside of the part that is checkpointed"
             )
         generator = self._generator(device)
         if name in TAKE_GENERATOR:
@@ -111,10 +111,10 @@ def _device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
     return torch.get_default_device() if device is None else torch.device(device)
 
 
-def _is_in_backward() -> bool:
-    """Whether autograd is computing gradients in this thread."""
-    graph_task = getattr(torch._C, "_current_graph_task_id", None)  # not public, and not needed for anything else
-    return graph_task is not None and graph_task() != -1
+def _is_checkpointed() -> bool:
+    """Whether what is computed now will be computed again for its gradients."""
+    hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: None)(False)  # not public
+    return hooks is not None and hooks[0].__module__ == "torch.utils.checkpoint"
 
 
 def _dropout(
