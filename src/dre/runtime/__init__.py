@@ -67,18 +67,32 @@ class Runtime:
 def resolve_device(device: str | torch.device = "auto") -> torch.device:
     """Return a device that works, or raise a ValueError that names the alternatives."""
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        has_gpu = torch.cuda.is_available()
+        if has_gpu:
+            _check_fork(device)
+        return torch.device("cuda" if has_gpu else "cpu")
     try:
         chosen = torch.device(device)
     except (RuntimeError, TypeError) as problem:
         raise ValueError(f"device={device!r} is unknown to torch; use 'auto', 'cpu', 'cuda' or 'cuda:1'") from problem
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r}, but torch finds no CUDA device; use device='cpu' or 'auto'")
+    if chosen.type == "cuda":
+        _check_fork(device)
     try:
         torch.zeros(1, device=chosen).cpu()
     except (RuntimeError, NotImplementedError, AssertionError) as problem:
         raise ValueError(f"device={device!r} can't be used here ({problem}); use device='cpu' or 'auto'") from problem
     return chosen
+
+
+def _check_fork(device: str | torch.device) -> None:
+    """Raise a ValueError in a child that was forked after its parent has used a GPU: CUDA does not work there."""
+    if getattr(torch.cuda, "_is_in_bad_fork", lambda: False)():
+        raise ValueError(
+            f"device={str(device)!r}: a GPU can't be used in a process that was forked from one that uses it. "
+            "Start workers by multiprocessing.get_context('spawn') or joblib's backend 'loky', or pass device='cpu'."
+        )
 
 
 def available_bytes(device: str = "cpu") -> int | None:
