@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from dre import DRE, ModelFileError
+from dre.data.range_error import RangeError
 from model_file_mutants import mutate
 
 SECONDS = 5.0
@@ -80,7 +81,14 @@ def description(model: DRE, X: np.ndarray) -> bytes:
         known,
     )
     told = (*told, getattr(model, "fill_values_", {}), type(model), model.row_shape_, model._map.scaling.metric)
-    return repr(told).encode() + b"".join(model.transform(X, stage=stage).tobytes() for stage in known)
+    return repr(told).encode() + b"".join(_embed(model, X, stage) for stage in known)
+
+
+def _embed(model: DRE, X: np.ndarray, stage: int) -> bytes:
+    try:
+        return model.transform(X, stage=stage).tobytes()
+    except RangeError:  # a scaling by which these rows are far out
+        return b"refused"
 
 
 # Outcomes.

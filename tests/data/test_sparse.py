@@ -72,10 +72,10 @@ def test_a_column_that_outweighs_all_others_is_found() -> None:
 @EACH_METRIC
 def test_rows_without_any_value_have_a_scaling(metric: str) -> None:
     empty = scipy.sparse.csr_array((5, 4))
-    mean, squares, unit = moments(empty, metric)
-    assert not mean.any()
-    assert not squares.any()
-    assert unit == 0
+    found = moments(empty, metric)
+    assert not found.mean.any()
+    assert not found.squares.any()
+    assert found.unit == 0
     assert float(Scaling.fit(empty, metric=metric).scale) == 1
 
 

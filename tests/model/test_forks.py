@@ -12,7 +12,7 @@ import torch
 from dre.runtime import resolve_device
 
 SECONDS = 60
-PROGRAM = '''
+PROGRAM = """
 import multiprocessing, os, sys
 import numpy as np
 import torch
@@ -59,13 +59,11 @@ else:
     from joblib import Parallel, delayed
     for Y in Parallel(n_jobs=2, backend=kind.removeprefix("joblib-"))(delayed(work)() for _ in range(2)):
         check(Y)
-'''
+"""
 
 
 def run(program: str, *words: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
 
 

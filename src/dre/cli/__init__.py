@@ -74,6 +74,7 @@ def app() -> typer.Typer:
 def main() -> None:
     """Entry point of ``dre``. Prints an error with its remedy instead of a traceback, which --debug shows."""
     from dre.cli.options import DEBUG, UsageError
+    from dre.progress.printable import printable
 
     os.environ.setdefault(*PASSIVE)
     try:
@@ -86,7 +87,7 @@ def main() -> None:
     except Exception as problem:
         if os.environ.get(DEBUG):
             raise
-        print(f"dre: {_message(problem)}", file=sys.stderr)
+        print(f"dre: {printable(_message(problem))}", file=sys.stderr)
         sys.exit(USAGE_ERROR if isinstance(problem, UsageError) else 1)
 
 

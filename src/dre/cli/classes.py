@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
 from dre.cli.data import split_labels
+from dre.cli.echo import echo
 from dre.io.readers.source import Source
 from dre.metrics.inputs import has_label
 from dre.plot.colors import is_continuous
@@ -29,7 +29,7 @@ def split_classes(source: Source, labels: Sequence[str]) -> tuple[Source, dict[s
         source, values = split_labels(source, label)
         if is_continuous(values, name):
             kind = "numbers" if as_dates(values) is None else "dates"
-            typer.echo(f"dre: {name} holds {kind}, not classes, and is not scored", err=True)
+            echo(f"dre: {name} holds {kind}, not classes, and is not scored", err=True)
         else:
             classes[name] = values
     return source, classes
@@ -42,5 +42,5 @@ def labeled_rows(classes: dict[str, Array], n: int) -> Array:
         labeled &= has_label(values)
     if not labeled.all():
         lack = "have no label" if len(classes) == 1 else f"lack a label of {' or '.join(classes)}"
-        typer.echo(f"dre: {int((~labeled).sum()):,} rows {lack} and are not scored", err=True)
+        echo(f"dre: {int((~labeled).sum()):,} rows {lack} and are not scored", err=True)
     return np.flatnonzero(labeled)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dre.baselines import NAMES
+from dre.cli.echo import echo
 from dre.cli.options import (
     AllowExternal,
     Categories,
@@ -118,7 +119,7 @@ def compare(
     source, known = split_labels(open_data(data, options), labels)
     rows = source.rows
     if known is not None and not (labeled := has_label(known)).all():
-        typer.echo(f"dre: {int((~labeled).sum()):,} rows have no label and are left out", err=True)
+        echo(f"dre: {int((~labeled).sum()):,} rows have no label and are left out", err=True)
         rows, known = to_array(rows, np.flatnonzero(labeled)), known[labeled]
     standardized = choose_standardize(source, standardize)
     with as_usage_error():
@@ -135,7 +136,7 @@ def compare(
         device=device,
         log=say,
     )
-    typer.echo(str(comparison))
+    echo(str(comparison))
     counts = {"rows": comparison.dataset.train.rows.shape[0], "test_rows": comparison.dataset.test.rows.shape[0]}
     results = {
         "seed": seed,
@@ -148,7 +149,7 @@ def compare(
     with atomic_write(output) as part:
         comparison.figure(style.value).savefig(part, dpi=150)
     write_json(scores_file, {**provenance(), **results})
-    typer.echo(f"\nWrote the maps to {output} and the scores to {scores_file}.")
+    echo(f"\nWrote the maps to {output} and the scores to {scores_file}.")
 
 
 def _check_format(path: Path) -> None:

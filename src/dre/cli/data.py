@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse
-import typer
 
+from dre.cli.echo import echo
 from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import chunk_length, is_rows
 from dre.io.readers import ReadOptions, SourceError, open_source
@@ -34,7 +34,7 @@ def open_data(data: str, options: ReadOptions | None = None, *, tell: Tell = "al
         source = open_source(data, options=options)
     lines = {"all": source.messages, "news": dropped_message(source.dropped), "none": []}
     for line in lines[tell]:
-        typer.echo(f"dre: {line}", err=True)
+        echo(f"dre: {line}", err=True)
     return source
 
 
@@ -54,7 +54,7 @@ def choose_standardize(source: Source, wanted: bool | None, metric: str = "eucli
     if wanted is not None or source.mixed_units is None or metric != "euclidean":
         return bool(wanted)
     found = source.mixed_units.describe(source.columns)
-    typer.echo(f"dre: {found}, so the columns are standardized; --no-standardize keeps their units", err=True)
+    echo(f"dre: {found}, so the columns are standardized; --no-standardize keeps their units", err=True)
     return True
 
 

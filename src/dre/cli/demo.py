@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dre.cli.echo import echo
 from dre.cli.options import Force, UsageError
 
 PLOT = "pip install 'deep-recursive-embedding[plot]'"
@@ -37,12 +38,12 @@ def demo(
     output.mkdir(parents=True, exist_ok=True)
     try:
         for description, command in _steps(output):
-            typer.echo(f"\n{description}\n\n$ dre {shlex.join(command)}")
+            echo(f"\n{description}\n\n$ dre {shlex.join(command)}")
             _run(context, [*command, *(["--force"] if force and "-o" in command else [])])
     finally:
         if not any(output.iterdir()):  # interrupted before the first file
             output.rmdir()
-    typer.echo(f"\n{_next_steps(output)}")
+    echo(f"\n{_next_steps(output)}")
 
 
 def _steps(folder: Path) -> list[tuple[str, list[str]]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dre.cli.echo import echo
 from dre.cli.options import (
     METRICS,
     PROTOCOLS,
@@ -146,17 +147,17 @@ def evaluate(
         rows = loaded.units(rows if model is None else loaded.rows)
     options: dict[str, Any] = {"k": n_neighbors, "protocol": protocol, "metric": metric, "device": device}
     results = [_score(rows, each, {name: values[ids] for name, values in classes.items()}, options) for each in maps]
-    typer.echo(results[-1].evaluation.title.replace(" rows", f" rows{_which_rows(len(ids), len(labeled), n)}", 1))
+    echo(results[-1].evaluation.title.replace(" rows", f" rows{_which_rows(len(ids), len(labeled), n)}", 1))
     if len(maps) > 1:
-        typer.echo("\n".join(loaded.titles))
+        echo("\n".join(loaded.titles))
     heads = [title.partition(":")[0] for title in loaded.titles] if is_model(embedding) else ["value"]
-    typer.echo("\n" + score_table({head: each.by_line for head, each in zip(heads, results, strict=True)}))
+    echo("\n" + score_table({head: each.by_line for head, each in zip(heads, results, strict=True)}))
     if output is not None:
         _write_scores(output, results, loaded.titles, rows=len(ids), of=n)
-        typer.echo(f"\nWrote the scores to {output}.")
+        echo(f"\nWrote the scores to {output}.")
     if per_point is not None:
         _write_points(per_point, results[-1].evaluation, some, force)
-        typer.echo(f"\nWrote the scores of each point to {per_point}.")
+        echo(f"\nWrote the scores of each point to {per_point}.")
 
 
 def _check_files(protocol: str, output: Path | None, per_point: Path | None, *, force: bool, read: list[str]) -> None:

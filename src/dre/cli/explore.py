@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dre.cli.echo import echo
 from dre.cli.options import AllowExternal, DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def explore(
     with activity("writing the page"):
         write_page(target, page, force=force)
     size = target.stat().st_size
-    typer.echo(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}): open it in a browser.")
+    echo(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}): open it in a browser.")
     if show:
         typer.launch(str(target))
 
@@ -154,7 +155,7 @@ def _tell_components(maps: dict[str, Any]) -> None:
     for name, embedding in maps.items():
         note = axes_note(name, embedding.shape[1])
         if note is not None:
-            typer.echo(f"dre: {note}", err=True)
+            echo(f"dre: {note}", err=True)
 
 
 def _metadata(loaded: LoadedMap, column: str | None, color: str | None) -> tuple[dict[str, Any], str | None]:
@@ -197,7 +198,7 @@ def _open_atlas(map_: str, data: str | None, output: Path | None, device: str, a
         raise ImportError(f"{problem}; or drop --atlas") from problem
     loaded = load_map(map_, *open_rows(map_, data, device, allow_external=allow_external), allow_external=allow_external)
     if loaded.embedding.shape[1] > 2:
-        typer.echo(f"dre: {map_} has {loaded.embedding.shape[1]} components; Embedding Atlas shows the first two.", err=True)
+        echo(f"dre: {map_} has {loaded.embedding.shape[1]} components; Embedding Atlas shows the first two.", err=True)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "map.parquet")
         write_table(table, loaded.embedding, loaded.metadata, loaded.names)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dre.cli.echo import echo
 from dre.cli.options import (
     RECIPES,
     AllowExternal,
@@ -172,7 +173,7 @@ def fit(
         _begin_checkpoints(checkpoint, resume=resume, force=force)
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
-        typer.echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
+        echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
     model = DRE(
         recipe,
         n_components=n_components,
@@ -203,8 +204,8 @@ def fit(
     if embedding is not None:
         with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
             sink.write(model.embedding_)
-    typer.echo(_summary(model, source.rows, next(iter(classes.items()), None)))
-    typer.echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
+    echo(_summary(model, source.rows, next(iter(classes.items()), None)))
+    echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
 
 
 def _begin_checkpoints(folder: Path | None, *, resume: bool, force: bool) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dre.cli.echo import echo
+
 if TYPE_CHECKING:
     from dre.plan.schedule import Schedule
 
@@ -32,16 +34,16 @@ def info(
         fitted, about = load_map(model)
     shape = " × ".join(map(str, fitted.shape))
     parameters = sum(p.numel() for p in fitted.encoder.parameters())
-    typer.echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")
+    echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")
     kept = f"{len(fitted.stages)} stage{'s' if len(fitted.stages) > 1 else ''}"
-    typer.echo(f"{parameters:,} parameters, {kept}, {fitted.n_components} dimensions")
+    echo(f"{parameters:,} parameters, {kept}, {fitted.n_components} dimensions")
     if about["feature_names_in"] is not None:
-        typer.echo(f"features: {summarize_names(about['feature_names_in'])}")
+        echo(f"features: {summarize_names(about['feature_names_in'])}")
     for line in fill_message(about.get("fill_values") or {}):
-        typer.echo(line)
-    typer.echo()
-    typer.echo(f"{fitted.recipe}\n")
-    typer.echo("\n".join(stage_lines(fitted.history, fitted.recipe.schedule, len(fitted.stages))))
+        echo(line)
+    echo()
+    echo(f"{fitted.recipe}\n")
+    echo("\n".join(stage_lines(fitted.history, fitted.recipe.schedule, len(fitted.stages))))
 
 
 def stage_lines(history: list[dict[str, Any]], schedule: Schedule, kept: int) -> list[str]:

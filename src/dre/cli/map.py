@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import typer
 from torch import Tensor
 
 from dre.cli.data import (
@@ -23,6 +22,7 @@ from dre.cli.data import (
     open_data,
     path_of,
 )
+from dre.cli.echo import echo
 from dre.cli.options import UsageError, as_usage_error
 from dre.data.rows import is_rows, read_all
 from dre.data.subsample import to_array
@@ -191,7 +191,7 @@ def match_points(name: str, embedding: Array, table: Source, source: Source, *, 
     if order is None:
         order = _order_by_position(name, table, source, whose)
         if _are_names(source.names) and table.names is None:
-            typer.echo(f"dre: matched by position: {name} has no names of rows", err=True)
+            echo(f"dre: matched by position: {name} has no names of rows", err=True)
     metadata = {**{key: values[order] for key, values in table.metadata.items()}, **source.metadata}
     names = source.names if source.names is not None or table.names is None else table.names[order]
     found = LoadedMap([embedding[order]], [name], metadata, names, source.rows, source.columns)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dre.cli.echo import echo
 from dre.cli.options import AllowExternal, DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
 from dre.progress.activity import activity
 
@@ -119,7 +120,7 @@ def plot(
         figure, content = _plot_rows(map_, data, kind, color, thumbnails, options)
     with activity("drawing"):
         save(figure, target, force=force)
-    typer.echo(f"Wrote {target}: {content}.")
+    echo(f"Wrote {target}: {content}.")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dre.cli.echo import echo
 from dre.cli.options import AllowExternal, Data, Decimal, Device, Force, Id, Missing, Threads, Vector, as_usage_error
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def transform(
     """
     from dre.cli.data import as_fitted, match_columns, open_data, output_spec
     from dre.cli.map import load_model, overwritten
+    from dre.data.range_error import RangeError
     from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable, open_sink, open_stdout
     from dre.progress.display import progress_bar, say
@@ -77,19 +80,22 @@ def transform(
     for line in (*source.cautions, *_spread_caution(fitted, _slice(source.rows, 0, min(n, CHUNK)))):
         say(f"dre: {line}")
     about = output_spec(source, fitted.n_components, data)
-    with as_usage_error():
+    with as_usage_error(), suppress(RangeError):  # which names a row, and comes again below
         fitted.transform(_slice(source.rows, 0, 1), stage=stage)  # fails early on a wrong shape or stage
     opened = open_stdout(about) if str(output) == STDOUT else open_sink(output, about, force=force)
     with opened as sink, progress_bar("embedding", n) as advance:
         for start in range(0, n, CHUNK):
-            embedding = fitted.transform(_slice(source.rows, start, min(n, start + CHUNK)), stage=stage)
+            try:
+                embedding = fitted.transform(_slice(source.rows, start, min(n, start + CHUNK)), stage=stage)
+            except RangeError as problem:
+                raise problem.located(first_row=start) from None
             sink.write(embedding)
             advance(len(embedding))
     left_out = "" if dropped is None else f"; {len(dropped.kept) - n:,} rows lack values and are NaN"
     if str(output) == STDOUT:
         say(f"dre: embedded {n:,} rows{left_out}")
     else:
-        typer.echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
+        echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
 
 
 def _spread_caution(model: DRE, rows: Any) -> list[str]:

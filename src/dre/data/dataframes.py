@@ -47,10 +47,11 @@ def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[st
     >>> select_features(frame, "numbers").columns
     ['size']
     """
+    _check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return X
-    kinds = {name: _kind(frame[name]) for name in frame.columns}
+    kinds = {name: _kind(frame.get_column(name)) for name in frame.columns}
     if columns is None:
         wanted = frame.columns
     elif fitted is not None:
@@ -64,6 +65,14 @@ def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[st
         raise ValueError("X has no column of numbers: encode its columns first, say with sklearn.preprocessing.OneHotEncoder")
     _check_kinds({name: kinds[name] for name in wanted}, offers_numbers=columns is None)
     return X if columns is None else frame.select(wanted).to_native()
+
+
+def _check_unique(X: Any) -> None:
+    """Raise a ValueError if a DataFrame of pandas has two columns of the same name."""
+    names: Any = getattr(X, "columns", None)
+    if hasattr(X, "iloc") and not getattr(names, "is_unique", True):
+        twice = names[names.duplicated()][0]
+        raise ValueError(f"X has several columns called {twice!r}: rename them, or pass X.to_numpy()")
 
 
 def _kind(column: Any) -> str:

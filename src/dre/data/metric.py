@@ -17,6 +17,7 @@ from torch import Tensor
 from dre.notation import unknown
 
 METRICS = ("euclidean", "cosine", "correlation")
+ROUNDING = 16  # of the last bit of a mean
 
 
 def check_metric(metric: str) -> str:
@@ -48,7 +49,11 @@ def transform_rows(x: Tensor, metric: str) -> Tensor:
         return x
     flat = x.flatten(1)
     if metric == "correlation":
-        flat = flat - flat.mean(1, keepdim=True)
+        mean = flat.mean(1, keepdim=True)
+        centered = flat - mean
+        # What is left of equal values is rounding, and no direction.
+        rounding = ROUNDING * torch.finfo(centered.dtype).eps * mean.abs()
+        flat = torch.where(centered.abs().amax(1, keepdim=True) > rounding, centered, 0.0)
     largest = flat.abs().amax(1, keepdim=True)
     flat = flat / torch.where(largest > 0, largest, 1.0)  # squares can't overflow or vanish
     norm = flat.norm(dim=1, keepdim=True)

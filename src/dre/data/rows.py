@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -35,7 +35,9 @@ class Rows(Protocol):
 
 def is_rows(X: Any) -> TypeGuard[Rows]:
     """Whether X has a shape and can be read in pieces; a DataFrame may have columns with these names."""
-    return hasattr(X, "shape") and all(callable(getattr(X, name, None)) for name in ("read", "take"))
+    return (
+        not isinstance(X, Tensor) and hasattr(X, "shape") and all(callable(getattr(X, name, None)) for name in ("read", "take"))
+    )
 
 
 def chunk_length(shape: tuple[int, ...], values: int | None = None) -> int:
@@ -43,7 +45,7 @@ def chunk_length(shape: tuple[int, ...], values: int | None = None) -> int:
     return max(1, (values or CHUNK_VALUES) // max(1, math.prod(shape)))
 
 
-def float64_pieces(X: Any, device: torch.device = CPU) -> Iterator[Tensor]:
+def float64_pieces(X: Any, device: torch.device = CPU) -> Generator[Tensor, None, None]:
     """Yield consecutive rows of a dense or sparse array, or of Rows, as float64 tensors on a device.
 
     On a CPU the pieces fit into its cache. Rows are read in chunks, whatever the size of the pieces.

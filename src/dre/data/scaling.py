@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,14 +11,14 @@ from torch import Tensor, nn
 
 from dre.data.image_layout import channels_first, image_layout, model_shape
 from dre.data.metric import check_metric, transform_rows
+from dre.data.moments import Moments, find_moments
+from dre.data.range_error import RangeError
 from dre.data.rows import CACHED_VALUES, CPU, HostRows, Rows, check_stream_output, chunk_length, float64_pieces, read_checked
 from dre.data.sparse import METRICS as SPARSE_METRICS
 from dre.data.sparse import ScaledSparse, is_sparse
 from dre.data.sparse import moments as sparse_moments
 from dre.data.units import DominantColumns, dominant_columns
 from dre.progress.activity import activity
-
-MIN_RELATIVE_STD = 1e-13  # of the column's mean: less is rounding, and the column counts as constant
 
 
 class Scaling(nn.Module):
@@ -72,18 +71,18 @@ class Scaling(nn.Module):
         n, shape = X.shape[0], tuple(X.shape[1:])
         columns = None
         if standardize:
-            mean, squares, unit = _moments(lambda: float64_pieces(X, device), n)
-            std = unit * (squares / n).sqrt()
-            columns = mean.cpu(), torch.where(std > MIN_RELATIVE_STD * mean.abs(), std, 1.0).cpu()
+            raw = find_moments(lambda: float64_pieces(X, device), n)
+            _check_range(raw, float64_pieces(X, device))
+            columns = raw.mean.cpu(), raw.column_scales().cpu()
         if is_sparse(X) and not standardize and metric in SPARSE_METRICS:
-            mean, squares, unit = sparse_moments(X, metric)
+            moments = sparse_moments(X, metric)
         else:
             unscaled = cls(torch.zeros(shape, dtype=torch.double), 1.0, metric=metric, columns=columns).to(device)
-            mean, squares, unit = _moments(lambda: map(unscaled._before_centering, float64_pieces(X, device)), n)
-        scale = unit * math.sqrt(float(squares.sum()) / (n * math.prod(shape)))
-        scaling = cls(mean.cpu(), scale if scale > 0 else 1.0, metric=metric, columns=columns)
-        if not standardize and len(shape) == 1 and shape[0] > 1 and unit > 0:
-            scaling.dominant_columns = dominant_columns(squares.cpu())
+            moments = find_moments(lambda: (unscaled._before_centering(part) for part in float64_pieces(X, device)), n)
+        _check_range(moments, float64_pieces(X, device))
+        scaling = cls(moments.mean.cpu(), moments.scale(), metric=metric, columns=columns)
+        if not standardize and len(shape) == 1 and shape[0] > 1 and moments.unit > 0:
+            scaling.dominant_columns = dominant_columns(moments.squares.cpu())
         return scaling
 
     @property
@@ -93,8 +92,11 @@ class Scaling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scale raw rows (n, ...) of any number type; the result is float32, images with channels first."""
-        scaled = ((self._before_centering(x.double()) - self.mean) / self.scale).float()
-        return channels_first(scaled, image_layout(self.shape))
+        return channels_first(self.scores(x).float(), image_layout(self.shape))
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Return the scaled values as float64, in the layout of the raw rows: deviations in units of the scale."""
+        return (self._before_centering(x.double()) - self.mean) / self.scale
 
     def standardized(self, x: Tensor) -> Tensor:
         """Return the rows whose distances the metric measures: standardized if the model standardizes, else unchanged."""
@@ -111,23 +113,20 @@ class Scaling(nn.Module):
         return channels_first(mean, image_layout(self.shape))[0]
 
 
-def _moments(pieces: Callable[[], Iterator[Tensor]], n: int) -> tuple[Tensor, Tensor, float]:
-    """Mean of each column, and its summed squared deviations in a unit whose square neither overflows nor vanishes."""
-    total: Tensor | None = None
-    for part in pieces():
-        total = part.sum(0) if total is None else total + part.sum(0)
-    assert total is not None  # there is at least one row
-    mean = total / n
-    squares, unit = torch.zeros_like(mean), 0.0
-    for part in pieces():
-        deviation = part - mean
-        largest = float(deviation.abs().max())
-        if largest > unit:
-            squares *= (unit / largest) ** 2
-            unit = largest
-        if unit > 0:
-            squares += (deviation / unit).square_().sum(0)
-    return mean, squares, unit
+def _check_range(moments: Moments, pieces: Iterator[Tensor]) -> None:
+    """Raise a RangeError that names the largest value if the moments have overflowed."""
+    if moments.is_finite:
+        return
+    row, found, start = 0, torch.zeros(1, dtype=torch.double), 0
+    for part in pieces:
+        largest = part.flatten(1).abs().amax(1)
+        if float(largest.max()) > float(found.abs().max()):
+            row, found = start + int(largest.argmax()), part[int(largest.argmax())]
+        start += len(part)
+    at = int(found.abs().argmax())
+    place = tuple(int(i) for i in torch.unravel_index(torch.tensor(at), found.shape))
+    reason = "sums of such values are too large for float64. Divide X by a constant, or leave this row out."
+    raise RangeError(row, place, float(found.flatten()[at]), reason)
 
 
 class ScaledRows:

@@ -9,6 +9,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from dre.data.moments import Moments
+
 METRICS = ("euclidean", "cosine")  # whose transform keeps zeros
 
 
@@ -16,23 +18,38 @@ def is_sparse(X: Any) -> bool:
     return bool(scipy.sparse.issparse(X))
 
 
-def moments(X: Any, metric: str) -> tuple[Tensor, Tensor, float]:
-    """Mean of each column, its summed squared deviations in a unit, and that unit: the largest value."""
+def moments(X: Any, metric: str) -> Moments:
+    """Find mean and squared deviations of each column."""
     X = transformed(X, metric)
+    found = _deviations(X, np.asarray(X.mean(0)).ravel())
+    rounded = (found.is_constant & (found.squares > 0)).numpy()
+    if not rounded.any():
+        return found
+    return _deviations(X, np.where(rounded, X[[0]].toarray().ravel(), found.mean.numpy()))
+
+
+def _deviations(X: Any, mean: Any) -> Moments:
+    """Sum the squared deviations of stored values, and those of zeros, in units of the largest value."""
+    n, d = X.shape
     unit = float(np.abs(X.data).max(initial=0.0))
-    mean = np.asarray(X.mean(0)).ravel()
     if unit == 0:
-        return torch.from_numpy(mean), torch.zeros(X.shape[1], dtype=torch.double), 0.0
-    squares = np.asarray((X / unit).power(2).sum(0)).ravel() - X.shape[0] * (mean / unit) ** 2
-    return torch.from_numpy(mean), torch.from_numpy(squares).clamp_min_(0), unit
+        return Moments(torch.from_numpy(mean), torch.zeros(d, dtype=torch.double), 0.0, n)
+    stored = ((X.data - mean[X.indices]) / unit) ** 2
+    zeros = n - np.bincount(X.indices, minlength=d)
+    squares = np.bincount(X.indices, weights=stored, minlength=d) + zeros * (mean / unit) ** 2
+    return Moments(torch.from_numpy(mean), torch.from_numpy(squares), unit, n)
 
 
 def transformed(X: Any, metric: str) -> Any:
     """Rows in float64, of length 1 for the cosine; rows of zeros stay as they are."""
-    X = X.astype(np.float64)
+    X = X.astype(np.float64)  # a copy
+    X.sum_duplicates()
     if metric == "cosine":
+        counts = np.diff(X.indptr)
+        largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
+        X.data /= np.repeat(np.where(largest > 0, largest, 1.0), counts)  # squares can't overflow or vanish
         length = np.sqrt(np.asarray(X.multiply(X).sum(1)).ravel())
-        X = scipy.sparse.diags_array(1 / np.where(length > 0, length, 1.0)) @ X
+        X.data /= np.repeat(np.where(length > 0, length, 1.0), counts)
     return X
 
 

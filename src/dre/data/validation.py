@@ -19,6 +19,11 @@ from dre.data.rows import is_rows, read_all
 from dre.runtime import available_bytes
 
 LARGEST_SEED = 2**31 - 1
+NUMPY_FLOATS = (torch.float16, torch.float32, torch.float64)  # numpy has no bfloat16, and no floats of 8 bits
+REMEDIES = {  # by the beginning of an error of scikit-learn
+    "could not convert string": "Encode text as numbers first, say with sklearn.preprocessing.OneHotEncoder.",
+    "setting an array element with a sequence": "All rows need the same number of values: pad or cut them.",
+}
 # Options of scikit-learn's validation. Finiteness is checked here, to name the first row that is not finite.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
 
@@ -34,30 +39,66 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
         validate_data(estimator, alike, reset=fitting, ensure_min_samples=least, **ACCEPTED)
         _check_numbers(alike[:1], "X")
         return X
-    X = validate_data(estimator, _from_torch(X), reset=fitting, ensure_min_samples=least, **ACCEPTED)
+    X = _to_numpy(X, "X")
+    X = _validated(lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
     _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None))
     return X
 
 
 def check_array(rows: Any, name: str) -> Any:
     """Return rows outside of an estimator as an array (n, d) or (n, ...) of numbers; ``Rows`` are read completely."""
-    rows = read_all(rows) if is_rows(rows) else _from_torch(rows)
-    try:
-        rows = sklearn.utils.check_array(rows, input_name=name, **ACCEPTED)
-    except ValueError as problem:
-        if not str(problem).startswith("Complex data not supported"):
-            raise
-        remedy = "pass their real and imaginary parts as separate columns"  # scikit-learn's message has no remedy
-        raise ValueError(f"{name} holds complex numbers: {remedy}") from None
+    rows = read_all(rows) if is_rows(rows) else _to_numpy(rows, name)
+    rows = _validated(lambda: sklearn.utils.check_array(rows, input_name=name, **ACCEPTED), name)
     _check_numbers(rows, name)
     return rows
 
 
-def _from_torch(X: Any) -> Any:
+def _to_numpy(X: Any, name: str) -> Any:
+    """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
+    if isinstance(X, np.ma.MaskedArray):
+        if np.ma.is_masked(X):
+            first = int(np.argwhere(np.ma.getmaskarray(X))[0][0]) if X.ndim else 0
+            count = int(np.ma.getmaskarray(X).sum())
+            raise ValueError(
+                f"{name} is a masked array with {count} masked value(s), the first in row {first}. "
+                f"Drop these rows, or fill them: {name}.filled(value)."
+            )
+        return X.data
     if not isinstance(X, torch.Tensor):
         return X
-    X = X.detach().cpu()
-    return (X.float() if X.dtype == torch.bfloat16 else X).numpy()  # numpy has no bfloat16
+    for is_odd, kind, remedy in (
+        (X.is_meta, "a meta tensor without values", "create it on a device that holds values, such as 'cpu'"),
+        (X.is_nested, "a nested tensor", f"pass {name}.to_padded_tensor(0.0)"),
+        (X.is_quantized, "a quantized tensor", f"pass {name}.dequantize()"),
+        (X.layout != torch.strided, "a sparse tensor", f"pass {name}.to_dense(), or a scipy.sparse.csr_array"),
+    ):
+        if is_odd:
+            raise ValueError(f"{name} is {kind}: {remedy}")
+    X = X.detach().resolve_conj().resolve_neg().cpu()
+    if X.is_floating_point() and X.dtype not in NUMPY_FLOATS:
+        X = X.float()
+    elif X.is_complex():
+        X = X.to(torch.complex128)
+    return X.numpy()
+
+
+def _validated(validate: Callable[[], Any], name: str) -> Any:
+    """Return what scikit-learn's validation returns, and add a remedy to its errors where they have none."""
+    try:
+        return validate()
+    except ValueError as problem:
+        text = str(problem)
+        if text.startswith("Complex data not supported"):
+            remedy = "pass their real and imaginary parts as separate columns"
+            raise ValueError(f"Complex data not supported: {name} holds complex numbers, {remedy}") from None
+        for beginning, remedy in REMEDIES.items():
+            if text.startswith(beginning):
+                raise ValueError(f"{text.rstrip('.')}. {remedy}") from None
+        raise
+    except TypeError as problem:
+        raise TypeError(f"{problem}. Convert {name} to an array of numbers first.") from None
+    except OverflowError as problem:  # an integer of Python beyond float64
+        raise ValueError(f"{name} holds a number beyond float64 ({problem}): divide {name} by a constant") from None
 
 
 def _check_numbers(X: Any, name: str, columns: Any = None) -> None:
@@ -69,24 +110,38 @@ def _check_numbers(X: Any, name: str, columns: Any = None) -> None:
 
 
 def _check_finite(X: Any, name: str, columns: Any = None) -> None:
-    sparse = scipy.sparse.issparse(X)
-    values = X.data if sparse else X
-    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)) or bool(np.isfinite(values).all()):
+    values = X.data if scipy.sparse.issparse(X) else X
+    if values.dtype.kind != "f":
+        return
+    if values.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            too_large = np.isfinite(values) & ~np.isfinite(values.astype(np.float64))
+        if too_large.any():
+            row, place = _first(X, too_large, columns)
+            raise ValueError(f"{name} has a value beyond float64 in row {row} {place}: divide {name} by a constant")
+    with np.errstate(over="ignore"):
+        total = values.sum(dtype=np.float64)
+    if np.isfinite(total) or bool(np.isfinite(values).all()):
         return
     bad = ~np.isfinite(values)
+    row, place = _first(X, bad, columns)
+    kind = "NaN" if np.isnan(values[bad][0]) else "infinity"
+    raise ValueError(
+        f"Input {name} contains {kind}: {int(bad.sum())} value(s) are NaN or inf, "
+        f"the first in row {row} {place}. "
+        "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
+    )
+
+
+def _first(X: Any, bad: Any, columns: Any) -> tuple[int, str]:
+    """Row and place of the first of the values that are marked as bad."""
     first = int(np.flatnonzero(bad.ravel())[0])
     where: tuple[int, ...]
-    if sparse:
+    if scipy.sparse.issparse(X):
         where = (int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first]))
     else:
         where = tuple(int(i) for i in np.unravel_index(first, X.shape))
-    kind = "NaN" if np.isnan(values.ravel()[first]) else "infinity"
-    place = f"at {list(where[1:])}" if columns is None else f"in column {str(columns[where[1]])!r}"
-    raise ValueError(
-        f"Input {name} contains {kind}: {int(bad.sum())} value(s) are NaN or inf, "
-        f"the first in row {where[0]} {place}. "
-        "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
-    )
+    return where[0], f"at {list(where[1:])}" if columns is None else f"in column {str(columns[where[1]])!r}"
 
 
 def check_memory(X: Any, name: str, dtype: Any) -> None:

@@ -21,6 +21,7 @@ from dre.augment import Augment
 from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
 from dre.data.image_layout import model_shape
+from dre.data.range_error import RangeError
 from dre.data.scaling import Scaling
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.encoder import Encoder
@@ -203,6 +204,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         with (
             _all_or_nothing(self),
+            _naming_columns(self),
             shown(self.verbose),
             plain_torch(),
             one_thread_on(resolve_device(self.device)),
@@ -263,13 +265,18 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n, n_components), float32
+
+        Raises
+        ------
+        ValueError
+            If X has NaN or infinity, or a row that is too far from those of the fit for float32. The error names the first row.
         """
         check_is_fitted(self)
         # scikit-learn would call an image's height its features
         if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(X))
         selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        with plain_torch(), one_thread_on(self._map.device):
+        with plain_torch(), one_thread_on(self._map.device), _naming_columns(self):
             return self._map.embed(check_rows(self, selected, fitting=False), stage)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
@@ -290,7 +297,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def module(self, *, stage: int | None = None) -> MapModule:
         """Return the learned map as one plain ``nn.Module`` from raw rows to the embedding.
 
-        Scaling, front and encoder are inside. It works with ``torch.export``, and agrees with ``transform``.
+        Scaling, front and encoder are inside. It works with ``torch.export``, and agrees with ``transform``, but does not check
+        the rows: those that ``transform`` refuses become NaN.
 
         Examples
         --------
@@ -539,6 +547,15 @@ def _all_or_nothing(model: DRE) -> Iterator[None]:
     except BaseException:
         model.__dict__ = before
         raise
+
+
+@contextmanager
+def _naming_columns(model: DRE) -> Iterator[None]:
+    """Add the names of the columns, if there are any, to an error about a value."""
+    try:
+        yield
+    except RangeError as problem:
+        raise problem.located(columns=getattr(model, "feature_names_in_", None)) from None
 
 
 def _saved_runtime(device: object) -> Runtime:

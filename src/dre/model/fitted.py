@@ -11,21 +11,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dre.data.range_error import RangeError
 from dre.data.rows import ArrayRows, HostRows, Rows, fits, is_rows
 from dre.data.scaling import ScaledRows, Scaling
 from dre.data.sparse import is_sparse
 from dre.data.validation import check_memory
 from dre.encoder.forward import outputs
 from dre.plan.recipe import Recipe
+from dre.training.loop import DivergedError
 from dre.training.run import Weights
 
 Array = np.ndarray[Any, Any]
+FAR = 1e6  # standard deviations: no row of a fit is as far out, and float32 can still square it
 
 
 class MapModule(nn.Module):
     """One plain module from raw rows to the embedding: scaling, front and encoder in a row.
 
-    It has no Python loop over the rows, and works with ``torch.export``.
+    It has no Python loop over the rows, and works with ``torch.export``. It does not check the rows: what float32 can't hold
+    after scaling becomes NaN, where ``transform`` raises an error. Under autocast it computes as any other module does.
     """
 
     def __init__(self, scaling: Scaling, encoder: nn.Module) -> None:
@@ -64,8 +68,28 @@ class FittedMap:
     def embed(self, X: Any, stage: int | None = None) -> Array:
         """Embed rows, by the last weights or by those at the end of a stage. Rows are read and scaled chunk by chunk."""
         self.check_shape(X.shape)
-        rows = ScaledRows(X if is_rows(X) else HostRows(X), self.scaling, self.device)
-        return embed(self.encoder_of(stage), rows)
+        raw = X if is_rows(X) else HostRows(X)
+        Y = embed(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
+        lost = np.flatnonzero(~np.isfinite(Y).all(1))
+        if len(lost):
+            raise self._explain(int(lost[0]), raw)
+        return Y
+
+    def _explain(self, row: int, raw: Rows) -> ValueError:
+        """Return the error for a row whose coordinates are not finite: it names the value that lies farthest out."""
+        x = raw.read(row, row + 1).cpu()
+        scores = self.scaling.scores(x)[0].abs().nan_to_num(torch.inf)
+        if float(scores.max()) < FAR:
+            return ValueError(
+                f"the encoder gives no finite coordinates for row {row} of X, an ordinary row: fit the model again"
+            )
+        at = int(scores.argmax())
+        place = tuple(int(i) for i in np.unravel_index(at, self.shape))
+        reason = (
+            f"{float(scores.flatten()[at]):.2g} standard deviations from the mean of the fit are too many for float32. "
+            "Check the units of X, or leave this row out."
+        )
+        return RangeError(row, place, float(x.flatten()[at]), reason)
 
     def module(self, stage: int | None = None) -> MapModule:
         """Return a copy of scaling and encoder as one module, in eval mode, on the device of the encoder."""
@@ -113,3 +137,10 @@ def embed(encoder: nn.Module, rows: Rows) -> Array:
     """Embed scaled rows."""
     y: Array = outputs(encoder, rows).cpu().numpy()
     return y
+
+
+def check_map(Y: Array) -> Array:
+    """Return the map of the fitted rows, or raise if the last step has made weights of which it is not finite."""
+    if np.isfinite(Y).all():
+        return Y
+    raise DivergedError("the map is not finite after the last step. Lower learning_rate, or clip the gradients.")

@@ -20,7 +20,7 @@ from dre.data.scaling import Scaling
 from dre.data.validation import check_seed
 from dre.encoder import Encoder
 from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
-from dre.model.fitted import Array, FittedMap, embed, to_model_rows
+from dre.model.fitted import Array, FittedMap, check_map, embed, to_model_rows
 from dre.neighbors.search import Neighbors, check_neighbors
 from dre.observe import Observer, watch
 from dre.observe.checkpoints import Checkpoints
@@ -141,7 +141,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     with memory_advice("training", TRAINING_ADVICE):
         watch(events, watching)
     fitted = FittedMap(encoder.eval(), recipe, scaling, work.n_components, [*history.stages], history.records)
-    return FitResult(fitted, embed(encoder, rows), interrupt.requested)
+    return FitResult(fitted, check_map(embed(encoder, rows)), interrupt.requested)
 
 
 def _checkpoints(saving: Saving, work: MapFit, history: History, observers: list[Observer]) -> Checkpoints:

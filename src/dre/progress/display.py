@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from dre.progress.activity import Activity, activities, activity, listening
+from dre.progress.printable import printable
 
 DELAY = 1.0  # seconds: shorter work shows no bar
 REDRAWN = 0.1  # seconds between two looks at the work
@@ -70,7 +71,8 @@ def progress_bar(title: str, total: int, *, verbose: bool | None = None) -> Iter
 
 
 def say(text: str) -> None:
-    """Print a line on stderr, above the bar if there is one."""
+    """Print a line on stderr, above the bar if there is one; what a terminal would obey is escaped."""
+    text = printable(text)
     if any(isinstance(view, _Bar) for view in _displays):
         from tqdm.auto import tqdm
 

@@ -13,25 +13,24 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 # Functions of torch, by name, that draw at random and take a generator.
-TAKE_GENERATOR = frozenset(
-    "rand randn randint randperm normal bernoulli multinomial poisson uniform_ normal_ random_ bernoulli_ exponential_ geometric_ "
-    "cauchy_ log_normal_ trunc_normal_ kaiming_uniform_ kaiming_normal_ xavier_uniform_ xavier_normal_ orthogonal_ sparse_".split()
-)
+TAKE_GENERATOR = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
+TAKE_GENERATOR |= {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_"}
+TAKE_GENERATOR |= {"trunc_normal_", "kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_"}
+TAKE_GENERATOR |= {"orthogonal_", "sparse_"}
 # Those that draw without one. The global state lends them its place, for the time of the call.
-WITHOUT_GENERATOR = frozenset(
-    "rand_like randn_like randint_like dropout1d dropout2d dropout3d feature_dropout alpha_dropout feature_alpha_dropout rrelu "
-    "rrelu_ gumbel_softmax multi_head_attention_forward scaled_dot_product_attention lstm gru rnn_tanh rnn_relu "
-    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices".split()
-)
+WITHOUT_GENERATOR = {"rand_like", "randn_like", "randint_like", "rrelu", "rrelu_", "gumbel_softmax"}
+WITHOUT_GENERATOR |= {"dropout1d", "dropout2d", "dropout3d", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"}
+WITHOUT_GENERATOR |= {"multi_head_attention_forward", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"}
+WITHOUT_GENERATOR |= {f"fractional_max_pool{d}d{more}" for d in (2, 3) for more in ("", "_with_indices")}
 
 
 class IsolatedRNG:
     """Generators in place of torch's global random state, for one thread.
 
     What torch draws on a CPU inside this context comes from a generator, and the global state stays as it is: threads neither
-    wait for each other nor disturb each other. A few functions take no generator; these exchange the global state for the time of
-    a call, one thread after the other. The global state of a GPU is exchanged for the time of the context, since a GPU computes
-    gradients in threads of its own.
+    wait for each other nor disturb each other. A few functions take no generator; these exchange the global state for the
+    time of a call, one thread after the other. The global state of a GPU is exchanged for the time of the context, since a GPU
+    computes gradients in threads of its own.
 
     Parameters
     ----------
@@ -63,6 +62,16 @@ class IsolatedRNG:
         with on_gpu, _OwnGenerators(self.generator):
             yield
 
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """The states of its generators, by the kind of their device."""
+        return {kind: generator.get_state() for kind, generator in self._generators.items()}
+
+    @state.setter
+    def state(self, states: dict[str, Tensor]) -> None:
+        for kind, state in states.items():
+            self.generator(self._device if kind == self._device.type else torch.device(kind)).set_state(state)
+
     def generator(self, device: torch.device) -> torch.Generator:
         """Return the generator of a device."""
         if device.type not in self._generators:
@@ -90,8 +99,8 @@ class _OwnGenerators(TorchFunctionMode):
             return func(*args, **kwargs)
         if _is_checkpointed():
             raise RuntimeError(
-                f"the encoder draws random numbers ({name}) inside of torch.utils.checkpoint, which could not draw the same again "
-                "for the gradients: draw them outside of the part that is checkpointed"
+                f"the encoder draws random numbers ({name}) inside of torch.utils.checkpoint, which could not draw the same "
+                "again for the gradients: draw them outside of the part that is checkpointed"
             )
         generator = self._generator(device)
         if name in TAKE_GENERATOR:
@@ -117,7 +126,7 @@ def _is_checkpointed() -> bool:
     return hooks is not None and hooks[0].__module__ == "torch.utils.checkpoint"
 
 
-def _dropout(
+def _dropout(  # noqa: PLR0917 - called as torch's own
     generator: torch.Generator,
     input: Tensor,  # noqa: A002 - the names of torch.nn.functional.dropout
     p: float = 0.5,

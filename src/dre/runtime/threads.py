@@ -68,8 +68,8 @@ def one_thread() -> Iterator[None]:
 def _use_one_thread() -> int:
     """Let torch compute on one thread in the calling thread alone; return the number that it had.
 
-    ``torch.set_num_threads`` sets the number of the calling thread, and that of all threads to come. Those begin with the number
-    found here, as they would outside of a fit.
+    ``torch.set_num_threads`` sets the number of the calling thread, and that of all threads to come. Those begin with the
+    number found here, as they would outside of a fit.
     """
     with _process.lock:
         before = torch.get_num_threads()

@@ -1,7 +1,7 @@
 """The state of torch in which this package computes, whatever the caller has set, and the caller's state afterwards.
 
-Gradient mode, inference mode, autocast and the default device belong to a thread. The default dtype and the precision of products
-belong to the process: threads that need them at the same time share them, and the last one restores them.
+Gradient mode, inference mode, autocast and the default device belong to a thread. The default dtype and the precision of
+products belong to the process: threads that need them at the same time share them, and the last one restores them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def plain_torch() -> Iterator[None]:
 class ProcessSetting(Generic[Value]):
     """A setting of the whole process that several threads may need at the same time.
 
-    The first thread that enters remembers the value found, and the last one that leaves restores it. While threads need different
-    values, ``prefer`` chooses among them.
+    The first thread that enters remembers the value found, and the last one that leaves restores it. While threads need
+    different values, ``prefer`` chooses among them.
 
     Parameters
     ----------

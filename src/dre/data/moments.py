@@ -1,0 +1,78 @@
+"""Mean and squared deviations of each column, of values as large and as small as float64 holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+MIN_RELATIVE_STD = 1e-13  # of the column's mean: less is rounding, and the column counts as constant
+Pieces = Callable[[], Generator[Tensor, None, None]]
+
+
+class Moments(NamedTuple):
+    """Mean of each column, and its summed squared deviations in a unit whose square neither overflows nor vanishes."""
+
+    mean: Tensor
+    squares: Tensor
+    unit: float
+    n: int
+
+    @property
+    def std(self) -> Tensor:
+        return self.unit * (self.squares / self.n).sqrt()
+
+    @property
+    def is_constant(self) -> Tensor:
+        """Whether the values of a column differ by no more than rounding."""
+        return self.std <= MIN_RELATIVE_STD * self.mean.abs()
+
+    @property
+    def is_finite(self) -> bool:
+        return bool(self.mean.isfinite().all() and self.squares.isfinite().all())
+
+    def column_scales(self) -> Tensor:
+        """Return the standard deviations; for a constant column 1, or more if its rounding would stand out then."""
+        flat = torch.where(self.squares > 0, self.mean.abs().clamp_min(1.0), 1.0)
+        return torch.where(self.is_constant, flat, self.std)
+
+    def scale(self) -> float:
+        """Return the root mean square deviation of all values; 1 for constant rows, or more as for columns."""
+        if bool(self.is_constant.all()):
+            return float(self.column_scales().max())
+        return self.unit * math.sqrt(float(self.squares.sum()) / (self.n * self.squares.numel())) or 1.0
+
+
+def find_moments(pieces: Pieces, n: int) -> Moments:
+    """Find the moments of n rows, which are read in pieces, twice or three times.
+
+    >>> find_moments(lambda: (torch.full((5, 1), 0.1, dtype=torch.double) for _ in range(9)), 45).scale()
+    1.0
+    """
+    total: Tensor | None = None
+    for part in pieces():
+        total = part.sum(0) if total is None else total + part.sum(0)
+    assert total is not None  # there is at least one row
+    found = _deviations(pieces, total / n, n)
+    rounded = found.is_constant & (found.squares > 0)
+    if not bool(rounded.any()):
+        return found
+    with closing(pieces()) as first:  # the mean of equal values can differ from them in its last bits
+        return _deviations(pieces, torch.where(rounded, next(first)[0], found.mean), n)
+
+
+def _deviations(pieces: Pieces, mean: Tensor, n: int) -> Moments:
+    squares, unit = torch.zeros_like(mean), 0.0
+    for part in pieces():
+        deviation = part - mean
+        largest = float(deviation.abs().max())
+        if largest > unit:
+            squares *= (unit / largest) ** 2
+            unit = largest
+        if unit > 0:
+            squares += (deviation / unit).square_().sum(0)
+    return Moments(mean, squares, unit, n)
