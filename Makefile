@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-gpu fuzz kill attack lint readme tables tables-quick clean
+.PHONY: demo test test-slow test-gpu fuzz kill attack odd lint readme tables tables-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/map_digits.py
@@ -29,6 +29,10 @@ kill: $(READY)
 # Open 2,000 hostile or damaged data files likewise, and write the outcomes to benchmarks/results.
 attack: $(READY)
 	PYTHONPATH=benchmarks $(BIN)/python -W ignore tests/attack_data_files.py 2000 --record
+
+# Fit and transform 10,000 odd inputs; prints a table of what happened.
+odd: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python -W ignore tests/try_odd_inputs.py 10000 --record
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -104,9 +104,10 @@ def test_sparse_values_near_the_limit_of_float64_have_a_map_or_are_refused():
     X = some_rows(3)
     X[:, 1] = 1e308, 1.5e308, -1.4e308
     try:
-        assert np.isfinite(cheap().fit(scipy.sparse.csr_array(X)).embedding_).all()
-    except RangeError as problem:
-        assert "Divide X by a constant" in str(problem)
+        found = cheap().fit(scipy.sparse.csr_array(X)).embedding_
+    except RangeError:
+        return
+    assert np.isfinite(found).all()
 
 
 def test_the_column_of_a_value_too_large_is_named_and_angles_do_not_mind_it():

@@ -36,14 +36,12 @@ class Moments(NamedTuple):
         return bool(self.mean.isfinite().all() and self.squares.isfinite().all())
 
     def column_scales(self) -> Tensor:
-        """Return the standard deviations; for a constant column 1, or more if its rounding would stand out then."""
+        """Return the standard deviations; for equal values 1, and for values that differ by rounding their size."""
         flat = torch.where(self.squares > 0, self.mean.abs().clamp_min(1.0), 1.0)
         return torch.where(self.is_constant, flat, self.std)
 
     def scale(self) -> float:
-        """Return the root mean square deviation of all values; 1 for constant rows, or more as for columns."""
-        if bool(self.is_constant.all()):
-            return float(self.column_scales().max())
+        """Return the root mean square deviation of all values; 1 for equal rows."""
         return self.unit * math.sqrt(float(self.squares.sum()) / (self.n * self.squares.numel())) or 1.0
 
 

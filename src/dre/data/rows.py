@@ -119,7 +119,8 @@ def _as_tensor(part: Any) -> Tensor:
     known = part.dtype.kind in "bf" or part.dtype.kind == "i" or part.dtype == np.uint8
     wide = part.dtype.itemsize > 8 or not part.dtype.isnative
     part = np.ascontiguousarray(part, None if known and not wide else np.float64)
-    return torch.from_numpy(part if part.flags.writeable else part.copy())  # torch warns of read-only memory
+    # torch warns of read-only memory, and refuses the negative stride that numpy ignores in a single row
+    return torch.from_numpy(part if part.flags.writeable and min(part.strides, default=0) >= 0 else part.copy())
 
 
 class ArrayRows:

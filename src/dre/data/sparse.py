@@ -66,16 +66,20 @@ class ScaledSparse:
 
     def __init__(self, X: Any, metric: str, mean: Tensor, scale: float) -> None:
         self._X, self._metric, self._scale = X, metric, scale
-        self._mean = mean.cpu().double().numpy()
+        self._mean = mean.cpu().double().numpy() / scale
 
     def times(self, matrix: Tensor, start: int, stop: int) -> Tensor:
         """Rows from start to stop times a matrix (d, k)."""
         dense = matrix.cpu().double().numpy()
-        product = transformed(self._X[start:stop], self._metric) @ dense
-        return torch.from_numpy((product - self._mean @ dense) / self._scale)
+        return torch.from_numpy(self._scaled(self._X[start:stop]) @ dense - self._mean @ dense)
 
     def transposed_times(self, matrix: Tensor) -> Tensor:
         """All rows, transposed, times a matrix (n, k)."""
         dense = matrix.cpu().double().numpy()
-        product = transformed(self._X, self._metric).T @ dense
-        return torch.from_numpy((product - np.outer(self._mean, dense.sum(0))) / self._scale)
+        return torch.from_numpy(self._scaled(self._X).T @ dense - np.outer(self._mean, dense.sum(0)))
+
+    def _scaled(self, X: Any) -> Any:
+        """Rows divided by the scale, but not centered. Products of larger ones could overflow."""
+        X = transformed(X, self._metric)
+        X.data /= self._scale
+        return X

@@ -107,7 +107,7 @@ class PCAFront(nn.Module):
         for _ in range(SPARSE_ITERATIONS):
             basis = torch.linalg.qr(rows.transposed_times(rows.times(basis, 0, n))).Q
         projected = rows.times(basis, 0, n)
-        rotation = torch.linalg.eigh(projected.T @ projected).eigenvectors.flip(1)[:, : len(self.axes)]
+        rotation = _eigh(projected.T @ projected)[1].flip(1)[:, : len(self.axes)]
         axes, variance = _oriented((basis @ rotation).T), (projected @ rotation).square().mean(0)
         missing = len(self.axes) - len(axes)  # fewer rows than axes
         axes, variance = nn.functional.pad(axes, (0, 0, 0, missing)), nn.functional.pad(variance, (0, missing))
@@ -144,10 +144,19 @@ def principal_axes(x: Tensor, count: int, generator: torch.Generator) -> tuple[T
             total += product
         basis = torch.linalg.qr(total).Q
     projected = torch.cat(list(_map_rows(lambda part: part @ basis, x)))
-    rotation = torch.linalg.eigh(projected.T @ projected / len(x)).eigenvectors.flip(1)[:, :count]
+    rotation = _eigh(projected.T @ projected / len(x))[1].flip(1)[:, :count]
     # Not the eigenvalues: a small one has the rounding of the largest.
     variance = (projected @ rotation).square().mean(0)
     return _oriented((basis @ rotation).T), variance
+
+
+def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of a symmetric matrix; in float64 if float32 does not converge, as with denormal values."""
+    try:
+        values, vectors = torch.linalg.eigh(matrix)
+    except torch.linalg.LinAlgError:
+        values, vectors = torch.linalg.eigh(matrix.double())
+    return values.to(matrix.dtype), vectors.to(matrix.dtype)
 
 
 def _gram_product(basis: Tensor, x: Tensor) -> Tensor:
@@ -251,7 +260,7 @@ class PatchFilters(nn.Module):
         sample = images[torch.linspace(0, len(images) - 1, n).long()]  # evenly spaced: images may be sorted by content
         patches = unfold(sample, side, padding=side // 2).movedim(1, 2).flatten(0, 1)
         patches = patches - patches.mean(1, keepdim=True)  # the structure of a patch, not its brightness
-        variance, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
+        variance, axes = _eigh(patches.T @ patches / len(patches))
         variance, axes = variance.flip(0)[:count], axes.flip(1)[:, :count]
         filters = (axes / variance.sqrt()).where(variance > MIN_FILTER_VARIANCE * variance[0], 0)
         self.filters.copy_(filters.T.reshape(count, channels, side, side))
