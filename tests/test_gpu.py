@@ -33,7 +33,7 @@ from dre.metrics import evaluate, shepard_goodness
 from dre.metrics.inputs import as_points
 from dre.model.fitted import to_model_rows
 from dre.neighbors.search import nearest
-from dre.runtime.memory import GPUMemoryError
+from dre.runtime.gpu_memory import GPUMemoryError
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
 IMAGES = load_digits().images[:400]

@@ -6,7 +6,7 @@ import random
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -163,3 +163,55 @@ def test_warnings_of_other_threads_are_not_silenced_for_good():
         in_threads(lambda i: DRE("fast", random_state=0, device="cpu").plan((30, 6)))
         in_threads(lambda i: DRE("fast", device="cpu")._clamp(DRE("fast", device="cpu").plan((30, 6)), 30))
     assert list(warnings.filters) == before
+
+
+# The number of threads, and the load.
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """Another thread keeps a core, and torch, at work inside."""
+    stop = threading.Event()
+
+    def work() -> None:
+        x = torch.ones(200, 200)
+        while not stop.is_set():
+            x = (x @ x).clamp(0, 1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("images", [False, True], ids=["vectors", "images"])
+def test_the_bits_of_the_default_do_not_depend_on_the_number_of_threads_or_the_load(images, monkeypatch):
+    monkeypatch.setattr("dre.encoder.forward.CPU_CHUNK_ROWS", 64)
+    monkeypatch.setattr("dre.runtime.threads.PART", 2**10)  # work that threads share, of few rows
+    X = np.random.default_rng(0).normal(size=(520, 8, 8) if images else (520, 110))
+    model, found = DRE("fast", random_state=0, device="cpu"), []
+    for number in (1, 2, 4):
+        torch.set_num_threads(number)
+        with busy() if number == 2 else nullcontext():
+            found.append((model.fit(X).embedding_, model.transform(X[:100])))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other[0], found[0][0])
+        np.testing.assert_array_equal(other[1], found[0][1])
+
+
+@pytest.mark.slow
+def test_large_steps_have_the_same_bits_with_the_same_number_of_threads():
+    X, found, large = np.random.default_rng(0).normal(size=(2500, 20)), [], []
+    for number, load in ((1, nullcontext), (2, nullcontext), (2, busy)):
+        torch.set_num_threads(number)
+        model = DRE(
+            schedule="x: gaussian(5) -> kl * 1", encoder="model-a", batch_size=2500, random_state=0, device="cpu", verbose=False
+        )
+        with load():
+            found.append(model.fit(X, observers=[lambda event: large.append(event.run.has_large_steps)]).embedding_)
+    assert large[-1]
+    np.testing.assert_array_equal(found[1], found[2])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-2)  # other numbers of threads round differently

@@ -16,7 +16,7 @@ from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
 from dre.progress.activity import activity
 from dre.runtime import IsolatedRNG, full_float32
-from dre.runtime.memory import in_smaller_pieces, piece
+from dre.runtime.gpu_memory import in_smaller_pieces, piece
 from dre.runtime.threads import all_threads, map_in_threads
 
 CHUNK_ROWS = 8192  # at most, however small the rows: hidden layers can hold many times the values of a row

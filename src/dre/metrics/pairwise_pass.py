@@ -22,7 +22,7 @@ from dre.metrics.inputs import LOW
 from dre.neighbors.distances import Distances
 from dre.progress.display import progress_bar
 from dre.runtime import full_float32
-from dre.runtime.memory import in_smaller_pieces
+from dre.runtime.gpu_memory import in_smaller_pieces
 from dre.runtime.threads import map_in_threads, one_thread_on
 
 Array = np.ndarray[Any, Any]

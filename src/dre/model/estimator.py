@@ -91,7 +91,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     device : str, default="auto"
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
     random_state : int, RandomState or None, default=None
-        The same seed gives the same bits on the same CPU.
+        The same seed gives the same bits with the same rows and parameters, type of CPU, and versions of dre, torch, numpy and
+        numba, whatever the number of threads, the load, and the state of torch that the caller has set. Two kinds of networks
+        are computed by several threads of torch, whose number may change the last bits: modules of your own, and networks other
+        than ``mlp`` and ``patch-mlp`` with a billion products or more in the forward pass of a step. On a GPU, maps of the same
+        seed are alike, not equal.
     verbose : bool or None, default=None
         None shows a progress bar in a terminal or a notebook, and nothing elsewhere. True also prints what was chosen and,
         in a log, a line every half minute.

@@ -30,7 +30,7 @@ from dre.plan.recipe import Recipe
 from dre.progress.activity import activity
 from dre.progress.display import is_shown, say
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime
-from dre.runtime.memory import memory_advice
+from dre.runtime.gpu_memory import memory_advice
 from dre.training.learner import uses_cached_front
 from dre.training.loop import train
 from dre.training.run import Run

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dre.runtime import full_float32, has_numba, tf32_products, triton_applies
-from dre.runtime.memory import piece
+from dre.runtime.gpu_memory import piece
 
 BLOCK = {"cuda": 8192, "cpu": 1600}  # rows on a side of a block: half a GiB of float64 on a GPU; what a CPU's cache holds
 ELEMENTS = {"cuda": 2**27, "cpu": 2**18}  # values of rows processed at once: far slower on a CPU once they exceed its cache

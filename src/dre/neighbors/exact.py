@@ -16,7 +16,7 @@ from torch import Tensor
 from dre.neighbors.distances import TIE, Distances, with_transpose
 from dre.progress.activity import activity
 from dre.runtime import full_float32, triton_applies
-from dre.runtime.memory import piece
+from dre.runtime.gpu_memory import piece
 from dre.runtime.threads import map_in_threads, thread_count
 
 SPARE = 8  # extra candidates, so that the rounding of a product can't push out a true neighbor

@@ -15,7 +15,7 @@ from dre.data.rows import Rows, chunk_length, read_checked
 from dre.neighbors.distances import Distances
 from dre.neighbors.exact import nearest_rows, nearest_to
 from dre.progress.activity import activity
-from dre.runtime.memory import in_smaller_pieces
+from dre.runtime.gpu_memory import in_smaller_pieces
 from dre.runtime.threads import map_in_threads
 
 METHODS = ("auto", "exact", "approximate")

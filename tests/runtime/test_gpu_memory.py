@@ -16,7 +16,7 @@ import dre.neighbors.exact
 from dre import DRE
 from dre.metrics import evaluate
 from dre.neighbors.search import nearest
-from dre.runtime.memory import LAST, GPUMemoryError, in_smaller_pieces, piece
+from dre.runtime.gpu_memory import LAST, GPUMemoryError, in_smaller_pieces, piece
 
 X = torch.randn(400, 6, generator=torch.Generator().manual_seed(0))
 WARNING = "ran out of memory in .*: trying smaller pieces"
