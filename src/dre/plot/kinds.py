@@ -63,6 +63,8 @@ def kind_of(values: Array, name: str | None = None) -> str:
 def known_values(values: Array) -> Array:
     """The values that are not missing: booleans, numbers, or strings."""
     known = values[has_label(values)]
+    if known.dtype.kind == "O" and all(isinstance(each, str) for each in known.tolist()):
+        return known  # long texts, which numpy would all pad to the longest
     if known.dtype.kind == "O":
         known = np.asarray(known.tolist())
     return known.astype(str) if known.dtype.kind not in "biufSU" else known

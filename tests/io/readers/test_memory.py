@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,3 +255,19 @@ def test_sizes_beyond_all_integers_are_told() -> None:
     from dre.io.readers.memory import describe
 
     assert describe(math.prod([2**62, 2**62])) == "2e+25 TiB"
+
+
+def test_a_large_text_that_is_compressed_too_well_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.io.readers.memory.LARGE_TEXT", 8 * MIB)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 4 * MIB))
+    with pytest.raises(SourceError, match=r"x\.csv\.gz unfolds to more than .*; if it is sound, decompress it first"):
+        open_source(tmp_path / "x.csv.gz")
+
+
+def test_a_spreadsheet_that_unfolds_to_more_than_it_declares_is_refused(tmp_path: Path, memory: Callable[[int], None]) -> None:
+    with zipfile.ZipFile(tmp_path / "x.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(64 * MIB))
+        archive.infolist()[0].file_size = 1000
+    memory(32 * MIB)
+    with pytest.raises(SourceError, match=r"sheet1\.xml unfolds to more than it declares"):
+        open_source(tmp_path / "x.xlsx")

@@ -93,7 +93,7 @@ def check_zarr_chunks(path: Path, array: Any, start: int, stop: int) -> None:
 
 
 def _most_bytes(array: Any) -> int:
-    return math.prod(array.chunks) * int(array.dtype.itemsize) * 2 + SLACK
+    return 2 * math.prod(map(int, array.chunks)) * int(array.dtype.itemsize) + SLACK
 
 
 def _could_fill_memory(size: int) -> bool:

@@ -19,6 +19,7 @@ STRING_BYTES = 64  # of a short string of Python, with its place in an array
 ROW_BYTES = 16  # of each row in any map: its coordinates and its number
 PIECE = 2**22  # bytes that are decompressed at a time
 MOST_DEFLATED = 1032  # bytes that one compressed byte of zlib can become
+LARGE_TEXT, MOST_RATIO = 2**30, 200  # bytes from which a text that is compressed so well is taken for an attack
 SMALLER_TEXT = "split the file, or save it as Parquet, which is read in pieces"
 
 
@@ -78,27 +79,33 @@ def read_text_bytes(path: Path) -> bytes:
         check_memory(path, TEXT_COPIES * path.stat().st_size, "the text", SMALLER_TEXT)
         return path.read_bytes()
     parts, total = [], 0
-    with gzip.open(path) as file:
+    with path.open("rb") as packed, gzip.GzipFile(fileobj=packed) as file:
         while piece := file.read(PIECE):
             total += len(piece)
             parts.append(piece)
-            check_memory(path, TEXT_COPIES * total - sum(map(len, parts)), "the decompressed text", SMALLER_TEXT)
+            if total > LARGE_TEXT and total > MOST_RATIO * packed.tell():
+                raise SourceError(
+                    f"{path} unfolds to more than {describe(total)}, over {MOST_RATIO} times its size, which tables rarely do; "
+                    "if it is sound, decompress it first"
+                )
+            check_memory(path, TEXT_COPIES * total - total, "the decompressed text", SMALLER_TEXT)
     return b"".join(parts)
 
 
 def check_zip(path: Path, copies: int, remedy: str) -> None:
-    """Check what the members of a zip file unfold to, whatever sizes it declares."""
+    """Check what the members of a zip file unfold to, and that it is what the file declares."""
     available = available_bytes()
     with zipfile.ZipFile(path) as archive:
         declared = sum(each.file_size for each in archive.infolist())
         check_memory(path, copies * declared, f"the content, {describe(declared)} unpacked,", remedy)
         if available is None or copies * MOST_DEFLATED * sum(each.compress_size for each in archive.infolist()) <= available:
             return
-        total = 0
         for member in archive.infolist():
+            total = 0
             for piece in inflate(path, member):
                 total += len(piece)
-                check_memory(path, copies * total, "the unpacked content", remedy)
+                if total > member.file_size:
+                    raise SourceError(f"{path} is damaged: {member.filename} unfolds to more than it declares; save it again")
 
 
 def inflate(path: Path, member: zipfile.ZipInfo) -> Iterator[bytes]:
