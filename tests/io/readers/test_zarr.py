@@ -1,5 +1,7 @@
 """zarr: an array, one of several, or AnnData, in folders of either version of the format."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -65,3 +67,13 @@ def test_a_damaged_folder_is_an_error_of_two_lines(tmp_path):
     (path / "zarr.json").unlink()
     with pytest.raises(SourceError, match=r"x\.zarr cannot be read"):
         open_source(path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are those of POSIX systems")
+@pytest.mark.parametrize("name", ["zarr.json", "c/0/0"])
+def test_a_pipe_in_the_folder_is_refused(tmp_path, name):
+    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=X.shape)
+    (tmp_path / "x.zarr" / name).unlink()
+    os.mkfifo(tmp_path / "x.zarr" / name)
+    with pytest.raises(SourceError, match=r"is a pipe, not a file|is no file"):
+        open_source(tmp_path / "x.zarr").rows.read(0, 1)

@@ -149,3 +149,11 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path, end: type[BaseExcept
             raise end
     assert path.read_text() == ("new" if end is None else "as it was")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_space_that_was_reserved_for_cells_is_given_back(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "cells.h5ad", "w") as file:
+        file["X"] = np.ones((23, 5), np.float32)
+    written(tmp_path / "map.h5ad", OutputSpec(23, 3, source=tmp_path / "cells.h5ad"))
+    assert (tmp_path / "map.h5ad").stat().st_size < (tmp_path / "cells.h5ad").stat().st_size + 20_000

@@ -11,7 +11,7 @@ from dre.io.readers.arrays import with_options
 from dre.io.readers.file_rows import open_array
 from dre.io.readers.hdf5 import is_array, read_metadata, select_array
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import INSTALL, Source, SourceError, SourceFormat, as_source_error
+from dre.io.readers.source import INSTALL, Source, SourceError, SourceFormat, as_source_error, check_file_kind
 
 MARKERS = ("zarr.json", ".zgroup", ".zarray")  # files in such a folder
 
@@ -22,6 +22,8 @@ def _open_zarr(path: Path, part: str | None, options: ReadOptions) -> Source:
     except ImportError as problem:
         raise ImportError(f"{path} needs zarr 3: {INSTALL}") from problem
     with as_source_error(path):
+        for marker in MARKERS:
+            check_file_kind(path / marker)
         root: Any = zarr.open(path, mode="r")
         if is_array(root):
             if part is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import os
 import shutil
@@ -135,7 +136,11 @@ def _reserve(path: Path, count: int) -> None:
     """Claim disk space at the end of a file: HDF5 fails only when it closes a file, and then leaves it open."""
     if hasattr(os, "posix_fallocate"):
         with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), path.stat().st_size, count)
+            try:
+                os.posix_fallocate(file.fileno(), path.stat().st_size, count)
+            except OSError as problem:
+                if problem.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):  # of file systems that can't
+                    raise
 
 
 @contextmanager
