@@ -64,3 +64,11 @@ def test_sound_chunks_of_hdf5_are_read(tmp_path: Path, monkeypatch: pytest.Monke
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("X", data=X, chunks=(10, 3), fletcher32=True, **{"compression": "gzip", **options})
     np.testing.assert_array_equal(open_source(tmp_path / "x.h5").rows.read(0, 64).numpy(), X)
+
+
+def test_chunks_that_could_not_be_compressed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.io.readers.chunks.available_bytes", lambda: 1000)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        array = file.create_dataset("X", X.shape, "f4", chunks=X.shape, compression="gzip")
+        array.id.write_direct_chunk((0, 0), X.tobytes(), filter_mask=1)
+    np.testing.assert_array_equal(open_source(tmp_path / "x.h5").rows.read(0, 64).numpy(), X)

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from dre.io.readers.frames import open_frame
-from dre.io.readers.memory import STRING_BYTES, check_memory
+from dre.io.readers.memory import CELL_BYTES, STRING_BYTES, check_memory
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import INSTALL, Source, SourceFormat, as_source_error
 
-CELL_BYTES = 24  # of a number: in its column, as float64, and among the features
 FEWER = "choose fewer columns or rows, and save them in a file of their own"
 MAGIC, CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"  # at the end of a file, and at the beginning of a message
 DICTIONARIES, BATCHES = 2, 3  # fields of the footer

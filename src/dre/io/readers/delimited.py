@@ -21,7 +21,7 @@ from typing import Any
 
 from dre.io.formulas import DEFUSED, may_have_defused, restore
 from dre.io.readers.features import source_of
-from dre.io.readers.memory import SMALLER_TEXT, check_memory, read_text_bytes
+from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Source, SourceError, SourceFormat, to_strings
 from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
@@ -37,7 +37,7 @@ BYTE_ORDER_MARKS = {  # the longest first
 }  # fmt: skip
 OLD_ENCODING = "cp1252"  # of Excel and of many older programs; it has all letters of Latin-1
 TOTALS = {"total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme", "suma", "totale"}  # in lower case
-CELL_BYTES = 40  # of a cell on its way to a feature: its place in a column of texts, as a number, and among the features
+TEXT_CELL_BYTES = CELL_BYTES + 16  # of a cell that polars also holds as a text
 LONGEST_FIELD = 2**31 - 1  # characters that Python's csv module may read as one field
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat")
 
@@ -245,10 +245,10 @@ def _check_cells(found: TextTable, text: bytes, how: dict[str, Any]) -> None:
 
     columns = len(next(_split(text, found.separator), (0, []))[1])
     rows = text.count(b"\n") + 1
-    if b'"' in text and CELL_BYTES * rows * columns > len(text):  # line breaks within quotes begin no row
+    if b'"' in text:  # line breaks within quotes begin no row
         rows = int(pl.scan_csv(text, **how).select(pl.len()).collect().item())
     what = f"a table of {rows:,} lines by {columns:,} columns"
-    check_memory(found.path, CELL_BYTES * rows * columns, what, SMALLER_TEXT)
+    check_memory(found.path, TEXT_CELL_BYTES * rows * columns, what, SMALLER_TEXT)
 
 
 def _check_lengths(found: TextTable, unnamed: int = 0) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dre.io.readers.features import DROPPED, choose, source_of
-from dre.io.readers.memory import SMALLER_TEXT, STRING_BYTES, check_memory, read_text_bytes
+from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, STRING_BYTES, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     Array,
@@ -27,7 +27,6 @@ from dre.notation import unknown
 from dre.runtime import available_bytes
 
 KEY = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*+:')  # of an object
-CELL_BYTES = 24  # of a value: in its column, as float64, and among the features
 ISO_DATE, ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"
 
 

@@ -15,6 +15,7 @@ from dre.runtime import available_bytes
 
 ARRAY_COPIES = 2  # of an array that is held in memory, on its way into a model
 TEXT_COPIES = 3  # of a text: as it is read, decoded, and in columns
+CELL_BYTES = 24  # of a number in a table: in its column, as float64, and among the features
 STRING_BYTES = 64  # of a short string of Python, with its place in an array
 ROW_BYTES = 16  # of each row in any map: its coordinates and its number
 PIECE = 2**22  # bytes that are decompressed at a time
