@@ -70,6 +70,8 @@ def test_what_does_not_draw_is_unchanged_and_generators_of_the_caller_are_used()
 def test_draws_that_a_checkpoint_could_not_repeat_are_refused():
     x = X.clone().requires_grad_()
     with IsolatedRNG(0, CPU)():
-        checkpoint(lambda x: x * x, x, use_reentrant=False).sum().backward()
+        checkpoint(lambda x: F.dropout(x * x, training=False), x, use_reentrant=False).sum().backward()
+        attention = F.scaled_dot_product_attention
+        checkpoint(lambda x: attention(x[None], x[None], x[None]), x, use_reentrant=False).sum().backward()
         with pytest.raises(RuntimeError, match=r"dropout.*torch.utils.checkpoint.*outside"):
             checkpoint(lambda x: F.dropout(x, 0.5), x, use_reentrant=False)

@@ -154,7 +154,7 @@ def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of a symmetric matrix; in float64 if float32 does not converge, as with denormal values."""
     try:
         values, vectors = torch.linalg.eigh(matrix)
-    except torch.linalg.LinAlgError:
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         values, vectors = torch.linalg.eigh(matrix.double())
     return values.to(matrix.dtype), vectors.to(matrix.dtype)
 

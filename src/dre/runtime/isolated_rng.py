@@ -97,18 +97,27 @@ class _OwnGenerators(TorchFunctionMode):
         has_generator = kwargs.get("generator") is not None or any(isinstance(value, torch.Generator) for value in args)
         if has_generator or device.type != "cpu":
             return func(*args, **kwargs)
-        if _is_checkpointed():
+        generator = self._generator(device)
+        before = generator.get_state() if _is_checkpointed() else None
+        drawn = _draw(generator, name, func, args, kwargs)
+        if before is not None and not torch.equal(before, generator.get_state()):
             raise RuntimeError(
                 f"the encoder draws random numbers ({name}) inside of torch.utils.checkpoint, which could not draw the same "
                 "again for the gradients: draw them outside of the part that is checkpointed"
             )
-        generator = self._generator(device)
-        if name in TAKE_GENERATOR:
-            return func(*args, **{**kwargs, "generator": generator})
-        if name == "dropout":
-            return _dropout(generator, *args, **kwargs)
-        with _in_place_of_global(generator):
-            return func(*args, **kwargs)
+        return drawn
+
+
+def _draw(
+    generator: torch.Generator, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function that may draw at random, with the generator."""
+    if name in TAKE_GENERATOR:
+        return func(*args, **{**kwargs, "generator": generator})
+    if name == "dropout":
+        return _dropout(generator, *args, **kwargs)
+    with _in_place_of_global(generator):
+        return func(*args, **kwargs)
 
 
 def _device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
@@ -159,16 +168,22 @@ if hasattr(os, "register_at_fork"):
 def _in_place_of_global(generator: torch.Generator) -> Iterator[None]:
     """Let the global state of the generator's device continue the generator; both are right afterwards."""
     device = generator.device
-    default = torch.default_generator if device.type == "cpu" else torch.cuda.default_generators[_index(device)]
     with _global_state:
-        before = default.get_state()
-        default.set_state(generator.get_state())
+        before = _get_state(device)
+        _set_state(device, generator.get_state())
         try:
             yield
         finally:
-            generator.set_state(default.get_state())
-            default.set_state(before)
+            generator.set_state(_get_state(device))
+            _set_state(device, before)
 
 
-def _index(device: torch.device) -> int:
-    return torch.cuda.current_device() if device.index is None else device.index
+def _get_state(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
+def _set_state(device: torch.device, state: Tensor) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
