@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+WHEELS := --quiet --only-binary :all:
+HASHED := $(WHEELS) --require-hashes --no-deps
 
 .PHONY: demo test test-slow test-gpu fuzz kill attack odd lint readme tables tables-quick clean
 
@@ -52,11 +54,15 @@ tables: $(READY)
 tables-quick: $(READY)
 	$(BIN)/python benchmarks/bench.py --quick
 
-$(READY): pyproject.toml constraints.txt
+# Nothing is installed that constraints.txt does not pin, nothing is built but dre, and pip refuses a file whose hash is not in
+# constraints.lock. torch is the exception: its builds differ, so that only its version is checked. It comes last, and finds there
+# what it needs.
+$(READY): pyproject.toml constraints.txt constraints.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	# torch first: what comes after is then satisfied by the version that is pinned
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
+	$(BIN)/python -m pip install $(HASHED) --requirement constraints.lock
+	$(BIN)/python -m pip install $(WHEELS) --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip check
 	touch $@
 
 clean:
