@@ -5,7 +5,7 @@ READY := .venv/.ready
 WHEELS := --quiet --only-binary :all:
 HASHED := $(WHEELS) --require-hashes --no-deps
 
-.PHONY: demo test test-slow test-gpu fuzz kill attack odd lint readme tables tables-quick clean
+.PHONY: demo test test-slow test-minimal test-wheel test-gpu fuzz kill attack odd lint lock audit readme tables tables-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/map_digits.py
@@ -15,6 +15,14 @@ test: $(READY) lint
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal
+
+# With the lowest versions that pyproject.toml admits, in .venv-minimal. RECORD=--record writes the outcomes to benchmarks/results.
+test-minimal: $(READY)
+	$(BIN)/python release/check_minimal.py $(RECORD)
+
+# Build the wheel, install it alone into .venv-wheel and use it there.
+test-wheel: $(READY)
+	$(BIN)/python release/check_wheel.py $(RECORD)
 
 # Needs a CUDA device; writes tests/gpu-record.json, which `make test` compares with the kernels in the tree.
 test-gpu: $(READY)
@@ -41,6 +49,19 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Write the hashes of all versions in constraints.txt and release/*.txt, as the index of pip lists them.
+lock: $(READY)
+	$(BIN)/python release/lock.py
+
+# Look up known vulnerabilities of the pinned packages. Needs a network.
+audit: .venv-audit/.ready
+	.venv-audit/bin/python release/audit.py
+
+.venv-audit/.ready: release/audit.lock
+	$(PYTHON) -m venv --clear .venv-audit
+	.venv-audit/bin/python -m pip install $(HASHED) --requirement $<
+	touch $@
+
 # Fill the result tables of the README, docs and benchmarks from benchmarks/results.
 readme: $(READY)
 	$(BIN)/python benchmarks/readme.py
@@ -66,4 +87,4 @@ $(READY): pyproject.toml constraints.txt constraints.lock
 	touch $@
 
 clean:
-	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-audit .venv-minimal .venv-wheel out .mypy_cache .ruff_cache .pytest_cache

@@ -10,7 +10,6 @@ index is the one that pip is configured to use. Additional indexes are not asked
 from __future__ import annotations
 
 import ast
-import os
 import ssl
 import subprocess
 import sys
@@ -24,9 +23,10 @@ from urllib.request import urlopen
 
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
+from pip._internal.models.index import PyPI  # the default of pip, which has no public name
+
 from pins import LISTS, ROOT, Pin, lock_of, parse
 
-PYPI = "https://pypi.org/simple"
 SCOPES = ("global", "install", ":env:")  # of pip's settings; a later one overrides those before it
 
 
@@ -55,6 +55,11 @@ def pip_setting(name: str, default: str = "") -> str:
     settings = dict(line.split("=", 1) for line in listed.splitlines() if "=" in line)
     found = [settings[f"{scope}.{name}"] for scope in SCOPES if f"{scope}.{name}" in settings]
     return str(ast.literal_eval(found[-1])) if found else default
+
+
+def configured_index() -> tuple[str, str]:
+    """Return the address of the index and the file of certificates that pip uses; the latter may be empty."""
+    return pip_setting("index-url", PyPI.simple_url), pip_setting("cert")
 
 
 def index_page(index: str, certificates: str, name: str) -> str:
@@ -105,7 +110,7 @@ def locked(pins: Path, index: str, certificates: str) -> str:
 
 def main() -> None:
     """Write or check the lock file of every list of pins."""
-    index, certificates = pip_setting("index-url", PYPI), pip_setting("cert", os.environ.get("SSL_CERT_FILE", ""))
+    index, certificates = configured_index()
     for pins in LISTS:
         text, lock = locked(pins, index, certificates), lock_of(pins)
         if "--check" not in sys.argv[1:]:

@@ -100,7 +100,7 @@ def shepard(diagram: ShepardDiagram, *, title: str = "", ax: Any = None, style: 
     axis = get_axes(ax, 5.4, 4.4, style=theme)
     shares = diagram.counts / max(1, diagram.counts.max())
     shades = np.where(shares > 0, shares, np.nan) ** 0.4  # keeps rare pairs visible beside frequent ones
-    colormap = LinearSegmentedColormap.from_list("shades", (theme.background, theme.text))
+    colormap = LinearSegmentedColormap.from_list("shades", [theme.background, theme.text])
     axis.pcolormesh(diagram.high_edges, diagram.low_edges, shades.T, cmap=colormap, vmin=0, vmax=1.25, rasterized=True)
     centers = (diagram.high_edges[1:] + diagram.high_edges[:-1]) / 2
     enough = diagram.counts.sum(1) >= max(10, 1e-5 * diagram.counts.sum())  # the median of a few pairs is noise

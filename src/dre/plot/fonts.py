@@ -65,14 +65,19 @@ def _path_of(text: Any) -> str:
 
 @cache
 def _installed() -> list[tuple[str, frozenset[int]]]:
-    """Return all fonts with their characters: sans serif before others, upright before slanted."""
+    """Return all fonts with their characters, as the regular face has them; sans serif before others."""
     from matplotlib.font_manager import fontManager
 
     fonts = [each for each in fontManager.ttflist if not each.name.startswith(NO_LETTERS)]
     paths: dict[str, str] = {}
-    for each in sorted(fonts, key=lambda each: ("sans" not in each.name.lower(), each.style != "normal", each.name)):
+    for each in sorted(fonts, key=lambda each: ("sans" not in each.name.lower(), not _is_regular(each), each.name)):
         paths.setdefault(each.name, str(each.fname))
     return [(name, _characters(path)) for name, path in paths.items()]
+
+
+def _is_regular(font: Any) -> bool:
+    """Whether a face is upright and of normal weight, which matplotlib gives as a number or a word."""
+    return font.style == "normal" and str(font.weight) in ("400", "normal")
 
 
 @cache
