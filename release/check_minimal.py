@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ".venv-minimal"
-# Everything but the browser, baselines and benchmarks, which take long and hardly depend on versions of libraries.
+# Everything but the browser, most baselines and the benchmarks, which take long and hardly depend on versions of libraries.
 TESTS = (
     "affinity",
     "augment",
@@ -35,6 +35,8 @@ TESTS = (
     "progress",
     "runtime",
     "training",
+    "baselines/test_tsne.py",
+    "baselines/test_umap.py",
     "test_batches.py",
     "test_laws.py",
     "test_notation.py",

@@ -12,7 +12,7 @@ import tarfile
 import time
 import traceback
 import zipfile
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from importlib.util import find_spec
 from pathlib import Path
 

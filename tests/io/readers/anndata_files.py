@@ -23,7 +23,8 @@ def put(group, name, values):
     """An array, of texts too, in either kind of file."""
     if not isinstance(group, h5py.Group):
         values = np.asarray(values)
-        group.create_array(name, data=values.astype(np.dtypes.StringDType()) if values.dtype.kind in "OU" else values)
+        array = group.create_array(name, shape=values.shape, dtype=str if values.dtype.kind in "OU" else values.dtype)
+        array[...] = values
     elif np.asarray(values).dtype.kind in "OU":
         group.create_dataset(name, data=texts(values), dtype=TEXT)
     else:

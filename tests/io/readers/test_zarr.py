@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import zarr
-from anndata_files import CELLS, COUNTS, GENES, KINDS, PCA, write_cells
+from anndata_files import CELLS, COUNTS, GENES, KINDS, PCA, put, write_cells
 from row_checks import same_rows
 
 from dre.io.readers import SourceError, open_source
@@ -25,10 +25,10 @@ def test_an_array_is_read_as_it_was_written(tmp_path, version, chunks, name):
 
 def test_of_several_one_must_be_named(tmp_path):
     root = zarr.open_group(tmp_path / "x.zarr", mode="w")
-    root.create_group("a").create_array("X", data=X)
-    root.create_array("labels", data=np.arange(12))
+    put(root.create_group("a"), "X", X)
+    put(root, "labels", np.arange(12))
     same_rows(open_source(tmp_path / "x.zarr").rows, X)
-    root.create_array("b", data=X[:, :2])
+    put(root, "b", X[:, :2])
     same_rows(open_source(f"{tmp_path}/x.zarr:b").rows, X[:, :2])
     with pytest.raises(SourceError, match=r"name one, as in x\.zarr:a/X. Its arrays: a/X \(12, 5\), b"):
         open_source(tmp_path / "x.zarr")
