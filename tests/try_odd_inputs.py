@@ -29,6 +29,7 @@ OUTCOMES = (*ALLOWED, "silently wrong", "no remedy", "other error")
 REMEDY = re.compile(
     r"(?i)\b(pass|reshape|convert|encode|drop|fill|divide|use|rename|leave|required|reduce|lower|check|expected|pad|create)\b"
 )
+ROUNDING = 1e-12  # of float64, a few thousand times
 TOLERANCE = 1e-4  # of the extent of the map: products of rows in other positions are rounded differently
 
 
@@ -66,7 +67,9 @@ def _wrong(case: Case, model: DRE, X: Any) -> str:
     if not np.isfinite(Y).all():
         return "silently wrong: the map is not finite"
     order = np.random.default_rng(0).permutation(len(values))
-    near = TOLERANCE * max(1.0, float(np.abs(Y).max()))
+    scaling = model._map.scaling
+    offset = float((scaling.mean / scaling.scale).abs().max())  # whose last bits are the first ones of the scaled rows
+    near = max(1.0, float(np.abs(Y).max())) * (TOLERANCE + ROUNDING * offset)
     for name, mine, expected in (
         ("transform", model.transform(X), Y),
         ("permuted", model.transform(case.convert(values[order])), Y[order]),

@@ -118,3 +118,19 @@ def test_a_sum_with_it_asks_for_landmarks_and_can_be_captured() -> None:
     assert both.reads_bank
     assert both.capturable
     assert not KL().reads_landmarks
+
+
+@pytest.mark.parametrize("x", [torch.zeros(6, 3), torch.full((6, 3), 0.1)])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_equal_distances_have_no_correlation_and_no_gradient(x, dim):
+    """All rows of the batch lie at one point, and those of the bank at another: what differs is rounding."""
+    from dre.loss.shepard import Apart, _correlate
+
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        y, others = torch.rand(dim, generator=generator).expand(6, dim), torch.rand(dim, 1, generator=generator).expand(dim, 6)
+        noise = 1e-20 * torch.rand(6, 6, generator=generator)
+        for distances in (torch.cdist(x, x), noise, torch.ones(6, 6)):
+            correlation, pull = _correlate(Apart(y.contiguous(), others.contiguous(), distances, torch.arange(6)))
+            assert correlation == 0
+            assert not pull.any()

@@ -15,6 +15,7 @@ from dre.loss.pair_sums import BLOCK
 from dre.runtime import has_numba, triton_applies
 
 TINY = torch.finfo(torch.float32).tiny
+ROUNDING = 1e-9  # of the mean square of distances
 
 
 class Apart(NamedTuple):
@@ -81,6 +82,9 @@ def _correlate(apart: Apart) -> tuple[Tensor, Tensor]:
     correlation = (xd - x * d) / (var_d * var_x).sqrt()
     # By a distance d of the map, the correlation has the derivative by_x · x - by_d · d + constant.
     by_x, by_d = 1 / (n * (var_d * var_x).sqrt()), correlation / (n * var_d)
+    # Distances that differ by rounding have no correlation.
+    equal = (var_d <= (ROUNDING * dd).clamp_min(TINY)) | (var_x <= (ROUNDING * xx).clamp_min(TINY))
+    correlation, by_x, by_d = (value.masked_fill(equal, 0) for value in (correlation, by_x, by_d))
     slope = torch.stack([by_x, by_d, by_d * d - by_x * x]).to(y.dtype)
     pull = _pull(apart, slope) if kernels is None else kernels.pull(*apart, slope)
     return correlation.to(y.dtype), pull
