@@ -77,9 +77,11 @@ class Moment:
     count: int
     fit: str
     minutes: float  # between checkpoints
+    again: int = 0  # events after which the resumed fit is killed too; 0: it is not
 
     def __str__(self) -> str:
-        return f"{self.fit}, {self.kind} {self.count}, a checkpoint every {60 * self.minutes:g} s"
+        again = f", and again after {self.again} events" if self.again else ""
+        return f"{self.fit}, {self.kind} {self.count}, a checkpoint every {60 * self.minutes:g} s{again}"
 
 
 def die() -> None:
@@ -132,6 +134,7 @@ def _carry_out(original: Callable[..., Any], *arguments: Any, **options: Any) ->
     original(*arguments, **options)
 
 
+ANY_EVENT = "event"
 KINDS: dict[str, tuple[int, Callable[[Countdown], Any]]] = {  # largest count, and how it is arranged
     "step of the first stage": (50, lambda left: at_event(StepEnded, 0, left)),
     "step of a recursion": (30, lambda left: at_event(StepEnded, 1, left)),
@@ -147,6 +150,9 @@ KINDS: dict[str, tuple[int, Callable[[Countdown], Any]]] = {  # largest count, a
 }
 
 
+ARRANGED = {**{kind: arrange for kind, (_, arrange) in KINDS.items()}, ANY_EVENT: lambda left: at_event(object, None, left)}
+
+
 def moments(count: int, seed: int = SEED) -> list[Moment]:
     """Choose moments, each kind in its turn."""
     rng, kinds = random.Random(seed), list(KINDS)
@@ -156,7 +162,8 @@ def moments(count: int, seed: int = SEED) -> list[Moment]:
         writes = kind in ("half of a checkpoint", "before the rename", "after the rename", "removal of an old checkpoint")
         # only one of the fits has free steps, a search and three stages for certain
         fit = rng.choice(list(FITS)) if writes or "embedding" in kind else "three stages"
-        chosen.append(Moment(kind, rng.randint(1, KINDS[kind][0]), fit, 0.0 if writes else rng.choice([0.0, 0.0005, 5.0])))
+        minutes = 0.0 if writes else rng.choice([0.0, 0.0005, 5.0])
+        chosen.append(Moment(kind, rng.randint(1, KINDS[kind][0]), fit, minutes, rng.choice([0, 1, 2, 3, 30])))
     return chosen
 
 
@@ -168,7 +175,7 @@ def fit(name: str, folder: Path | None, moment: Moment | None = None) -> str:
     torch.set_num_threads(1)
     observers = []
     if moment is not None:
-        made = KINDS[moment.kind][1](Countdown(moment.count))
+        made = ARRANGED[moment.kind](Countdown(moment.count))
         observers = [made] if made is not None else []
     options: dict[str, Any] = {} if folder is None else {"checkpoint": folder, "resume": True}
     if moment is not None:
@@ -211,6 +218,11 @@ def outcome(moment: Moment, expected: str, folder: Path) -> str:
     if code != -signal.SIGKILL:
         return "not killed" if code == 0 else f"error: {text}"
     held = list(folder.glob("checkpoint-*")) if folder.exists() else []
+    if moment.again:
+        soon = Moment(ANY_EVENT, moment.again, moment.fit, 0.0)
+        code, text = in_a_process(lambda: fit(moment.fit, folder, soon))
+        if code not in (0, -signal.SIGKILL):  # it may have ended before
+            return f"error: {text}"
     code, text = in_a_process(lambda: fit(moment.fit, folder))
     if code != 0:
         return f"error: {text}"
@@ -257,7 +269,7 @@ def main() -> int:
         from record import record
 
         counts = Counter(result.partition(":")[0] for _, result in found)
-        about = "fits killed by SIGKILL and resumed: in steps, recursions, searches, writes, renames"
+        about = "fits killed by SIGKILL, most of them twice, and resumed: in steps, recursions, searches, writes, renames"
         outcomes = {name: counts[name] for name in OUTCOMES}
         record("reliability-kills", {"about": about, "cases": len(found), "outcomes": outcomes}, seed=SEED)
     return 0 if all(result in ALLOWED for _, result in found) else 1

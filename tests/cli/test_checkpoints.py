@@ -110,6 +110,14 @@ def test_checkpoints_of_an_earlier_fit_are_kept_without_force(folder: Path) -> N
     assert files(folder) == ["m.safetensors", "x.npy"]
 
 
+def test_force_gives_up_checkpoints_only_when_the_fit_can_begin(folder: Path) -> None:
+    stopped(folder, signal.SIGTERM)
+    before = sorted(os.listdir(folder / "run"))
+    assert dre(folder, *[{"x.npy": "no.npy"}.get(word, word) for word in FIT], "--force").returncode == 2
+    assert dre(folder, *FIT, "--force", "--perplexity", "nan").returncode == 2
+    assert sorted(os.listdir(folder / "run")) == before
+
+
 def test_resume_without_a_checkpoint_begins_and_says_so(folder: Path) -> None:
     done = dre(folder, *FIT, "--resume")
     assert done.returncode == 0, done.stderr

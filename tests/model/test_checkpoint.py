@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import importlib.metadata
 import math
 import os
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from safetensors.torch import save_file
 
 from dre import DRE, DeepUMAP, EarlyStopping
+from dre.data.fingerprint import fingerprint
 from dre.data.rows import HostRows
 from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
 from dre.training.events import CoordinatesMoved, EpochEnded, Event, StageEnded, StepEnded, TargetBegan
@@ -124,6 +127,17 @@ def test_neighbors_that_were_passed_can_be_resumed_and_others_are_refused(tmp_pa
     np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
 
 
+@pytest.mark.parametrize("count", [2, 5, 8, 14, 19])
+@pytest.mark.parametrize("events", [1, 2, 3, 4])
+def test_a_fit_may_be_stopped_again_before_it_has_made_a_step(events: int, count: int, tmp_path: Path) -> None:
+    wanted = cheap().fit(X)
+    crash(tmp_path, StepEnded, count)
+    crash(tmp_path, object, events, resume=True)
+    crash(tmp_path, object, events, resume=True)
+    found = cheap().fit(X, checkpoint=tmp_path, resume=True)
+    np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
+
+
 def test_a_fit_that_has_ended_is_read_again(tmp_path: Path) -> None:
     wanted = DeepUMAP(n_neighbors=5, encoder="mlp(8)", random_state=0, device="cpu").fit(X, checkpoint=tmp_path)
     seen: list[Event] = []
@@ -153,8 +167,12 @@ def test_early_stopping_is_resumed(tmp_path: Path) -> None:
 
     wanted = fit()
     assert len(wanted.history_) == 5
-    crash(tmp_path, EpochEnded, 3, cheap(**options), observers=[EarlyStopping(patience=4, min_delta=0.5)])
-    assert len(fit(checkpoint=tmp_path, resume=True).history_) == 5
+    for epoch in (3, 5):  # in the fifth the stage has been ended, and is not yet over
+        folder = tmp_path / str(epoch)
+        crash(folder, EpochEnded, epoch, cheap(**options), observers=[EarlyStopping(patience=4, min_delta=0.5)])
+        found = fit(checkpoint=folder, resume=True)
+        assert len(found.history_) == 5
+        np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
 
 
 def test_other_observers_with_a_state_are_refused(tmp_path: Path) -> None:
@@ -191,6 +209,12 @@ def test_a_checkpoint_of_another_fit_is_refused(options: dict, data: np.ndarray,
     with pytest.raises(CheckpointError, match=f"(?s)is that of another fit.*{what}.*Choose another folder"):
         cheap(**options).fit(data, checkpoint=tmp_path, resume=True)
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
+
+
+def test_every_label_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.data.fingerprint.SAMPLED_ROWS", 3)
+    assert fingerprint(X) == fingerprint(np.where(np.arange(60)[:, None] == 7, 0.0, X))
+    assert fingerprint(X, sampled=False) != fingerprint(np.where(np.arange(60)[:, None] == 7, 0.0, X), sampled=False)
 
 
 def test_a_value_outside_the_sample_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +303,31 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_is_used(damage: s
     ):
         found = cheap().fit(X, checkpoint=tmp_path, resume=True)
     np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
+
+
+def test_a_checkpoint_of_another_format_is_not_taken_for_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crash(tmp_path, EpochEnded, 5)
+    monkeypatch.setattr("dre.model.checkpoint.FORMAT", 7)
+    with pytest.raises(CheckpointError, match="has the format 1, this dre reads 7: use the version that wrote it"):
+        cheap().fit(X, checkpoint=tmp_path, resume=True)
+
+
+def test_a_full_disk_ends_a_fit_at_its_start_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, calls = cheap().fit(X), []
+
+    def fail(tensors: object, path: Path, header: object) -> None:
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save_file(tensors, path, header)
+
+    monkeypatch.setattr("dre.model.checkpoint.save_file", fail)
+    with pytest.warns(UserWarning, match=r"cannot be written: no space.*The fit goes on with the checkpoint before"):
+        found = cheap().fit(X, checkpoint=tmp_path, checkpoint_minutes=0)
+    np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
+    assert names(tmp_path) == ["checkpoint-000001.safetensors", "checkpoint-000002.safetensors"]
+    with pytest.raises(OSError, match="no space"):
+        cheap().fit(X, checkpoint=tmp_path / "another")
 
 
 def test_if_all_are_damaged_the_fit_is_refused(tmp_path: Path) -> None:

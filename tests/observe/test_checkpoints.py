@@ -117,6 +117,14 @@ def test_the_programs_own_handler_is_called_after_the_checkpoint() -> None:
     assert written.at == [(0, 0, 0), (0, 1, 5), (1, 0, 15), (2, 0, 21)]
 
 
+def test_every_signal_is_written_where_the_program_goes_on() -> None:
+    written = Written()
+    signals = [raise_at(StepEnded, signal.SIGTERM, 5), raise_at(StepEnded, signal.SIGTERM, 9)]
+    with handler(signal.SIGTERM, lambda number, frame: None):
+        DRE(**OPTIONS).fit(X, observers=[*signals, Checkpoints(written, 1e9)])
+    assert [steps for _, _, steps in written.at] == [0, 5, 9, 15, 21]
+
+
 def test_a_signal_that_the_program_ignores_is_ignored() -> None:
     with handler(signal.SIGHUP, signal.SIG_IGN):
         assert observe(1e9, raise_at(StepEnded, signal.SIGHUP, 5)) == [(0, 0, 0), (1, 0, 15), (2, 0, 21)]

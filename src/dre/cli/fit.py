@@ -26,6 +26,7 @@ from dre.cli.options import (
     Size,
     Standardize,
     Threads,
+    UsageError,
     Vector,
     as_usage_error,
     complete_one,
@@ -35,7 +36,7 @@ from dre.cli.options import (
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
 
-OVERRIDES, SAVING = "Override the recipe", "Survive the machine"  # panels of the help
+OVERRIDES, SAVING = "Override the recipe", "Checkpoints"  # panels of the help
 LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # usual names of a column of labels
 
 
@@ -170,7 +171,7 @@ def fit(
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
         options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size, allow_external)
-        _begin_checkpoints(checkpoint, resume=resume, force=force)
+        _check_checkpoints(checkpoint, resume=resume, force=force)
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
         echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
@@ -195,6 +196,7 @@ def fit(
     )
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
+        _begin_checkpoints(checkpoint, resume=resume)
     with without_data_warnings() if standardize is False else nullcontext():  # the user knows of the units
         model.fit(source.rows, checkpoint=checkpoint, resume=resume, checkpoint_minutes=checkpoint_minutes)
     set_feature_names(model, source)
@@ -208,17 +210,30 @@ def fit(
     echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
 
 
-def _begin_checkpoints(folder: Path | None, *, resume: bool, force: bool) -> None:
-    """Check the folder before the rows are read; --force removes checkpoints of an earlier fit."""
+def _check_checkpoints(folder: Path | None, *, resume: bool, force: bool) -> None:
+    """Check the options before the rows are read."""
     from dre.model.checkpoint import CheckpointFolder
-    from dre.model.fitting import open_checkpoints
 
-    if folder is not None and force and not resume and folder.is_dir():
+    if folder is None:
+        if resume:
+            raise UsageError("--resume needs the folder of the checkpoints: pass --checkpoint FOLDER too")
+        return
+    CheckpointFolder(folder).check_unused(resume=resume or force)
+
+
+def _begin_checkpoints(folder: Path | None, *, resume: bool) -> None:
+    """Remove checkpoints that --force gives up, now that the fit is about to begin."""
+    from dre.model.checkpoint import CheckpointFolder
+
+    if folder is None or not folder.is_dir():
+        found = []
+    else:
         with CheckpointFolder(folder) as earlier:
-            earlier.clear()
-    with open_checkpoints(folder, resume=resume, minutes=0) as saving:
-        if resume and saving is not None and saving.found is None:
-            typer.echo(f"dre: {folder} has no checkpoint yet: the fit begins at its start", err=True)
+            found = earlier.files()
+            if found and not resume:
+                earlier.clear()
+    if folder is not None and resume and not found:
+        echo(f"dre: {folder} has no checkpoint yet: the fit begins at its start", err=True)
 
 
 def _end_checkpoints(folder: Path, *, interrupted: bool) -> None:

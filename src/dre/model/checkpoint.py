@@ -32,6 +32,10 @@ class CheckpointError(ValueError):
     """A checkpoint can't be used; the message says why."""
 
 
+class _DamagedError(CheckpointError):
+    """It is not what was written."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What a fit needs to continue."""
@@ -100,6 +104,15 @@ class CheckpointFolder:
             os.close(self._lock)
             self._lock = None
 
+    def check_unused(self, *, resume: bool) -> None:
+        """Raise an error if there are checkpoints that are not to be resumed; it may be called without opening the folder."""
+        if self.path.exists() and not self.path.is_dir():
+            raise CheckpointError(f"{self.path} can't hold checkpoints: it is not a folder. Choose another name.")
+        if not resume and self.files():
+            raise FileExistsError(
+                f"{self.path} has checkpoints of an earlier fit: pass resume=True to continue it, or choose another folder"
+            )
+
     def files(self) -> list[Path]:
         """Return the checkpoints, the last one first."""
         found = [(int(match[1]), path) for path in self.path.glob("*") if (match := NAME.fullmatch(path.name))]
@@ -111,7 +124,7 @@ class CheckpointFolder:
         for path in self.files():
             try:
                 found = _read(path)
-            except CheckpointError as damage:
+            except _DamagedError as damage:
                 problem = problem or damage
                 continue
             if problem is not None:
@@ -159,11 +172,12 @@ def _write(path: Path, checkpoint: Checkpoint) -> None:
     tensors = _Tensors()
     content = {"format": FORMAT, "checkpoint": tensors.pack(vars(checkpoint)), "tensors": tensors.digests}
     text = json.dumps(content)
+    header = {HEADER: json.dumps({"sha256": _digest(text.encode()), "content": text})}
     try:
         with atomic_write(path) as part:
-            save_file(tensors.held, part, {HEADER: json.dumps({"sha256": _digest(text.encode()), "content": text})})
-    except (OSError, SafetensorError) as problem:
-        raise CheckpointError(f"can't write {path}: {problem}. Free some space, or choose another folder.") from problem
+            save_file(tensors.held, part, header)
+    except SafetensorError as problem:
+        raise OSError(f"{path} cannot be written: {problem}") from problem
 
 
 def _read(path: Path) -> Checkpoint:
@@ -172,12 +186,14 @@ def _read(path: Path) -> Checkpoint:
             header = json.loads(file.metadata()[HEADER])
             held = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - no dict
         if _digest(header["content"].encode()) != header["sha256"]:
-            raise CheckpointError("its digest is another")
+            raise _DamagedError("its digest is another")
         content = json.loads(header["content"])
         if content["format"] != FORMAT:
-            raise CheckpointError(f"it has the format {content['format']}, this dre reads {FORMAT}")
+            raise CheckpointError(
+                f"{path} has the format {content['format']}, this dre reads {FORMAT}: use the version that wrote it"
+            )
         if {name: _digest(tensor_bytes(value)) for name, value in held.items()} != content["tensors"]:
-            raise CheckpointError("the digest of a tensor is another")
+            raise _DamagedError("the digest of a tensor is another")
         return Checkpoint(**_unpack(content["checkpoint"], held))
 
 
@@ -186,8 +202,10 @@ def _as_checkpoint_error(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as problem:
-        reason = str(problem) if isinstance(problem, CheckpointError) else repr(problem)[:300]
-        raise CheckpointError(f"the checkpoint {path} is damaged: {reason}") from problem
+        if isinstance(problem, CheckpointError) and not isinstance(problem, _DamagedError):
+            raise
+        reason = str(problem) if isinstance(problem, _DamagedError) else repr(problem)[:300]
+        raise _DamagedError(f"the checkpoint {path} is damaged: {reason}") from problem
 
 
 class _Tensors:

@@ -59,8 +59,8 @@ class MapFit:
         knn = None if self.neighbors is None else torch.cat([part.double() for part in self.neighbors[:2]], 1).numpy()
         return {
             "rows": fingerprint(self.X),
-            "labels": "none" if self.labels is None else fingerprint(self.labels.numpy()[:, None]),
-            "precomputed_knn": "none" if knn is None else fingerprint(knn),
+            "labels": "none" if self.labels is None else fingerprint(self.labels.numpy()[:, None], sampled=False),
+            "precomputed_knn": "none" if knn is None else fingerprint(knn, sampled=False),
             "metric": self.scaling.metric,
             "standardize": str(self.scaling.column_mean is not None),
             "n_components": str(self.n_components),
@@ -104,10 +104,7 @@ def open_checkpoints(path: str | os.PathLike[str] | None, *, resume: bool, minut
     if not minutes >= 0:
         raise ValueError(f"checkpoint_minutes={minutes!r}: must be 0 or more")
     with CheckpointFolder(path) as folder:
-        if not resume and folder.files():
-            raise FileExistsError(
-                f"{path} has checkpoints of an earlier fit: pass resume=True to continue it, or choose another folder"
-            )
+        folder.check_unused(resume=resume)
         yield Saving(folder, minutes, folder.latest() if resume else None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -28,12 +29,13 @@ class Checkpoints:
     """An observer that writes a run, so that it can be resumed.
 
     It writes at the first event, when a stage has ended, when as many minutes have passed, and when the fit is asked to end.
-    SIGTERM and SIGHUP are held back until the step is done and the run is written, unless the program ignores them.
+    SIGTERM and SIGHUP are held back until the step is done and the run is written, unless the program ignores them. If the
+    disk is full, the first write fails; later ones warn, and the fit goes on.
 
     Parameters
     ----------
     write : callable
-        Called with the run; it has to be durable when it returns.
+        Called with the run; it has to be durable when it returns, and raises an OSError if that is not possible.
     minutes : float
         Least time between two writes within a stage. 0 writes at every step.
     """
@@ -55,13 +57,17 @@ class Checkpoints:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._restore()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
 
     def __call__(self, event: Event) -> None:
         self._is_searching = False
         run = event.run
         due = time.monotonic() - self._written >= self._seconds
         ends = isinstance(event, STAGE_ENDS) or run.ending == "fit"
+        if run.ending == "stage" and not ends:  # the end of the stage, which is not part of a state, comes next
+            return
         if not self._is_over and (due or ends or self._position is None or self._signal is not None):
             self._save(run)
         self._is_over = self._is_over or run.ending == "fit"
@@ -70,9 +76,17 @@ class Checkpoints:
         self._is_searching = isinstance(event, TargetBegan) and self._position == _position(run)
 
     def _save(self, run: Run) -> None:
-        if _position(run) != self._position:
+        if _position(run) == self._position:
+            return
+        try:
             self._write(run)
-            self._position, self._written = _position(run), time.monotonic()
+        except OSError as problem:
+            if self._position is None:
+                raise
+            warnings.warn(f"{problem}. The fit goes on with the checkpoint before.", stacklevel=2)
+        else:
+            self._position = _position(run)
+        self._written = time.monotonic()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._signal = number
@@ -81,18 +95,12 @@ class Checkpoints:
 
     def _leave(self, number: int) -> None:
         """End the process, or let the program's own handler decide."""
-        before = self._before.get(number)
-        self._signal = None
-        self._restore()
-        if callable(before):
-            signal.raise_signal(number)
-        else:
+        before, self._signal = self._before.get(number), None
+        if not callable(before):
             raise StoppedBySignal(number)
-
-    def _restore(self) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before = {}
+        signal.signal(number, before)
+        signal.raise_signal(number)
+        signal.signal(number, self._handle)  # the fit goes on
 
 
 def _position(run: Run) -> tuple[object, ...]:

@@ -151,7 +151,7 @@ def _check_resume(state: dict[str, Any], recipe: Recipe, seed: int) -> None:
 def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     stage = run.current_stage
     first = 0 if resume is None else resume["epoch"]
-    run.epoch, run.resume_at, run.target = first, (run.stage, first), None
+    run.epoch, run.resume_at, run.target, run.resumed = first, (run.stage, first), None, resume
     if stage.optional:
         run.start_weights = run.weights() if resume is None else resume["start_weights"]
     if first < stage.all_epochs:
@@ -189,7 +189,7 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
                 yield from _run_phase(run, target, range(first, stage.all_epochs), resume)
     elif resume is not None and stage.all_epochs:  # after its last epoch: the next stage asks for its target
         run.target = first_target(run, stage, resume)
-    run.resume_at = (run.stage + 1, 0)
+    run.resume_at, run.resumed = (run.stage + 1, 0), None
     ended = judge(run) if stage.optional and not run.ending else StageEnded(run, run.weights())
     run.map_loss = loss_for_next_stage(run) if isinstance(ended, StageEnded) else None
     yield ended
@@ -261,7 +261,7 @@ def _threads(run: Run) -> AbstractContextManager[None]:
 
 
 def _run_epoch(run: Run, results: Generator[StepResult, None, None], progress: EpochProgress) -> Iterator[Event]:
-    run.progress = progress
+    run.progress, run.resumed = progress, None
     with closing(results):
         for step in results:
             run.steps += 1

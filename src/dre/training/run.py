@@ -84,6 +84,7 @@ class Run:
     map_loss: float | None = None  # of the map after the last stage, by the loss of the next one if that is optional
     resume_at: tuple[int, int] = (0, 0)  # stage and epoch that come next, or that go on
     progress: EpochProgress | None = None  # of the epoch; None between epochs
+    resumed: dict[str, Any] | None = None  # the state that the run continues from, until the epoch in it has begun again
 
     @property
     def current_stage(self) -> Stage:
@@ -126,6 +127,8 @@ class Run:
 
         It can be called whenever an event arrives.
         """
+        if self.resumed is not None:
+            return self.resumed
         stage, epoch = self.resume_at
         is_within = stage == self.stage < len(self.recipe.schedule)  # else the stage has ended
         follow = self.current_stage.follow if is_within else 0
