@@ -11,7 +11,7 @@ from urllib.error import HTTPError, URLError
 from lock import configured_index, index_page
 from pins import ROOT, lock_of
 
-WHEELS = ("--quiet", "--only-binary", ":all:")  # nothing is built here
+WHEELS = ("--quiet", "--no-compile", "--only-binary", ":all:")  # nothing is built; only modules that are used are compiled
 
 
 def why_no_index() -> str:
@@ -46,5 +46,6 @@ def install_pins(python: Path, pins: Path) -> None:
 
 def run_in(python: Path, *words: str | Path, folder: Path = ROOT) -> int:
     """Run a script of this folder in an environment, with benchmarks/ to record its outcomes, and return its exit code."""
-    variables = {**os.environ, "PYTHONPATH": str(ROOT / "benchmarks")}
+    cache = python.parents[1] / "numba"  # kernels compiled by another numba than that of .venv
+    variables = {**os.environ, "PYTHONPATH": str(ROOT / "benchmarks"), "NUMBA_CACHE_DIR": str(cache)}
     return subprocess.run([str(python), *map(str, words)], cwd=folder, env=variables, check=False).returncode
