@@ -17,6 +17,7 @@ from .encoder.strided import Strided as Strided
 from .loss.ce import CE as CE
 from .loss.kl import KL as KL
 from .loss.shepard import Shepard as Shepard
+from .model.checkpoint import CheckpointError as CheckpointError
 from .model.estimator import DRE as DRE
 from .model.estimator import DeepTSNE as DeepTSNE
 from .model.estimator import DeepUMAP as DeepUMAP

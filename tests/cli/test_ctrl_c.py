@@ -40,6 +40,29 @@ def fit(X, device, **options):
     time.sleep(60)
 dre.data.scaling.Scaling.fit = fit
 """
+# A library that is being loaded and catches everything, as some do to see whether another one is there.
+IN_AN_IMPORT = """
+import builtins, time
+load = builtins.__import__
+def slowly(name, *others, seen=[]):
+    if name == "torch" and not seen:
+        seen.append(1)
+        print("now", flush=True)
+        try:
+            time.sleep(20)
+        except BaseException:
+            pass
+    return load(name, *others)
+builtins.__import__ = slowly
+"""
+IN_SCORES = """
+import time
+import dre.metrics.evaluation
+def score(*arguments, **options):
+    print("now", flush=True)
+    time.sleep(60)
+dre.metrics.evaluation.quick_scores = score
+"""
 IN_TRANSFORM = """
 import dre.cli.transform, dre.model.estimator, time
 sys.modules["dre.cli.transform"].CHUNK = 100
@@ -123,6 +146,23 @@ def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, patch: str, times
     assert files(folder) == there
     if before is not None:
         assert (folder / "m.safetensors").read_bytes() == before
+
+
+def test_libraries_that_are_being_loaded_do_not_swallow_it(folder: Path) -> None:
+    began = time.monotonic()
+    done = pressed(folder, IN_AN_IMPORT, "fit", "x.npy", "-o", "m.safetensors", *LONG)
+    assert done.returncode == 130
+    assert "interrupted by Ctrl-C" in done.stderr
+    assert time.monotonic() - began < 15
+    assert files(folder) == ["x.npy"]
+
+
+def test_a_model_that_is_saved_is_not_reported_as_lost(folder: Path) -> None:
+    short = ["--schedule", "x: gaussian(5) -> kl * 1", "--device", "cpu"]
+    done = pressed(folder, IN_SCORES, "fit", "x.npy", "-o", "m.safetensors", *short)
+    assert done.returncode == 130
+    assert "the model is saved in m.safetensors; Ctrl-C ended the computation of its scores" in done.stderr
+    assert files(folder) == ["m.safetensors", "x.npy"]
 
 
 def test_a_model_is_saved_whole_or_not_at_all(folder: Path) -> None:

@@ -189,12 +189,12 @@ def test_other_observers_with_a_state_are_refused(tmp_path: Path) -> None:
     [
         ({}, X[:-1], "rows: the checkpoint has 60 x 6 float64, .*; this fit has 59 x 6 float64"),
         ({}, X.astype(np.float32), "rows: the checkpoint has 60 x 6 float64, .*; this fit has 60 x 6 float32"),
-        ({}, X + 1e-12, "rows: .* sha256 .* sha256"),
-        ({"random_state": 1}, X, r"seed: the checkpoint has \d+; this fit has \d+"),
+        ({}, X + 1e-12, "rows: the values differ"),
+        ({"random_state": 1}, X, "seed: the checkpoint has 0; this fit has 1"),
         (
             {"schedule": "x: gaussian(5) -> kl * 3"},
             X,
-            r"recipe: the checkpoint has .*stage 1 h1: gaussian\(5\) -> kl \* 2; this fit has .*stage 0 x",
+            r"recipe: the checkpoint has\n.*stage 1 h1: gaussian\(5\) -> kl \* 2\n    this fit has\n.*stage 0 x",
         ),
         ({"encoder": "mlp(9, depth=2)"}, X, r"recipe: .*mlp\(8, depth=2\).*mlp\(9, depth=2\)"),
         ({"learning_rate": 0.5}, X, r"recipe: .*adam"),
@@ -222,7 +222,7 @@ def test_a_value_outside_the_sample_is_noticed(tmp_path: Path, monkeypatch: pyte
     crash(tmp_path)
     other = X.copy()
     other[7, 2] += 0.001
-    with pytest.raises(CheckpointError, match="their values differ"):
+    with pytest.raises(CheckpointError, match="the values differ"):
         cheap().fit(other, checkpoint=tmp_path, resume=True)
 
 
@@ -334,7 +334,7 @@ def test_if_all_are_damaged_the_fit_is_refused(tmp_path: Path) -> None:
     crash(tmp_path, EpochEnded, 5)
     for name in names(tmp_path):
         (tmp_path / name).write_bytes(b"no")
-    with pytest.raises(CheckpointError, match=r"checkpoint-\d+.safetensors is damaged"):
+    with pytest.raises(CheckpointError, match=r"(?s)safetensors is damaged.*safetensors is damaged.*Remove .* to begin again"):
         cheap().fit(X, checkpoint=tmp_path, resume=True)
 
 

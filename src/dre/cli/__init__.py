@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import typer
 
+from dre.cli.exit_codes import INTERRUPTED, USAGE_ERROR
+
 PASSIVE = ("OMP_WAIT_POLICY", "passive")  # threads of libraries that wait for each other leave their cores to others
 PACKAGE, TORCH = Path(__file__).parents[1], "Triggered internally at"  # which torch adds to its warnings
-USAGE_ERROR, INTERRUPTED = 2, 130  # 130 is the shells' exit code for Ctrl-C
+STOPPED = "interrupted by Ctrl-C; no incomplete file is left"
 WITH_REMEDY = (ValueError, TypeError, OSError, ImportError, MemoryError)  # errors whose message is written for users
 
 HELP = """Deep Recursive Embedding: two-dimensional maps of high-dimensional data, computed by a neural network.
@@ -34,7 +38,8 @@ EPILOG = """**Start here:**
 `dre fit --help` and the help of every other command show examples. Existing files are only overwritten with --force. Ctrl-C
 never leaves an incomplete file.
 
-**Exit codes:** 0 success; 1 the run failed; 2 usage error, nothing was computed; 130 interrupted by Ctrl-C.
+**Exit codes:** 0 success; 1 the run failed; 2 usage error, nothing was computed; 130 interrupted by Ctrl-C; 143 and 129
+stopped by SIGTERM and SIGHUP after a checkpoint was written.
 """
 
 
@@ -105,11 +110,11 @@ def _runnable(command: Callable[..., None]) -> Callable[..., None]:
             with shown(verbose=True), _limited(options.get("threads")):
                 command(*arguments, **options)
         except KeyboardInterrupt:
-            typer.echo("\ndre: interrupted by Ctrl-C; no incomplete file is left", err=True)
+            typer.echo(f"\ndre: {STOPPED}", err=True)
             raise typer.Exit(INTERRUPTED) from None
         except SystemExit as stop:
-            if signal := getattr(stop, "signal", None):
-                typer.echo(f"dre: stopped by {signal} after a checkpoint was written; --resume goes on there", err=True)
+            if name := getattr(stop, "signal", None):
+                typer.echo(f"dre: stopped by {name} after a checkpoint was written; --resume goes on there", err=True)
             raise
 
     return run
@@ -118,9 +123,30 @@ def _runnable(command: Callable[..., None]) -> Callable[..., None]:
 def _limited(threads: int | None) -> AbstractContextManager[None]:
     from dre.progress.activity import activity
 
-    with activity("loading"):  # torch, which can take seconds
+    with activity("loading"), _ending_at_once():  # torch and others, which can take seconds
+        import dre.io.readers
+        import dre.model.estimator  # noqa: F401 - what every command needs
         from dre.runtime.threads import at_most_threads
     return at_most_threads(threads)
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """Let Ctrl-C end the process: libraries that are being loaded may swallow a KeyboardInterrupt."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        os.write(sys.stderr.fileno(), f"\ndre: {STOPPED}\n".encode())
+        os._exit(INTERRUPTED)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # ignored in the background of a shell, or set by a program
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Warnings:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dre.cli.echo import echo
+from dre.cli.exit_codes import INTERRUPTED
 from dre.cli.options import (
     RECIPES,
     AllowExternal,
@@ -89,8 +90,9 @@ def fit(
         typer.Option("--resume", rich_help_panel=SAVING, help="Continue from the last checkpoint, or begin if there is none."),
     ] = False,
     checkpoint_minutes: Annotated[
-        float, typer.Option(metavar="M", min=0, rich_help_panel=SAVING, help="Time between two checkpoints.")
-    ] = 5.0,
+        float | None,
+        typer.Option(metavar="M", min=0, rich_help_panel=SAVING, help="Time between two checkpoints.", show_default="5"),
+    ] = None,
     perplexity: Annotated[
         float | None, typer.Option(metavar="P", rich_help_panel=OVERRIDES, help="Perplexity of every Gaussian affinity.")
     ] = None,
@@ -164,6 +166,7 @@ def fit(
     from dre.cli.map import MODEL, overwritten
     from dre.compare.data_warnings import without_data_warnings
     from dre.io.writers import check_writable, open_sink
+    from dre.model.checkpoint import CheckpointError
     from dre.model.estimator import DRE
 
     with as_usage_error():
@@ -171,7 +174,7 @@ def fit(
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
         options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size, allow_external)
-        _check_checkpoints(checkpoint, resume=resume, force=force)
+        _check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
         echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
@@ -197,8 +200,10 @@ def fit(
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
         _begin_checkpoints(checkpoint, resume=resume)
-    with without_data_warnings() if standardize is False else nullcontext():  # the user knows of the units
-        model.fit(source.rows, checkpoint=checkpoint, resume=resume, checkpoint_minutes=checkpoint_minutes)
+    minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
+    # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
+    with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
+        model.fit(source.rows, checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
     set_feature_names(model, source)
     model.save(output, force=force)
     if checkpoint is not None:
@@ -206,17 +211,21 @@ def fit(
     if embedding is not None:
         with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
             sink.write(model.embedding_)
-    echo(_summary(model, source.rows, next(iter(classes.items()), None)))
+    try:
+        echo(_summary(model, source.rows, next(iter(classes.items()), None)))
+    except KeyboardInterrupt:
+        echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of its scores", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
 
 
-def _check_checkpoints(folder: Path | None, *, resume: bool, force: bool) -> None:
+def _check_checkpoints(folder: Path | None, minutes: float | None, *, resume: bool, force: bool) -> None:
     """Check the options before the rows are read."""
     from dre.model.checkpoint import CheckpointFolder
 
     if folder is None:
-        if resume:
-            raise UsageError("--resume needs the folder of the checkpoints: pass --checkpoint FOLDER too")
+        for option in ["--resume"] * resume + ["--checkpoint-minutes"] * (minutes is not None):
+            raise UsageError(f"{option} needs the folder of the checkpoints: pass --checkpoint FOLDER too")
         return
     CheckpointFolder(folder).check_unused(resume=resume or force)
 

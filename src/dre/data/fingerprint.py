@@ -9,6 +9,7 @@ import numpy as np
 
 from dre.data.subsample import evenly_spaced_ids, to_array
 
+HASH = ", sha256 "  # before the hash in a fingerprint
 SAMPLED_ROWS, SAMPLED_VALUES = 1000, 2**22  # at most: they are read in an instant
 
 
@@ -29,4 +30,4 @@ def fingerprint(X: Any, *, sampled: bool = True) -> str:
     n, *row = X.shape
     most = max(1, min(SAMPLED_ROWS, SAMPLED_VALUES // int(np.prod(row, dtype=np.int64)))) if sampled else n
     sample = np.ascontiguousarray(to_array(X, evenly_spaced_ids(n, most)))
-    return f"{' x '.join(map(str, X.shape))} {sample.dtype}, sha256 {hashlib.sha256(sample.data).hexdigest()[:16]}"
+    return f"{' x '.join(map(str, X.shape))} {sample.dtype}{HASH}{hashlib.sha256(sample.data).hexdigest()[:16]}"

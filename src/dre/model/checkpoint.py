@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from dre.atomic import atomic_write
+from dre.data.fingerprint import HASH
 from dre.model.digest import tensor_bytes
 
 FORMAT = 1
@@ -57,10 +58,14 @@ class Checkpoint:
 
 def _difference(name: str, saved: str, given: str) -> str:
     """Two values of one name; of texts with several lines, those that differ."""
+    if saved.partition(HASH)[0] == given.partition(HASH)[0]:
+        return f"- {name}: the values differ"
     theirs, ours = ([" ".join(line.split()) for line in text.splitlines()] for text in (saved, given))
     left = [line for line in theirs if line not in ours] or ["nothing"]
     right = [line for line in ours if line not in theirs] or ["nothing"]
-    return f"- {name}: the checkpoint has {'; '.join(left)}; this fit has {'; '.join(right)}"
+    if len(left) > 1 or len(right) > 1:
+        return "\n    ".join([f"- {name}: the checkpoint has", *left, "this fit has", *right])
+    return f"- {name}: the checkpoint has {left[0]}; this fit has {right[0]}"
 
 
 class CheckpointFolder:
@@ -86,8 +91,11 @@ class CheckpointFolder:
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
+        self.check_unused(resume=True)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            if not os.access(self.path, os.W_OK):
+                raise PermissionError("it is read-only")
             self._lock = _lock(self.path)
         except BlockingIOError:
             raise CheckpointError(
@@ -120,18 +128,18 @@ class CheckpointFolder:
 
     def latest(self) -> Checkpoint | None:
         """Read the last checkpoint that is not damaged; None if there is none at all."""
-        problem: CheckpointError | None = None
+        problems: list[str] = []
         for path in self.files():
             try:
                 found = _read(path)
             except _DamagedError as damage:
-                problem = problem or damage
+                problems.append(str(damage))
                 continue
-            if problem is not None:
-                warnings.warn(f"{problem}. The one before it, {path.name}, is used.", stacklevel=2)
+            if problems:
+                warnings.warn(f"{problems[0]}. The one before it, {path.name}, is used.", stacklevel=2)
             return found
-        if problem is not None:
-            raise problem
+        if problems:
+            raise CheckpointError(f"{'; '.join(problems)}. Remove {self.path} to begin again.")
         return None
 
     def write(self, checkpoint: Checkpoint) -> None:
@@ -204,7 +212,7 @@ def _as_checkpoint_error(path: Path) -> Iterator[None]:
     except Exception as problem:
         if isinstance(problem, CheckpointError) and not isinstance(problem, _DamagedError):
             raise
-        reason = str(problem) if isinstance(problem, _DamagedError) else repr(problem)[:300]
+        reason = str(problem)[:300] or type(problem).__name__
         raise _DamagedError(f"the checkpoint {path} is damaged: {reason}") from problem
 
 

@@ -234,6 +234,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             n_components=int(self.n_components),
             runtime=Runtime.on(device, recipe.precision),
             seed=saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state),
+            random_state=self.random_state,
             labels=check_labels(y, n) if reads_labels else None,
             neighbors=given_neighbors(knn, recipe, n),
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -50,6 +51,7 @@ class MapFit:
     n_components: int
     runtime: Runtime
     seed: int
+    random_state: Any = None  # of the user, from which the seed comes
     labels: Tensor | None = None
     neighbors: Neighbors | None = None
 
@@ -65,7 +67,7 @@ class MapFit:
             "standardize": str(self.scaling.column_mean is not None),
             "n_components": str(self.n_components),
             "recipe": str(self.recipe),
-            "seed": str(self.seed),
+            "seed": str(self.random_state if isinstance(self.random_state, int | np.integer | None) else self.seed),
             "device": str(self.runtime),
             "versions": "\n".join(f"{name} {version}" for name, version in _versions().items()),
         }
@@ -101,8 +103,10 @@ def open_checkpoints(path: str | os.PathLike[str] | None, *, resume: bool, minut
             raise ValueError("resume=True needs the folder of the checkpoints: pass checkpoint=FOLDER too")
         yield None
         return
-    if not minutes >= 0:
-        raise ValueError(f"checkpoint_minutes={minutes!r}: must be 0 or more")
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"checkpoint={path!r}: expected the path of a folder")
+    if not isinstance(minutes, int | float) or not minutes >= 0:
+        raise ValueError(f"checkpoint_minutes={minutes!r}: expected a number, 0 or more")
     with CheckpointFolder(path) as folder:
         folder.check_unused(resume=resume)
         yield Saving(folder, minutes, folder.latest() if resume else None)
@@ -159,7 +163,7 @@ def _restore(saving: Saving, found: Checkpoint, work: MapFit, history: History, 
         found.check(work.identity)
         for name, value in work.scaling.state_dict().items():
             if not torch.allclose(value, found.scaling[name], rtol=SAME_SCALING, atol=SAME_SCALING * scale):
-                raise CheckpointError("is that of another fit:\n- rows: their values differ")
+                raise CheckpointError("is that of another fit:\n- rows: the values differ")
         stateful = _with_state(observers)
         kinds = [type(each).__name__ for each in stateful]
         if kinds != [each["kind"] for each in found.observers]:
@@ -173,7 +177,7 @@ def _restore(saving: Saving, found: Checkpoint, work: MapFit, history: History, 
     if is_shown():
         stage, epoch = found.run["stage"], found.run["epoch"]
         where = "at its end" if stage == n_stages else f"in stage {stage}, epoch {epoch + 1}"
-        say(f"resuming the fit in {path} {where}, after {found.run['steps']:,} steps")
+        say(f"dre: resuming the fit in {path} {where}, after {found.run['steps']:,} steps")
 
 
 def _with_state(observers: list[Observer]) -> list[Any]:

@@ -80,7 +80,7 @@ def test_a_fit_that_was_stopped_goes_on_with_the_same_bits(number: signal.Signal
         assert "Traceback" not in done.stderr
     again = dre(folder, *FIT, "--resume")
     assert again.returncode == 0, again.stderr
-    assert "resuming the fit in run in stage 0, epoch" in again.stderr
+    assert "dre: resuming the fit in run in stage 0, epoch" in again.stderr
     assert files(folder) == ["m.safetensors", "x.npy"]  # a model that is saved needs no checkpoint
     wanted = DRE(schedule=OPTIONS[1], encoder="mlp(16)", batch_size=50, random_state=0, device="cpu").fit(X)
     np.testing.assert_array_equal(DRE.load(folder / "m.safetensors").transform(X), wanted.transform(X))
@@ -103,8 +103,8 @@ def test_checkpoints_of_an_earlier_fit_are_kept_without_force(folder: Path) -> N
     assert refused.returncode == 2
     assert "run has checkpoints of an earlier fit: pass --resume to continue it, or choose another folder" in refused.stderr
     other = dre(folder, *[{"0": "1"}.get(word, word) for word in FIT], "--resume")
-    assert other.returncode == 1
-    assert "seed: the checkpoint has" in other.stderr
+    assert other.returncode == 2
+    assert "seed: the checkpoint has 0; this fit has 1" in other.stderr
     assert sorted(os.listdir(folder / "run")) == before
     assert dre(folder, *FIT, "--force").returncode == 0
     assert files(folder) == ["m.safetensors", "x.npy"]
@@ -128,6 +128,7 @@ def test_resume_without_a_checkpoint_begins_and_says_so(folder: Path) -> None:
     ("options", "message"),
     [
         (["--resume"], "--resume needs the folder of the checkpoints"),
+        (["--checkpoint-minutes", "3"], "--checkpoint-minutes needs the folder of the checkpoints"),
         (["--checkpoint", "x.npy"], "x.npy can't hold checkpoints"),
     ],
 )
