@@ -89,7 +89,7 @@ def test_every_command_that_computes_has_threads(command: str, dre: Run, capfd: 
 def test_threads_are_limited_during_the_command_alone(dre: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def fit(self: DRE, rows: object) -> None:
+    def fit(self: DRE, rows: object, **options: object) -> None:
         seen.append((thread_count(), torch.get_num_threads()))
         raise ValueError("enough")
 
@@ -141,7 +141,7 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(dre: Run) -> Non
 def test_warnings_of_libraries_are_not_shown_and_ours_once(
     dre: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def fit(self: DRE, rows: object) -> None:
+    def fit(self: DRE, rows: object, **options: object) -> None:
         for _ in range(2):
             warnings.warn("the rows are few", stacklevel=2)
         warnings.warn("deprecated", FutureWarning, stacklevel=2)
