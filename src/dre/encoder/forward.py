@@ -15,7 +15,7 @@ from dre.encoder.network import Network
 from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
 from dre.progress.activity import activity
-from dre.runtime import IsolatedRNG, full_float32
+from dre.runtime import IsolatedRNG, full_float32, is_opaque
 from dre.runtime.gpu_memory import in_smaller_pieces, piece
 from dre.runtime.threads import all_threads, map_in_threads
 
@@ -79,6 +79,7 @@ def _behind_front(encoder: nn.Module, rows: Rows) -> tuple[Network, ProjectedRow
 def _output_of(encoder: nn.Module, source: str | None) -> Iterator[Callable[[Tensor], Tensor]]:
     """Yield a function from rows to the output (rows, d) of the encoder, or of a submodule; threads may call it."""
     seen: dict[int, object] = {}  # by the thread that has called the submodule
+    exchange = is_opaque(encoder)
 
     def keep(module: nn.Module, args: object, output: object) -> None:
         # a copy: a later module may write into the same memory, as ReLU(inplace=True) does
@@ -86,7 +87,7 @@ def _output_of(encoder: nn.Module, source: str | None) -> Iterator[Callable[[Ten
 
     def compute(x: Tensor) -> Tensor:
         # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
-        with torch.no_grad(), IsolatedRNG(0, x.device)():
+        with torch.no_grad(), IsolatedRNG(0, x.device, exchange=exchange)():
             seen.pop(get_ident(), None)
             y = encoder(x)
         if source is not None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dre.runtime.host_memory import free_bytes
 from dre.runtime.isolated_rng import IsolatedRNG as IsolatedRNG
+from dre.runtime.opaque import is_opaque as is_opaque
 from dre.runtime.torch_state import FULL, TF32, matmul_precision
 
 PRECISIONS = ("auto", "float32", "bfloat16")
@@ -180,5 +181,5 @@ class RandomStreams:
     def generator(self, purpose: str, epoch: int = 0) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(self.seed_of(purpose, epoch))
 
-    def isolated(self, purpose: str, epoch: int = 0) -> IsolatedRNG:
-        return IsolatedRNG(self.seed_of(purpose, epoch), self.device)
+    def isolated(self, purpose: str, epoch: int = 0, *, exchange: bool = False) -> IsolatedRNG:
+        return IsolatedRNG(self.seed_of(purpose, epoch), self.device, exchange=exchange)

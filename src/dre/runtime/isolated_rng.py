@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverloadPacket
 from torch.overrides import TorchFunctionMode
 
+CPU = torch.device("cpu")
 # Functions of torch, by name, that draw at random and take a generator.
-TAKE_GENERATOR = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
+TAKE_GENERATOR = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial"}
 TAKE_GENERATOR |= {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_"}
 TAKE_GENERATOR |= {"trunc_normal_", "kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_"}
-TAKE_GENERATOR |= {"orthogonal_", "sparse_"}
-# Those that draw without one. The global state lends them its place, for the time of the call.
-WITHOUT_GENERATOR = {"rand_like", "randn_like", "randint_like", "rrelu", "rrelu_", "gumbel_softmax"}
+TAKE_GENERATOR |= {"orthogonal_", "sparse_", "_standard_gamma", "_sample_dirichlet"}
+FILLED = {"rand_like": "uniform_", "randn_like": "normal_"}  # these do not take one, but fill a tensor with the same numbers
+# Those that draw without one. The global state lends them its place, for the time of the call. So it does to all other
+# operators of torch that are tagged as random.
+WITHOUT_GENERATOR = {"rand_like", "randn_like", "randint_like", "rrelu", "rrelu_", "gumbel_softmax", "dropout"}
 WITHOUT_GENERATOR |= {"dropout1d", "dropout2d", "dropout3d", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"}
 WITHOUT_GENERATOR |= {"multi_head_attention_forward", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"}
 WITHOUT_GENERATOR |= {f"fractional_max_pool{d}d{more}" for d in (2, 3) for more in ("", "_with_indices")}
@@ -28,7 +34,7 @@ class IsolatedRNG:
     """Generators in place of torch's global random state, for one thread.
 
     What torch draws on a CPU inside this context comes from a generator, and the global state stays as it is: threads neither
-    wait for each other nor disturb each other. A few functions take no generator; these exchange the global state for the
+    wait for each other nor disturb each other. Some functions take no generator; these exchange the global state for the
     time of a call, one thread after the other. The global state of a GPU is exchanged for the time of the context, since a GPU
     computes gradients in threads of its own.
 
@@ -37,6 +43,8 @@ class IsolatedRNG:
     seed : int
     device : torch.device
         Beside the CPU.
+    exchange : bool, default=False
+        Exchange the global state of the CPU for the time of the context too. Code that ``is_opaque`` needs it.
 
     Examples
     --------
@@ -45,21 +53,26 @@ class IsolatedRNG:
     ...     weight = torch.nn.Linear(3, 1).weight
     """
 
-    def __init__(self, seed: int, device: torch.device) -> None:
-        self._seed, self._device = seed, device
+    def __init__(self, seed: int, device: torch.device, *, exchange: bool = False) -> None:
+        self._seed, self._device, self._exchange = seed, device, exchange
         self._generators: dict[str, torch.Generator] = {}
 
     @classmethod
-    def of(cls, generator: torch.Generator) -> IsolatedRNG:
-        """Draw from this generator, on its device."""
-        rng = cls(generator.initial_seed(), generator.device)
+    def of(cls, generator: torch.Generator, *, exchange: bool = False) -> IsolatedRNG:
+        """Draw from this generator, on its device. That of a GPU also seeds the draws on the CPU, anew at each call."""
+        seed = generator.initial_seed()
+        if generator.device.type != "cpu":
+            state = generator.get_state().numpy().tobytes()  # a draw would have to wait for the GPU
+            seed = int.from_bytes(hashlib.sha256(state).digest()[:8], "little") >> 1  # torch takes 63 bits
+            torch.empty(1, device=generator.device).uniform_(generator=generator)  # so that the next call has another state
+        rng = cls(seed, generator.device, exchange=exchange)
         rng._generators[generator.device.type] = generator
         return rng
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         on_gpu = _in_place_of_global(self.generator(self._device)) if self._device.type == "cuda" else nullcontext()
-        with on_gpu, _OwnGenerators(self.generator):
+        with on_gpu, _in_place_of_global(self.generator(CPU)) if self._exchange else _OwnGenerators(self.generator):
             yield
 
     @property
@@ -91,7 +104,7 @@ class _OwnGenerators(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name not in TAKE_GENERATOR and name not in WITHOUT_GENERATOR and name != "dropout":
+        if not may_draw(name):
             return func(*args, **kwargs)
         device = _device_of(args, kwargs)
         has_generator = kwargs.get("generator") is not None or any(isinstance(value, torch.Generator) for value in args)
@@ -108,12 +121,25 @@ class _OwnGenerators(TorchFunctionMode):
         return drawn
 
 
+@cache
+def may_draw(name: str) -> bool:
+    """Whether functions of this name draw at random: those listed, and torch's operators with the tag."""
+    if name in TAKE_GENERATOR or name in WITHOUT_GENERATOR:
+        return True
+    operator = getattr(torch.ops.aten, name.partition(".")[0], None)  # "bernoulli.default" is an overload
+    if not isinstance(operator, OpOverloadPacket):
+        return False
+    return any(torch.Tag.nondeterministic_seeded in getattr(operator, each).tags for each in operator.overloads())
+
+
 def _draw(
     generator: torch.Generator, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Call a function that may draw at random, with the generator."""
     if name in TAKE_GENERATOR:
         return func(*args, **{**kwargs, "generator": generator})
+    if name in FILLED and not kwargs.get("requires_grad") and kwargs.get("device") is None:
+        return getattr(torch.empty_like(*args, **kwargs), FILLED[name])(generator=generator)
     if name == "dropout":
         return _dropout(generator, *args, **kwargs)
     with _in_place_of_global(generator):
