@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import dre.training.targets
-from dre import KL, MLP, DivergedError, Gaussian, Optimizer, Recipe, Schedule, Stage
+from dre import DRE, KL, MLP, DivergedError, Gaussian, Optimizer, Recipe, Schedule, Stage
 from dre.affinity.target import Graph, InBatch
 from dre.augment import Augment, Noise
 from dre.batches import Auto, Edges, Fixed, Shuffled
 from dre.data.rows import ArrayRows, RowSubset
+from dre.encoder import ENCODERS, Encoder
 from dre.encoder.forward import evaluating, outputs
+from dre.encoder.network import Network
 from dre.loss import Loss, Step
 from dre.neighbors.search import nearest
 from dre.runtime import IsolatedRNG, Runtime
@@ -69,9 +72,10 @@ def first(events: Iterator[Event]) -> StageBegan:
 class Sequenced(nn.Module):
     """A user's own: nested, with dropout and batch norm, a feature map, a tuple, a scalar and a branch that is never taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: nn.Module | None = None) -> None:
         super().__init__()
-        self.backbone = nn.Sequential(nn.Linear(D, 12), nn.BatchNorm1d(12), nn.Sequential(nn.ReLU(), nn.Dropout(0.5)))
+        last = nn.Dropout(0.5) if last is None else last
+        self.backbone = nn.Sequential(nn.Linear(D, 12), nn.BatchNorm1d(12), nn.Sequential(nn.ReLU(), last))
         self.maps = nn.Unflatten(1, (3, 2, 2))
         self.pair = Pair()
         self.total = Total()
@@ -100,9 +104,9 @@ class First(nn.Module):
         return h[:, 0]
 
 
-def own(seed: int = 0) -> Sequenced:
+def own(seed: int = 0, last: nn.Module | None = None) -> Sequenced:
     with IsolatedRNG(seed, CPU)():
-        return Sequenced()
+        return Sequenced(last)
 
 
 def test_events_come_in_order() -> None:
@@ -163,18 +167,63 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
     assert not same(learned(3), learned(4))
 
 
-def test_dropout_neither_disturbs_nor_depends_on_the_global_random_states() -> None:
+@torch.jit.script
+def scripted_dropout(x: Tensor) -> Tensor:
+    return F.dropout(x, 0.5)
+
+
+class ScriptedDropout(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return scripted_dropout(x)
+
+
+class GammaNoise(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 0.1 * torch.distributions.Gamma(torch.ones_like(x), 1.0).sample()
+
+
+@dataclass(frozen=True)
+class Blurred(KL, name="blurred-by-test-loop", registered=False):
+    def __call__(self, step: Step) -> Tensor:
+        return super().__call__(replace(step, y=step.y + 0.1 * torch.randn_like(step.y)))
+
+
+DRAWING = {"dropout": own, "gamma": lambda: own(last=GammaNoise()), "scripted": lambda: own(last=ScriptedDropout())}
+
+
+@pytest.mark.parametrize("loss", [KL(), 0.5 * KL() + Blurred()], ids=["kl", "blurred"])
+@pytest.mark.parametrize("kind", [*DRAWING, "built in"])
+def test_draws_neither_disturb_nor_depend_on_the_global_random_states(kind: str, loss: Loss) -> None:
+    schedule = Schedule(Stage("x", Gaussian(5), loss, 2), Stage("backbone" if kind in DRAWING else "h1", Gaussian(5), loss, 1))
     learned = []
     for global_seed in (1, 2):
         torch.manual_seed(global_seed)
         np.random.seed(global_seed)
         torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
-        encoder = own()
-        list(run("x: gaussian(5) -> kl * 2; backbone: gaussian(5) -> kl * 1", encoder))
+        encoder = DRAWING.get(kind, network)()
+        list(run(schedule, encoder))
         learned.append(weights(encoder))
         assert torch.equal(torch.get_rng_state(), torch_before)
         assert np.array_equal(np.random.get_state()[1], numpy_before)
     assert same(*learned)
+
+
+def test_the_draws_of_an_encoder_by_name_are_isolated_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ENCODERS, "_members", ENCODERS.members())  # unknown again after this test
+
+    @dataclass(frozen=True)
+    class WithDropout(Encoder, name="with-dropout"):
+        def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:
+            return Network(nn.Flatten(), [nn.Sequential(nn.Linear(*shape, 12), nn.Dropout())], nn.Linear(12, n_components))
+
+    found = []
+    for global_seed in (1, 2):
+        torch.manual_seed(global_seed)
+        before = torch.get_rng_state()
+        model = DRE(schedule=TWO_STAGES, encoder=WithDropout(), random_state=0, device="cpu")
+        found.append(model.fit_transform(X.numpy()))
+        assert torch.equal(torch.get_rng_state(), before)
+    assert np.array_equal(*found)
 
 
 @dataclass(frozen=True)
@@ -487,11 +536,11 @@ RESUMED = {
 }
 
 
-@pytest.mark.parametrize("name", RESUMED)
-def test_a_run_that_is_resumed_ends_in_the_same_bits(name: str) -> None:
+@pytest.mark.parametrize(("name", "kind"), [*((name, None) for name in RESUMED), *(("two stages", kind) for kind in DRAWING)])
+def test_a_run_that_is_resumed_ends_in_the_same_bits(name: str, kind: str | None) -> None:
     schedule, options = RESUMED[name]
-    encoder = own() if name == "two stages" else network()  # one with dropout and batch norm, one without
-    schedule = schedule.replace("h1", "backbone") if name == "two stages" else schedule
+    encoder = network() if kind is None else DRAWING[kind]()
+    schedule = schedule if kind is None else schedule.replace("h1", "backbone")
     start = copy.deepcopy(encoder)
     saved = states(run(schedule, encoder, **options))
     assert len(saved) > 6

@@ -137,6 +137,11 @@ class Sum(Loss, name="sum", registered=False):
         return " + ".join(f"{write_value(weight)}*{term}" for weight, term in self.terms)
 
 
+def terms_of(loss: Loss) -> list[Loss]:
+    """Return the losses that a sum adds, without their weights."""
+    return [term for _, term in _terms(loss)]
+
+
 def _terms(loss: Loss) -> tuple[tuple[float, Loss], ...]:
     return loss.terms if isinstance(loss, Sum) else ((1.0, loss),)
 

@@ -24,12 +24,12 @@ from dre.data.rows import Rows, is_on_device
 from dre.encoder import Encoder
 from dre.encoder.dense_pass import DensePass
 from dre.encoder.forward import check_sources, hidden_outputs, products_of_row
-from dre.loss import Step
+from dre.loss import Step, terms_of
 from dre.neighbors.search import Neighbors
 from dre.optimizer import AdamState
 from dre.optimizer.whitening import LinearLayers
 from dre.plan.recipe import Recipe
-from dre.runtime import RandomStreams, Runtime
+from dre.runtime import RandomStreams, Runtime, is_opaque
 from dre.runtime.threads import all_threads, one_thread_on
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
@@ -235,6 +235,8 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range, resum
     stage, n, streams = run.current_stage, run.rows.shape[0], run.streams.of_stage(run.stage)
     assert run.optimizer is not None
     sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
+    own, captured = _own_parts(run), run.is_captured
+    exchange = any(map(is_opaque, own))
     for run.epoch in epochs:
         if run.epoch > epochs.start and is_refreshed(stage, run.epoch):
             yield TargetBegan(run)
@@ -245,7 +247,7 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range, resum
             # What was captured reads the old target.
             sample, stepper = batches.sampler(target, n, streams), _stepper(run, run.optimizer)
         run.generator.manual_seed(streams.seed_of("augment", run.epoch))
-        run.rng = None if isinstance(run.recipe.encoder, Encoder) else streams.isolated("dropout", run.epoch)
+        run.rng = streams.isolated("dropout", run.epoch, exchange=exchange) if own and not captured else None
         if resume is None:
             progress = EpochProgress(torch.zeros((), device=run.runtime.device))
         else:
@@ -280,13 +282,23 @@ def _run_epoch(run: Run, results: Generator[StepResult, None, None], progress: E
     yield EpochEnded(run, mean, progress.rows, progress.seconds)
 
 
+def _own_parts(run: Run) -> list[object]:
+    """Return the encoder and the losses that are not of this package, and so may draw at random."""
+    plan = run.recipe.encoder
+    is_built_in = isinstance(plan, Encoder) and not _is_own(plan) and not _is_own(run.encoder)
+    return [*([] if is_built_in else [run.encoder]), *filter(_is_own, terms_of(run.loss))]
+
+
+def _is_own(part: object) -> bool:
+    return not type(part).__module__.startswith("dre.")
+
+
 def _stepper(run: Run, optimizer: AdamState) -> Stepper:
     captured = run.is_captured
 
     def learn(batch: Batch, x: Tensor) -> Tensor:
-        with nullcontext() if captured or run.rng is None else run.rng():
-            loss = compute_gradients(run, batch, x)
-            optimizer.update()
+        loss = compute_gradients(run, batch, x)
+        optimizer.update()
         return loss
 
     rows, device = run.learner.rows, run.runtime.device
@@ -303,20 +315,24 @@ def _stepper(run: Run, optimizer: AdamState) -> Stepper:
 def compute_gradients(run: Run, batch: Batch, x: Tensor) -> Tensor:
     """Forward, loss and backward for one batch; the gradients are left in the weights that are trained."""
     loss = run.loss
+    isolated = nullcontext if run.rng is None else run.rng  # only around what may draw: it slows each call of torch
     radius = None if run.radius is None else run.radius[batch.ids]
-    x = run.learner.prepare(x, run.generator, radius)
-    if run.dense is not None:
-        y, hidden = run.dense(x), {}
-    else:
-        with run.runtime.autocast(), hidden_outputs(run.learner.trained, loss.reads_hidden) as hidden:
-            y = run.learner.trained(x)
+    with isolated():
+        x = run.learner.prepare(x, run.generator, radius)
+        if run.dense is not None:
+            y, hidden = run.dense(x), {}
+        else:
+            with run.runtime.autocast(), hidden_outputs(run.learner.trained, loss.reads_hidden) as hidden:
+                y = run.learner.trained(x)
     labels = run.labels[batch.ids] if loss.reads_labels and run.labels is not None else None
     coordinates = batch.block.at if isinstance(batch.block, BatchCoordinates) else None
     y = y.float()
-    value = loss(Step(y, batch.block, batch.ids, x, labels, hidden, coordinates))
+    with isolated() if any(map(_is_own, terms_of(loss))) else nullcontext():
+        value = loss(Step(y, batch.block, batch.ids, x, labels, hidden, coordinates))
     for weight in run.weights_to_train:  # nn.Module.zero_grad would look for them again
         weight.grad = None
-    value.backward()
+    with isolated():
+        value.backward()
     if isinstance(run.target, Bank):
         run.target.renew(batch.ids, y)
     return value.detach()
