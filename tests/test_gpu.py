@@ -15,6 +15,7 @@ from dre import DRE, KL, Gaussian
 from dre.affinity.bank import Bank, BankPairs
 from dre.affinity.landmarks import Landmarks
 from dre.affinity.target import Graph, Pairs
+from dre.augment import CallableAugment
 from dre.coordinates.free import START_STD, optimize
 from dre.coordinates.start import principal_components
 from dre.data.rows import ArrayRows
@@ -99,6 +100,38 @@ def test_the_random_state_of_the_gpu_is_left_alone():
     before = torch.cuda.get_rng_state()
     DRE(schedule=SCHEDULE, encoder="mlp(32)", device="cuda").fit(IMAGES)
     assert torch.equal(before, torch.cuda.get_rng_state())
+
+
+def test_a_function_draws_from_the_generator_and_the_global_states_are_left_alone():
+    def noise(x):
+        drawn.append(torch.rand(3))
+        return x + torch.randn_like(x)
+
+    x, drawn, found = torch.zeros(20, 5, device="cuda"), [], []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        before = torch.get_rng_state(), torch.cuda.get_rng_state()
+        generator = torch.Generator("cuda").manual_seed(0)
+        found.append(torch.stack([CallableAugment(noise)(x, generator) for _ in range(2)]))
+        assert all(map(torch.equal, before, (torch.get_rng_state(), torch.cuda.get_rng_state())))
+    assert torch.equal(*found)
+    assert torch.equal(torch.stack(drawn[:2]), torch.stack(drawn[2:]))
+    assert not torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(*found[0])
+
+
+@pytest.mark.parametrize("encoder", ["mlp(32)", "scripted", "dropout"])
+def test_fits_with_draws_leave_the_global_states_alone(encoder):
+    layers = [torch.nn.Flatten(), torch.nn.Linear(64, 16), torch.nn.Dropout(), torch.nn.Linear(16, 2)]
+    if encoder == "scripted":
+        layers[2] = torch.jit.script(layers[2])
+    torch.manual_seed(3)
+    before = torch.get_rng_state(), torch.cuda.get_rng_state()
+    settings = {"schedule": "x: gaussian(10) -> kl * 3", "device": "cuda", "random_state": 0}
+    network = "mlp(32)" if encoder == "mlp(32)" else torch.nn.Sequential(*layers)
+    first = DRE(encoder=network, augment=lambda x: x + 0.01 * torch.randn_like(x) * torch.rand(1).item(), **settings)
+    assert np.isfinite(first.fit_transform(IMAGES)).all()
+    assert all(map(torch.equal, before, (torch.get_rng_state(), torch.cuda.get_rng_state())))
 
 
 @pytest.mark.parametrize(

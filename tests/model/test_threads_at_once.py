@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.distributions import Gamma
 
 from dre import DRE
 
@@ -34,17 +35,36 @@ class DrawsAlways(WithDropout):
         return super().forward(x + 0.1 * torch.randn_like(x))
 
 
+class GammaNoise(WithDropout):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x + 0.1 * Gamma(torch.ones_like(x), 1.0).sample())
+
+
+@torch.jit.script
+def scripted_noise(x: Tensor) -> Tensor:
+    return x + 0.1 * torch.randn_like(x)
+
+
+class Scripted(WithDropout):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(scripted_noise(x))
+
+
 def add_noise(x: Tensor) -> Tensor:
     return x + 0.1 * torch.randn(x.shape)
 
 
-OWN = {"dropout": WithDropout(), "draws": DrawsAlways()}
+OWN = {"dropout": WithDropout(), "draws": DrawsAlways(), "gamma": GammaNoise(), "scripted": Scripted()}
+EXCHANGED = ("scripted", "scripted function")  # these exchange the global state, for a step or a call
 KINDS: dict[str, dict[str, object]] = {
     "mlp": {"schedule": SCHEDULE, "encoder": "mlp(16)"},
     "model-a": {"schedule": SCHEDULE, "encoder": "model-a(width=16)", "batch_size": 20},
     "dropout": {"schedule": SCHEDULE, "encoder": OWN["dropout"], "batch_size": 20},
     "draws": {"schedule": SCHEDULE, "encoder": OWN["draws"], "batch_size": 20},
+    "gamma": {"schedule": SCHEDULE, "encoder": OWN["gamma"], "batch_size": 20},
+    "scripted": {"schedule": SCHEDULE, "encoder": OWN["scripted"], "batch_size": 20},
     "function": {"schedule": SCHEDULE, "encoder": "mlp(16)", "augment": add_noise},
+    "scripted function": {"schedule": SCHEDULE, "encoder": "mlp(16)", "augment": scripted_noise},
     "fast": {"recipe": "fast"},
 }
 
@@ -102,6 +122,15 @@ def test_fits_in_several_threads_have_the_bits_of_fits_alone(kind, number):
             np.testing.assert_array_equal(mine, expected)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_does_not_depend_on_the_global_seed(kind):
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        found.append(DRE(random_state=0, device="cpu", **KINDS[kind]).fit(rows_of(0)).embedding_)
+    np.testing.assert_array_equal(*found)
+
+
 @contextmanager
 def drawing() -> Iterator[list[Tensor]]:
     """Another thread draws from torch's global random state inside; yields its draws."""
@@ -122,7 +151,7 @@ def drawing() -> Iterator[list[Tensor]]:
         thread.join()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("fast", "draws")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("fast", *EXCHANGED)])
 def test_a_thread_that_draws_from_the_global_state_neither_disturbs_a_fit_nor_is_disturbed(kind):
     model = DRE(random_state=0, device="cpu", **KINDS[kind])
     alone = model.fit(rows_of(0)).embedding_

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from dre.notation import Reader, Registry, write
-from dre.runtime import IsolatedRNG
+from dre.runtime import IsolatedRNG, is_opaque
 
 AUGMENTS = Registry("augmentation", "dre.augment")
 
@@ -153,12 +154,18 @@ class CallableAugment(Augment):
     def capturable(self) -> bool:  # type: ignore[override]
         return bool(getattr(self.function, "capturable", False))
 
+    @cached_property
+    def _is_opaque(self) -> bool:
+        return is_opaque(self.function)
+
     @property
     def has_text(self) -> bool:
         return False
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        with IsolatedRNG.of(generator)() if generator.device.type == "cpu" else nullcontext():
+        # A capturable function does not draw; and in a capture, the state of a GPU can't be read.
+        draws = generator.device.type == "cpu" or not self.capturable
+        with IsolatedRNG.of(generator, exchange=self._is_opaque)() if draws else nullcontext():
             changed = self.function(x)
         if not isinstance(changed, Tensor) or changed.shape != x.shape:
             given = tuple(changed.shape) if isinstance(changed, Tensor) else type(changed).__name__
