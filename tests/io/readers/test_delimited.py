@@ -3,7 +3,9 @@
 import csv
 import gzip
 import re
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dre.io.readers import ReadOptions, SourceError, open_source
+from dre.io.readers.delimited import read_text
 
 RNG = np.random.default_rng(1)
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -304,3 +307,17 @@ def test_a_broken_line_among_long_ones_is_found_in_seconds(write):
     with pytest.raises(SourceError, match="line 21 has 39999 values, the first line 40000"):
         open_source(write("x.csv", "\n".join([*[line] * 20, line[:-4], line])))
     assert time.process_time() - start < 20
+
+
+def test_threads_leave_the_limit_of_the_csv_module_as_it_was(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(500)))
+    table, interval, limit = read_text(tmp_path / "x.csv"), sys.getswitchinterval(), csv.field_size_limit()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            counts = list(threads.map(lambda _: len(list(table.records())), range(32)))
+    finally:
+        sys.setswitchinterval(interval)
+        after = csv.field_size_limit(limit)
+    assert set(counts) == {501}
+    assert after == limit

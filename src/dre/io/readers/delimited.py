@@ -11,6 +11,7 @@ import gzip
 import io
 import math
 import re
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ OLD_ENCODING = "cp1252"  # of Excel and of many older programs; it has all lette
 TOTALS = {"total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme", "suma", "totale"}  # in lower case
 TEXT_CELL_BYTES = CELL_BYTES + 16  # of a cell that polars also holds as a text
 LONGEST_FIELD = 2**31 - 1  # characters that Python's csv module may read as one field
+FIELD_LIMIT_LOCK = threading.Lock()  # the csv module has one limit for all threads
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat")
 
 
@@ -211,11 +213,12 @@ def _split(text: bytes, separator: str, first_line: int = 0) -> Iterator[tuple[i
     lines = (line.decode("utf-8", "ignore") for line in io.BytesIO(text))
     reader = csv.reader(lines, delimiter=separator)
     while True:
-        limit = csv.field_size_limit(LONGEST_FIELD)  # a line of a wide table is one field of a wrong separator
-        try:
-            values = next(reader, None)
-        finally:
-            csv.field_size_limit(limit)
+        with FIELD_LIMIT_LOCK:
+            limit = csv.field_size_limit(LONGEST_FIELD)  # a line of a wide table is one field of a wrong separator
+            try:
+                values = next(reader, None)
+            finally:
+                csv.field_size_limit(limit)
         if values is None:
             return
         yield first_line + reader.line_num, [restore(value.strip()) for value in values]
