@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dre.cli.map import match_points, read_coordinates
@@ -88,3 +89,22 @@ def test_values_of_a_text_column_are_restored_and_numbers_behind_an_apostrophe_c
     assert found.columns == ["a", "-b"]
     assert found.rows.tolist() == [[1, -5], [2, 6], [4, 7]]
     assert found.metadata["kind"].tolist() == ["=x", "y", "=x"]
+
+
+KEPT = st.text(alphabet="'=+-@\t\r\n＝ax ", min_size=1, max_size=6).filter(lambda text: text.strip() not in ("",))
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(KEPT, min_size=3, max_size=3))
+@example([" '=x", "\t=x", "\r=x"])
+@example(["a\r=x", "a\r\n=x", "a"])
+@example(["  ''-x", "'\n=x ", " =x"])
+def test_texts_are_read_as_they_were_but_for_white_space(tmp_path: Path, texts: list[str]) -> None:
+    expected = [re.sub(r"[\r\n]+", "\n", text).strip() for text in texts]
+    (tmp_path / "map.csv").unlink(missing_ok=True)
+    found = open_source(written(tmp_path / "map.csv", texts), options=ReadOptions(coordinates=True))
+    assert found.names is not None
+    assert found.names.tolist() == expected
+    if not any("\r" in text or "\n" in text for text in texts):
+        (tmp_path / "y.txt").write_text("\n".join(map(defuse, texts)))
+        assert read_labels(tmp_path / "y.txt", 3).tolist() == expected

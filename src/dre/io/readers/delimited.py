@@ -221,7 +221,7 @@ def _split(text: bytes, separator: str, first_line: int = 0) -> Iterator[tuple[i
                 csv.field_size_limit(limit)
         if values is None:
             return
-        yield first_line + reader.line_num, [restore(value.strip()) for value in values]
+        yield first_line + reader.line_num, [restore(value).strip() for value in values]
 
 
 def _frame(found: TextTable, header_lines: int) -> Any:
@@ -239,7 +239,7 @@ def _frame(found: TextTable, header_lines: int) -> Any:
     except pl.exceptions.PolarsError as problem:
         _check_lengths(found)
         raise SourceError(f"{found.path} cannot be read: {str(problem).splitlines()[0]}") from problem
-    return texts.with_columns(pl.all().str.strip_chars().str.replace(DEFUSED, "$1")) if may_have_defused(text) else texts
+    return texts.with_columns(pl.all().str.replace(DEFUSED, "$1")) if may_have_defused(text) else texts
 
 
 def _check_cells(found: TextTable, text: bytes, how: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
             return _to_typed_array(by_name)
         lines = _only_column(path, table)
     else:
-        lines = [restore(line.strip()) for line in decoded_text(path).split("\n")]
+        lines = [restore(line).strip() for line in decoded_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     if len(lines) == count + 1 and _is_header(lines[0], lines[1:]):

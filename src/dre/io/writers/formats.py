@@ -165,6 +165,11 @@ def _open_h5ad(path: Path, spec: OutputSpec) -> Iterator[Sink]:
         yield ArraySink(array)
 
 
+def _cell(text: str) -> str:
+    """A text as a cell; Python before 3.13 puts no quotes around a carriage return, which would end the line."""
+    return defuse(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
 class DelimitedSink:
     """A sink that writes lines of text to an open file; no text is a formula to a spreadsheet."""
 
@@ -174,14 +179,14 @@ class DelimitedSink:
         # pandas and R write row names into a column without a name
         title = "" if spec.names_title == OutputSpec.names_title else spec.names_title
         header = [*([title] if self._names is not None else []), *spec.column_names]
-        self._writer.writerow([defuse(name) for name in header])
+        self._writer.writerow([_cell(name) for name in header])
 
     def write(self, embedding: Array) -> None:
         """Write the next rows."""
         records = [[f"{value:.{FLOAT32_DIGITS}g}" for value in row] for row in embedding.tolist()]
         if self._names is not None:
             names = self._names[self._position : self._position + len(embedding)]
-            records = [[defuse(str(name)), *record] for name, record in zip(names, records, strict=True)]
+            records = [[_cell(str(name)), *record] for name, record in zip(names, records, strict=True)]
         self._position += len(embedding)
         self._writer.writerows(records)
 
