@@ -123,3 +123,15 @@ def test_a_palette_is_color_unless_all_of_it_is_gray(tmp_path, suffix):
     (tmp_path / "x").mkdir()
     Image.fromarray(flat).convert("P", palette=Image.Palette.ADAPTIVE).save(tmp_path / "x" / f"a{suffix}")
     np.testing.assert_array_equal(open_source(tmp_path / "x").rows.read(0, 1)[0], flat)
+
+
+def test_small_images_are_read_without_asking_for_the_free_memory(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("dre.io.readers.memory.available_bytes", lambda: asked.append(1) or 2**40)
+    for i in range(20):
+        Image.new("L", (28, 28), i).save(tmp_path / f"{i}.png")
+    opened = open_source(tmp_path).rows
+    rows = len(asked)
+    assert opened.read(0, 20).shape == (20, 28, 28)
+    assert rows < 10
+    assert len(asked) == rows

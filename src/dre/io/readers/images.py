@@ -31,6 +31,7 @@ GRAY_MODES = ("1", "L", "LA", *DEEP_MODES)  # all other modes become color
 
 FORMATS_READ = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP")  # others run programs, or are not images
 PIXEL_BYTES, COPIES = 4, 3  # of a decoded image, while it is converted and resized
+FEW_BYTES = 2**24  # that need no check
 SMALLER = "save it with fewer pixels, or leave it out of the folder"
 
 SIDE = 64  # pixels on a side of resized images, if no size is shared by most of them
@@ -88,7 +89,7 @@ def _is_image(file: Path, folder: Path) -> bool:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """An image whose header is read, if decoding it does not take too much memory."""
+    """An image whose header is read."""
     from PIL import Image
 
     try:
@@ -97,9 +98,14 @@ def _opened(file: Path) -> Iterator[Any]:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
         raise SourceError(f"{file} has more than {most:,} pixels, the most that Pillow decodes: {SMALLER}") from problem
     with image:
-        width, height = image.size
-        check_memory(file, COPIES * PIXEL_BYTES * width * height, f"an image of {width:,} × {height:,} pixels", SMALLER)
         yield image
+
+
+def _check_size(file: Path, size: Size) -> None:
+    """Check that decoding an image does not take too much memory."""
+    needed = COPIES * PIXEL_BYTES * size[0] * size[1]
+    if needed > FEW_BYTES:  # asking for the free memory takes longer than decoding a small image
+        check_memory(file, needed, f"an image of {size[0]:,} × {size[1]:,} pixels", SMALLER)
 
 
 def _headers(files: list[Path]) -> tuple[list[Size], list[str]]:
@@ -111,6 +117,8 @@ def _headers(files: list[Path]) -> tuple[list[Size], list[str]]:
                 raise SourceError(f"{file} has fractions as pixels: save such images as one array with numpy.save")
             sizes.append(image.size)
             modes.append(_mode(image))
+    largest = max(range(len(files)), key=lambda i: sizes[i][0] * sizes[i][1])
+    _check_size(files[largest], sizes[largest])
     return sizes, modes
 
 
@@ -150,6 +158,7 @@ def _decode(file: Path, mode: str, size: Size) -> Array:
     from PIL import ImageOps
 
     with as_source_error(file), _opened(file) as image:
+        _check_size(file, image.size)
         converted = (_upper_bits(image) if image.mode in DEEP_MODES else image).convert(mode)
         return np.asarray(converted if converted.size == size else ImageOps.fit(converted, size))
 
