@@ -240,3 +240,44 @@ def test_written_embeddings_have_checksums(tmp_path):
     (tmp_path / "map.parquet").write_bytes(content)
     with pytest.raises(SourceError, match=r"map\.parquet cannot be read"):
         open_source(tmp_path / "map.parquet")
+
+
+def test_a_wide_table_is_described_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "_fits", lambda file, flat: False)
+    X = np.random.default_rng(0).normal(size=(12, 60))
+    pandas.DataFrame(X, columns=[f"c{i}" for i in range(60)]).to_parquet(tmp_path / "x.parquet", row_group_size=4)
+    schemas, groups = [], []
+    ours = parquet._verified
+
+    class Counted:
+        """The file, which counts how often it is asked for what is made anew each time."""
+
+        def __init__(self, file):
+            self._file = file
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+        @property
+        def schema_arrow(self):
+            schemas.append(1)
+            return self._file.schema_arrow
+
+    monkeypatch.setattr(parquet, "_verified", lambda path: Counted(ours(path)))
+    rows = open_source(tmp_path / "x.parquet").rows
+    assert len(schemas) < 10  # not one for each column
+    monkeypatch.setattr(parquet, "_places", lambda file, columns: groups.append(1))
+    for _ in range(2):
+        same_rows(rows, X)
+    assert not groups
+
+
+def test_sizes_of_columns_are_those_of_each_row_group_whatever_their_order(tmp_path):
+    frame = pandas.DataFrame({"a": np.arange(10), "b": np.arange(10.0), "v": [[1.0, 2.0]] * 10})
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
+    file = parquet._verified(tmp_path / "x.parquet")
+    one, other, vector = (parquet.ColumnSizes(file, columns) for columns in (["a"], ["b", "a"], ["v"]))
+    for i, rows in enumerate([4, 4, 2]):
+        assert one[i] >= parquet.CELL_BYTES * rows
+        assert other[i] >= 2 * parquet.CELL_BYTES * rows
+        assert vector[i] >= 2 * parquet.CELL_BYTES * rows

@@ -63,7 +63,7 @@ def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
             source = open_frame(path, _frame(path, file, flat), None, options, index)
         else:
             source = _open_large(path, file, flat, edges, options)
-        nested = [name for name in schema.names if name not in flat]
+        nested = [name for name in schema.names if _is_nested(schema.field(name).type)]
         ignored = [f"nested columns are ignored: {summarize_names(nested)}"] if nested and not options.features else []
         return replace(source, messages=[*source.messages, *ignored])
 
@@ -80,20 +80,42 @@ def _verified(path: Path) -> Any:
     return ParquetFile(path, page_checksum_verification=True, read_dictionary=sorted(folded)) if folded else file
 
 
-def _column_chunks(file: Any, groups: Sequence[int] | None = None, columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """What the file says about the columns of its row groups; those of vectors are called ``name.list.element``."""
-    for i in range(file.num_row_groups) if groups is None else groups:
+def _column_chunks(file: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """What the file says about the columns of its row groups."""
+    places = _places(file, columns)
+    for i in range(file.num_row_groups):
         group = file.metadata.row_group(i)
-        for column in (group.column(j) for j in range(group.num_columns)):
-            if columns is None or column.path_in_schema.partition(".")[0] in columns or column.path_in_schema in columns:
-                yield column
+        yield from map(group.column, places)
 
 
-def _read(path: Path, file: Any, columns: list[str], groups: Sequence[int] | None = None) -> Any:
+def _places(file: Any, columns: Sequence[str] | None = None) -> list[int]:
+    """Places of some columns, or of all, in every row group; those of vectors are called ``name.list.element``."""
+    schema = file.metadata.schema
+    if columns is None:
+        return list(range(len(schema)))
+    paths, wanted = [schema.column(j).path for j in range(len(schema))], set(columns)
+    return [j for j, each in enumerate(paths) if each in wanted or each.partition(".")[0] in wanted]
+
+
+class ColumnSizes:
+    """Bytes that some columns of a row group declare to take; the description of a group is read once."""
+
+    def __init__(self, file: Any, columns: Sequence[str]) -> None:
+        self._file, self._places, self._known = file, _places(file, columns), dict[int, int]()
+
+    def __getitem__(self, group: int) -> int:
+        if group not in self._known:
+            chunks = map(self._file.metadata.row_group(group).column, self._places)
+            self._known[group] = sum(max(CELL_BYTES * each.num_values, each.total_uncompressed_size) for each in chunks)
+        return self._known[group]
+
+
+def _read(
+    path: Path, file: Any, columns: list[str], groups: Sequence[int] | None = None, sizes: ColumnSizes | None = None
+) -> Any:
     """Read columns of some row groups, or of all, if what they declare fits into memory; a table of Arrow."""
-    rows = sum(file.metadata.row_group(i).num_rows for i in (range(file.num_row_groups) if groups is None else groups))
-    chunks = list(_column_chunks(file, groups, columns))
-    size = sum(max(CELL_BYTES * each.num_values, each.total_uncompressed_size) for each in chunks)
+    chosen, sizes = range(file.num_row_groups) if groups is None else groups, sizes or ColumnSizes(file, columns)
+    rows, size = sum(file.metadata.row_group(i).num_rows for i in chosen), sum(sizes[i] for i in chosen)
     what = f"{rows:,} rows of {summarize_names(columns, 3)}"
     remedy = "write the file with smaller row groups, or fewer columns"
     check_memory(path, max(size, CELL_BYTES * rows * len(columns)), what, remedy)
@@ -150,7 +172,7 @@ def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: R
     first = table_of(path, to_frame(path, _read(path, file, flat, range(min(groups, file.num_row_groups)))))
     chosen = choose(first, options)
     features = list(options.features) or chosen.features
-    if any(name not in flat for name in features) or any(first[name].kind == TEXT for name in chosen.features):
+    if not set(features) <= set(flat) or any(first[name].kind == TEXT for name in chosen.features):
         raise SourceError(f"{path} is too large to encode its categories: write them as columns of numbers")
     others = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name != index]
     table = _table(path, file, others, index)
@@ -176,13 +198,14 @@ def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: R
 
 def _common_dtype(file: Any, features: list[str]) -> Any:
     """The type that holds the values of all features, and NaN if one of them may have gaps."""
-    dtype = np.result_type(*(file.schema_arrow.field(name).type.to_pandas_dtype() for name in features))
+    schema = file.schema_arrow  # made anew whenever it is asked for
+    dtype = np.result_type(*{schema.field(name).type.to_pandas_dtype() for name in features})
     return dtype if dtype.kind == "f" or _is_known_complete(file, set(features)) else np.dtype(np.float64)
 
 
 def _is_known_complete(file: Any, features: set[str]) -> bool:
     """Whether the statistics of the file exclude missing values of these columns."""
-    known = (column.statistics for column in _column_chunks(file, columns=sorted(features)))
+    known = (column.statistics for column in _column_chunks(file, sorted(features)))
     return all(each is not None and each.has_null_count and not each.null_count for each in known)
 
 
@@ -211,8 +234,10 @@ def _vector_rows(path: Path, file: Any, name: str, edges: Array) -> FileRows:
     first = next(file.iter_batches(batch_size=1, columns=[name]))
     sample = _to_vectors(path, name, first.column(0), 0)
 
+    sizes = ColumnSizes(file, [name])
+
     def load(start: int, stop: int) -> Array:
-        group = _read(path, file, [name], [int(np.searchsorted(edges, start, side="right")) - 1])
+        group = _read(path, file, [name], [int(np.searchsorted(edges, start, side="right")) - 1], sizes)
         vectors = _to_vectors(path, name, group[name].combine_chunks(), start)
         if vectors.shape[1:] != sample.shape[1:]:
             raise vector_error(path, name, start, vectors.shape[1], [sample.shape[1]])
@@ -247,8 +272,10 @@ def _check_unique(path: Path, names: list[str]) -> None:
 def _row_group_loader(
     path: Path, file: Any, features: list[str], edges: Array, *, dtype: Any, fill: Mapping[str, float]
 ) -> Callable[[int, int], Array]:
+    sizes = ColumnSizes(file, features)
+
     def load(start: int, stop: int) -> Array:
-        group = _read(path, file, features, [int(np.searchsorted(edges, start, side="right")) - 1])
+        group = _read(path, file, features, [int(np.searchsorted(edges, start, side="right")) - 1], sizes)
         out = np.empty((stop - start, len(features)), dtype)
         for i, name in enumerate(features):
             column = group[name].to_numpy()  # integers with gaps become floats with NaN
