@@ -1,7 +1,7 @@
 """Texts that a spreadsheet would run as formulas: text tables have an apostrophe before them, which is not part of the value.
 
 A text is dangerous if it begins with ``=``, ``+``, ``-``, ``@``, their full-width forms, a tab or the end of a line, unless it
-is a number. Apostrophes at its beginning do not count, so that `restore` gives back every text. The readers restore a value, and
+is a number. Apostrophes at its beginning do not count, so that `restore` gives back every text. The readers restore a value and
 then treat it as any other: they keep neither white space around it nor empty lines within, and read a carriage return as a line
 feed.
 """

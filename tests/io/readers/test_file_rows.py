@@ -1,9 +1,11 @@
 """Blocks of rows: each is read at most twice while the cache has room, and a single pass caches nothing."""
 
+import h5py
 import numpy as np
 import pytest
+import scipy.sparse
 
-from dre.io.readers.file_rows import BlockArray
+from dre.io.readers.file_rows import BlockArray, read_csc
 
 X = np.arange(60).reshape(20, 3)
 EDGES = np.array([0, 4, 5, 11, 20])
@@ -69,3 +71,14 @@ def test_without_room_only_the_latest_block_is_held(monkeypatch, loaded):
 def test_changing_a_result_leaves_the_cache_unchanged(blocks):
     blocks[0:4][:] = -1
     np.testing.assert_array_equal(blocks[0:4], X[:4])
+
+
+def test_each_array_of_a_matrix_by_columns_is_checked_once(tmp_path, monkeypatch):
+    matrix, checked = scipy.sparse.random(8, 5, 0.5, "csc", random_state=0), []
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name in ("data", "indices", "indptr"):
+            file[name] = getattr(matrix, name)
+        monkeypatch.setattr("dre.io.readers.memory.check_memory", lambda path, needed, what, remedy: checked.append(what))
+        found = read_csc(tmp_path / "x.h5", file, matrix.shape, "a matrix")
+    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
+    assert sum("stored by columns" in what for what in checked) == 2

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dre.data.rows import HostRows, chunk_length
 from dre.io.readers.chunks import checked_chunks, read_whole
-from dre.io.readers.memory import ARRAY_COPIES, check_array, check_memory, check_rows
+from dre.io.readers.memory import ARRAY_COPIES, check_memory, check_rows
 from dre.io.readers.source import Array, as_source_error, check_numeric
 from dre.runtime import available_bytes
 
@@ -120,11 +120,11 @@ def open_array(path: Path, array: Any, what: str = "an array") -> FileRows:
     """Open an array of HDF5 or zarr; a chunked one is read in blocks of its chunks, a contiguous one directly."""
     check_numeric(path, array.shape, array.dtype, what)
     check_rows(path, array.shape, array.dtype, what, array.chunks)
-    if array.chunks is None:
+    if array.chunks is None and not getattr(array, "is_virtual", False):
         return FileRows(path, array, what)
     read = checked_chunks(path, array)
     shape = tuple(int(size) for size in array.shape)
-    step = min(max(array.chunks[0], chunk_length(shape[1:], MIN_BLOCK_VALUES)), chunk_length(shape[1:]))
+    step = min(max((array.chunks or (1,))[0], chunk_length(shape[1:], MIN_BLOCK_VALUES)), chunk_length(shape[1:]))
     edges = np.append(np.arange(0, shape[0], step), shape[0])
     return FileRows(path, BlockArray(shape, array.dtype, edges, read), what)
 
@@ -155,10 +155,8 @@ def read_csc(path: Path, group: Any, shape: tuple[int, int], what: str) -> Any:
     check_numeric(path, shape, group["data"].dtype, what)
     check_rows(path, shape, group["data"].dtype, what)
     indptr = _read_indptr(path, group, shape[1])
-    parts = []
-    for name in ("data", "indices"):
-        check_array(path, group[name].shape, group[name].dtype, f"{what}, stored by columns,", "save it as CSR")
-        parts.append(read_whole(path, group[name], f"{name} of {what}"))
+    remedy = "save it as CSR, which is read in pieces"
+    parts = [read_whole(path, group[name], f"{name} of {what}, stored by columns,", remedy) for name in ("data", "indices")]
     matrix = scipy.sparse.csc_matrix((*parts, indptr), shape=shape)
     matrix.check_format()
     return matrix.tocsr()
