@@ -228,7 +228,9 @@ def test_a_stream_is_compared_like_the_array_of_its_rows():
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy, pandas.DataFrame, scipy.sparse.csr_matrix])
 def test_complex_numbers_are_refused_in_one_line(kind, nothing_is_fitted):
-    with pytest.raises(ValueError, match=r"^Complex data not supported: X holds complex numbers, pass their real and imaginary parts[^\n]*$"):
+    with pytest.raises(
+        ValueError, match=r"^Complex data not supported: X holds complex numbers, pass their real and imaginary parts[^\n]*$"
+    ):
         compare(kind(X * 1j), methods=["pca"])
 
 
