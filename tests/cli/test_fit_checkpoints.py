@@ -67,7 +67,11 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGHUP, signal.SIGKILL))],
+    ids=lambda number: number.name,
+)
 def test_a_fit_that_was_stopped_goes_on_with_the_same_bits(number: signal.Signals, folder: Path) -> None:
     done = stopped(folder, number, "--checkpoint-minutes", "0.01")
     assert files(folder) == ["run", "x.npy"]
@@ -86,6 +90,7 @@ def test_a_fit_that_was_stopped_goes_on_with_the_same_bits(number: signal.Signal
     np.testing.assert_array_equal(DRE.load(folder / "m.safetensors").transform(X), wanted.transform(X))
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_the_model_and_says_how_to_go_on(folder: Path) -> None:
     done = stopped(folder, signal.SIGINT)
     assert done.returncode == 0
@@ -96,6 +101,7 @@ def test_ctrl_c_saves_the_model_and_says_how_to_go_on(folder: Path) -> None:
     assert files(folder) == ["m.safetensors", "x.npy"]
 
 
+@pytest.mark.slow
 def test_checkpoints_of_an_earlier_fit_are_kept_without_force(folder: Path) -> None:
     stopped(folder, signal.SIGTERM)
     before = sorted(os.listdir(folder / "run"))
@@ -110,6 +116,7 @@ def test_checkpoints_of_an_earlier_fit_are_kept_without_force(folder: Path) -> N
     assert files(folder) == ["m.safetensors", "x.npy"]
 
 
+@pytest.mark.slow
 def test_force_gives_up_checkpoints_only_when_the_fit_can_begin(folder: Path) -> None:
     stopped(folder, signal.SIGTERM)
     before = sorted(os.listdir(folder / "run"))
