@@ -153,6 +153,85 @@ def far_sheet(folder: Path) -> Path:
     return folder / "far.xlsx"
 
 
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+FAR = "<row r='2'><c r='BZZ100000'><v>1</v></c></row>"
+
+
+def sheet(rows: str, before: str = "") -> str:
+    """The XML of a sheet with a cell above these rows."""
+    first = '<row r="1"><c r="A1"><v>1</v></c><c r="B1"><v>2</v></c></row>'
+    return f'<worksheet xmlns="{MAIN}">{before}<sheetData>{first}{rows}</sheetData></worksheet>'
+
+
+def book(content: str, target: str = "worksheets/sheet1.xml", name: str = "x.xlsx", **parts: str) -> Write:
+    """A workbook of one sheet, which lies at ``target``, and other parts."""
+    types = f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="xml" ContentType="application/xml"/></Types>'
+    kinds = {"rId1": ("worksheet", target), "rId2": ("sharedStrings", "sharedStrings.xml"), "rId3": ("styles", "styles.xml")}
+    links = "".join(f'<Relationship Id="{i}" Type="{OFFICE}/{kind}" Target="{place}"/>' for i, (kind, place) in kinds.items())
+    root = f'<Relationship Id="rId1" Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/>'
+    named = '<sheet name="a" sheetId="1" r:id="rId1"/>'
+    members = {
+        "[Content_Types].xml": types,
+        "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships">{root}</Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>{named}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">{links}</Relationships>',
+        f"xl/{target}": content,
+        **{f"xl/{part}.xml": text for part, text in parts.items()},
+    }
+    return zipped(name, {member: text.encode() for member, text in members.items()})
+
+
+def shared(text: str, about: str = "") -> str:
+    return f'<sst xmlns="{MAIN}" {about}><si><t>{text}</t></si></sst>'
+
+
+def sharing(rows: int) -> str:
+    """Rows of cells that hold the first shared text."""
+    return "".join(f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c><c r="B{i}"><v>{i}</v></c></row>' for i in range(2, rows + 2))
+
+
+HOSTILE_BOOKS: dict[str, Write] = {
+    "single quotes": book(sheet(FAR)),
+    "small letters": book(sheet(FAR.replace("BZZ", "bzz"))),
+    "tab": book(sheet(FAR.replace("<c ", "<c\t"))),
+    "space around =": book(sheet(FAR.replace("r='B", "r \n = 'B"))),
+    "long tag": book(sheet(FAR.replace("<c ", f"<c s='{'0' * 10_000}' "))),
+    "another path": book(sheet(FAR), "other/table.xml"),
+    "another suffix": book(sheet(FAR), "other/table.data"),
+    "prefix": book(
+        sheet(FAR).replace("xmlns=", "xmlns:x=").replace("</", "</x:").replace("<", "<x:").replace("<x:/x:", "</x:")
+    ),
+    "no places": book(sheet(f"<row>{'<c><v>1</v></c>' * 16_000}</row><row r='1000000'><c><v>1</v></c></row>")),
+    "column beyond all": book(sheet(FAR.replace("BZZ", "ZZZZZZ"))),
+    "shared text": book(sheet(sharing(2000)), sharedStrings=shared("x" * 10**7)),
+    "shared text behind another": book(sheet(sharing(2000)), a=shared("x"), sharedStrings=shared("x" * 10**7), z=shared("x")),
+    "count of texts": book(sheet(sharing(3)), sharedStrings=shared("x", 'count="1" uniqueCount="99999999999"')),
+    "count of styles": book(
+        sheet(sharing(3)), styles=f'<styleSheet xmlns="{MAIN}"><cellXfs count="99999999999"/></styleSheet>'
+    ),
+    "type of document": book(
+        "<!DOCTYPE worksheet [<!ENTITY a \"<c r='BZZ100000'><v>1</v></c>\">]>" + sheet("<row r='2'>&a;</row>")
+    ),
+}
+
+
+def spreadsheet(repeats: str) -> Write:
+    """A sheet of OpenDocument whose cells are repeated."""
+    names = "office=urn:oasis:names:tc:opendocument:xmlns:office:1.0 table=urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+    spaces = " ".join(f'xmlns:{name.partition("=")[0]}="{name.partition("=")[2]}"' for name in names.split())
+    cell = f'<table:table-cell office:value-type="float" office:value="1" table:number-columns-repeated="{repeats}"/>'
+    row = f'<table:table-row table:number-rows-repeated="{repeats}">{cell}</table:table-row>'
+    body = (
+        f'<office:body><office:spreadsheet><table:table table:name="a">{row}</table:table></office:spreadsheet></office:body>'
+    )
+    kind = b"application/vnd.oasis.opendocument.spreadsheet"
+    content = f"<office:document-content {spaces}>{body}</office:document-content>".encode()
+    manifest = b'<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>'
+    return zipped("x.ods", {"mimetype": kind, "META-INF/manifest.xml": manifest, "content.xml": content})
+
+
 def fifo(folder: Path) -> Path:
     os.mkfifo(folder / "x.csv")
     return folder / "x.csv"

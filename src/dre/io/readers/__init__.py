@@ -118,7 +118,10 @@ def _detect_format(path: Path) -> SourceFormat:
         by_marker = (each for each in FORMATS.values() if any((path / marker).exists() for marker in each.markers))
         return next(by_marker, images.FORMATS[0])
     if by_suffix is None:
-        raise SourceError(f"{path}: expected {', '.join(FORMATS)}, or a folder of images; save the rows with numpy.save")
+        remedy = (
+            "save the sheet as .xlsx or .csv" if path.suffix.lower() in spreadsheets.OTHERS else "save the rows with numpy.save"
+        )
+        raise SourceError(f"{path}: expected {', '.join(FORMATS)}, or a folder of images; {remedy}")
     return by_suffix
 
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dre.io.readers.frames import open_frame
-from dre.io.readers.memory import check_memory, check_zip, inflate
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import INSTALL, Source, SourceError, SourceFormat, as_source_error
 from dre.io.readers.table import NUMBER
+from dre.io.readers.workbook import checked_workbook
 from dre.notation import unknown
 
+OTHERS = (".xls", ".xlsb", ".ods")  # spreadsheets that are not read, since nothing checks what their sheets unfold to
 MOST_TITLES, UNNAMED = 5, "__UNNAMED__"  # lines above a header, and the name that polars gives a column without one
-CELL = re.compile(rb'<c [^>]*?\br="([A-Z]{1,3})([0-9]{1,7})"[^>]*(?<!/)>')  # with content
-CELL_BYTES, XML_COPIES = 64, 3  # of a cell and of the file's content, while a sheet is read
-LONGEST_TAG = 2**10  # bytes of a cell's tag
-SMALLER = "save the sheet as .csv"
 
 
 def _open_spreadsheet(path: Path, part: str | None, options: ReadOptions) -> Source:
@@ -29,13 +24,11 @@ def _open_spreadsheet(path: Path, part: str | None, options: ReadOptions) -> Sou
         raise ImportError(f"{path} needs fastexcel: {INSTALL}") from problem
 
     with as_source_error(path):
-        if zipfile.is_zipfile(path):
-            check_zip(path, XML_COPIES, SMALLER)
-            _check_extent(path)
-        sheets = fastexcel.read_excel(path).sheet_names
+        content = checked_workbook(path)
+        sheets = fastexcel.read_excel(content).sheet_names
         if part is not None and part not in sheets:
             raise SourceError(f"{path}: {unknown('sheet', part, sheets)}")
-        frame, above = _sheet(path, part or sheets[0])
+        frame, above = _sheet(content, part or sheets[0])
         try:
             source = open_frame(path, _numbers_in_texts(frame), None, options)
         except SourceError as problem:
@@ -47,44 +40,16 @@ def _open_spreadsheet(path: Path, part: str | None, options: ReadOptions) -> Sou
     return replace(source, messages=[*([] if options.features else notes), *source.messages])
 
 
-def _check_extent(path: Path) -> None:
-    """Check the rectangle from the first cell of each sheet to the last, all of which is held in memory."""
-    with zipfile.ZipFile(path) as archive:
-        sheets = [each for each in archive.infolist() if each.filename.startswith("xl/worksheets/")]
-    for sheet in sheets:
-        columns, last, tail = set[bytes](), 0, b""
-        for piece in inflate(path, sheet):
-            found = CELL.findall(tail + piece)
-            columns.update(letters for letters, _ in found)
-            last = max([last, *(int(row) for _, row in found)])
-            tail = (tail + piece)[-LONGEST_TAG:]
-        width = max(map(_column_number, columns), default=0)
-        what = f"{sheet.filename}, whose last cell is in line {last:,} and column {width:,},"
-        check_memory(path, CELL_BYTES * last * width, what, f"delete cells far from the others, or {SMALLER}")
-
-
-def _column_number(letters: bytes) -> int:
-    """The number of a column by its letters.
-
-    >>> _column_number(b"A"), _column_number(b"AB")
-    (1, 28)
-    """
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - ord("A") + 1
-    return number
-
-
-def _sheet(path: Path, name: str) -> tuple[Any, int]:
+def _sheet(content: bytes, name: str) -> tuple[Any, int]:
     """A sheet, and how many lines above its header are left out: titles, and headers over several columns."""
     import polars as pl
 
     for above in range(MOST_TITLES):
-        frame = pl.read_excel(path, engine="calamine", sheet_name=name, read_options={"header_row": above})
+        frame = pl.read_excel(content, engine="calamine", sheet_name=name, read_options={"header_row": above})
         unnamed = sum(column.startswith(UNNAMED) for column in frame.columns)
         if unnamed <= len(frame.columns) / 3:
             return frame, above
-    return pl.read_excel(path, engine="calamine", sheet_name=name), 0
+    return pl.read_excel(content, engine="calamine", sheet_name=name), 0
 
 
 def _other_sheets(path: Path, sheets: list[str]) -> str:
@@ -105,4 +70,4 @@ def _numbers_in_texts(frame: Any) -> Any:
     return frame.with_columns(**numbers)
 
 
-FORMATS = (SourceFormat((".xlsx", ".xls", ".ods"), part="sheet", open_with=_open_spreadsheet),)
+FORMATS = (SourceFormat((".xlsx",), part="sheet", open_with=_open_spreadsheet),)
