@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 
 import numpy as np
 
 from hostile_arrays import (
     attribute,
     bad_codes,
+    blosc_bomb,
     by_columns,
+    bzip2_bomb,
     cells,
     chunk_bomb,
     dataset,
@@ -19,15 +22,21 @@ from hostile_arrays import (
     linked,
     repeated_text,
     replaced,
+    shards,
     tree,
+    twice_deflated,
     virtual,
     wide_cells,
+    xz_bomb,
+    zarr_2,
     zarr_array,
     zarr_chunk,
     zstd_bomb,
+    zstd_of_unknown_size,
 )
 from hostile_tables import (
     BOMB,
+    HOSTILE_BOOKS,
     MANY,
     Write,
     arrow,
@@ -48,6 +57,7 @@ from hostile_tables import (
     save,
     shaped,
     sparse_npy,
+    spreadsheet,
     unix_socket,
     zipped,
 )
@@ -61,6 +71,8 @@ DEEP = {
     "object": '{"a":' * 10**5 + "1" + "}" * 10**5,
     "value": '[{"a":' + "[" * 10**5 + "]" * 10**5 + "}]",
 }
+LZMA = {"id": "lzma", "format": 1, "check": -1, "preset": 1, "filters": None}
+BLOSC = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 KEYS = [f'{{"k{i}":{i}}}' for i in range(20_000)]
 
 HOSTILE: list[tuple[str, Write]] = [
@@ -123,6 +135,8 @@ HOSTILE: list[tuple[str, Write]] = [
     ("xlsx", zipped("x.xlsx", {"xl/workbook.xml": b"<x/>", "xl/worksheets/bomb.xml": b"<x>"}, lie=100)),
     ("xlsx", zipped("x.xlsx", {"xl/workbook.xml": LAUGHS.encode(), "[Content_Types].xml": LAUGHS.encode()})),
     ("xlsx", save("x.xlsx", b"no zip")),
+    *(("xlsx", write) for write in HOSTILE_BOOKS.values()),
+    *(("ods", spreadsheet(repeats)) for repeats in ("1000", "99999999", "99999999999999999999")),
     ("h5", hdf5("x.h5", dataset((MANY, 4), chunks=True))),
     ("h5", hdf5("x.h5", dataset((10**9, 1000), chunks=True, compression="gzip"))),
     ("h5", hdf5("x.h5", dataset((4, MANY), chunks=True))),
@@ -135,6 +149,7 @@ HOSTILE: list[tuple[str, Write]] = [
     ("h5", hdf5("texts.h5", repeated_text)),
     ("h5", hdf5("x.h5", tree)),
     ("h5", hdf5("x.h5", chunk_bomb)),
+    ("h5", hdf5("x.h5", twice_deflated)),
     *(("h5ad", hdf5("x.h5ad", fill)) for fill in (external, linked, virtual)),
     ("h5ad", hdf5("x.h5ad", cells(replaced("obs", "age", (MANY,))))),
     ("h5ad", hdf5("x.h5ad", cells(replaced("obs", "_index", (MANY,))))),
@@ -155,6 +170,18 @@ HOSTILE: list[tuple[str, Write]] = [
     ("zarr", zarr_chunk((4, 4), lambda: deflated(31), "gzip")),
     ("zarr", zarr_chunk((2**10, 2**10), lambda: deflated(31), "gzip")),
     ("zarr", zarr_chunk((2**10, 2**10), zstd_bomb, "zstd")),
+    ("zarr", zarr_chunk((4, 4), zstd_of_unknown_size, "zstd")),
+    ("zarr", zarr_chunk((4, 4), lambda: gzip.compress(b"a") + deflated(31), "gzip")),
+    ("zarr", zarr_2({"id": "bz2", "level": 9}, bzip2_bomb)),
+    ("zarr", zarr_2(LZMA, xz_bomb)),
+    ("zarr", zarr_2({"id": "zlib", "level": 9}, lambda: deflated(15))),
+    ("zarr", zarr_2({"id": "zlib", "level": 9}, lambda: zlib.compress(deflated(15)), [{"id": "zlib", "level": 9}])),
+    ("zarr", zarr_2(BLOSC, blosc_bomb)),
+    ("zarr", zarr_2({"id": "lz4", "acceleration": 1}, lambda: b"\xff\xff\xff\x7f" + bytes(100))),
+    ("zarr", shards(zstd_bomb, "zstd")),
+    ("zarr", shards(lambda: deflated(31), "gzip")),
+    ("zarr", shards(zstd_of_unknown_size, "zstd")),
+    ("zarr", shards(zstd_bomb, "zstd", offset=2**63)),
     ("images", png(60_000, 60_000)),
     ("images", png(12_000, 12_000)),
     ("images", png(2**31 - 1, 2**31 - 1)),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import json
+import lzma
+import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +166,78 @@ def zarr_chunk(shape: tuple[int, ...], pack: Callable[[], bytes], codec: str) ->
         return folder / "x.zarr"
 
     return write
+
+
+def twice_deflated(file: Any, folder: Path) -> None:
+    """A dataset with two filters that deflate, of which the second makes the result of the first small."""
+    import h5py
+
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((16, 16))
+    plist.set_deflate(9)
+    plist.set_deflate(9)
+    array = h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_FLOAT, h5py.h5s.create_simple((16, 16)), plist)
+    array.write_direct_chunk((0, 0), zlib.compress(deflated(15), 9))
+
+
+def zarr_2(compressor: Any, pack: Callable[[], bytes], filters: Any = None) -> Write:
+    """An array of the second version of zarr, whose only chunk holds something else."""
+
+    def write(folder: Path) -> Path:
+        import zarr
+
+        array = zarr.create_array(
+            folder / "x.zarr", shape=(16, 16), chunks=(16, 16), dtype="f4", compressors=None, zarr_format=2
+        )
+        array[:] = 1
+        path = folder / "x.zarr" / ".zarray"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "compressor": compressor, "filters": filters}))
+        (folder / "x.zarr" / "0.0").write_bytes(pack())
+        return folder / "x.zarr"
+
+    return write
+
+
+def shards(pack: Callable[[], bytes], codec: str, offset: int = 0) -> Write:
+    """An array of one shard with four chunks, all of which are stored as the same content."""
+
+    def write(folder: Path) -> Path:
+        import zarr
+
+        packers = {"gzip": zarr.codecs.GzipCodec(), "zstd": zarr.codecs.ZstdCodec()}
+        how = {"chunks": (4, 16), "shards": (16, 16), "compressors": packers[codec]}
+        array = zarr.create_array(folder / "x.zarr", shape=(16, 16), dtype="f4", **how)
+        array[:] = 1
+        path, content = folder / "x.zarr" / "zarr.json", pack()
+        about = json.loads(path.read_text())
+        about["codecs"][0]["configuration"]["index_codecs"] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        path.write_text(json.dumps(about))
+        (folder / "x.zarr" / "c" / "0" / "0").write_bytes(content + struct.pack("<QQ", offset, len(content)) * 4)
+        return folder / "x.zarr"
+
+    return write
+
+
+def bzip2_bomb() -> bytes:
+    return bz2.compress(bytes(BOMB * len(ZEROS)))
+
+
+def xz_bomb() -> bytes:
+    packer = lzma.LZMACompressor(preset=0)
+    return b"".join(packer.compress(ZEROS) for _ in range(BOMB)) + packer.flush()
+
+
+def blosc_bomb() -> bytes:
+    import numcodecs
+
+    return bytes(numcodecs.Blosc("lz4", 9).encode(np.zeros(BOMB * len(ZEROS), np.uint8)))
+
+
+def zstd_of_unknown_size() -> bytes:
+    """Blocks that repeat one byte 128 KiB times, in a frame that does not declare its size."""
+    count = BOMB * len(ZEROS) // 2**17
+    blocks = [(2**17 << 3 | 1 << 1 | (i == count - 1)).to_bytes(3, "little") + b"\0" for i in range(count)]
+    return b"\x28\xb5\x2f\xfd\x00\x58" + b"".join(blocks)
 
 
 def zstd_bomb() -> bytes:
