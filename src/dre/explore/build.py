@@ -119,7 +119,7 @@ def build_explorer(
     notes += [*about_columns, *about_scores, *compared.notes]
     if pictures is None and rows is not None and images is not False and len(embedding) > MAX_IMAGES:
         notes.append(f"Images are left out: with more than {MAX_IMAGES:,} points the page would be too large to open.")
-    row_names = None if names is None else [str(name) for name in np.asarray(names).tolist()]
+    row_names = None if names is None else [str(name) for name in np.asarray(names, dtype=object).tolist()]
     return Explorer(
         title,
         views,

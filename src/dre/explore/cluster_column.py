@@ -57,7 +57,7 @@ def cluster_column(
     width = 1 if rows is None or feature_names is None else len(feature_names)
     ids = evenly_spaced_ids(len(codes), min(NAMED_BY, max(500, MAX_VALUES // width)))
     texts = [decoded_texts(column, ids) for column in columns if column.names is not None and not is_numeric(column)]
-    texts += [] if names is None else [np.asarray(names)[ids].astype(str)]
+    texts += [] if names is None else [np.array(list(map(str, np.asarray(names, dtype=object)[ids])), dtype=object)]
     features, titles = _features(columns, rows, feature_names, ids)
     found = name_clusters(codes[ids], int(codes.max()) + 1, texts, features, titles)
     noise = bool((codes < 0).any())

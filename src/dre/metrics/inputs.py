@@ -17,6 +17,7 @@ from dre.runtime import resolve_device
 
 Array = np.ndarray[Any, Any]
 Device = str | torch.device
+MAX_PADDED = 2**26  # characters of texts that are padded to the longest
 HIGH, LOW = "high", "low"  # the space of the rows, and that of their embedding
 
 
@@ -104,12 +105,18 @@ def label_array(labels: Any, n: int, name: str = "labels") -> Array:
 
 
 def complete_labels(labels: Any, n: int, name: str = "labels") -> Array:
-    """Return labels as an array (n,) of numbers or strings, or raise a ValueError if any is missing."""
+    """Return labels as an array (n,) of numbers or strings, or raise a ValueError if any is missing.
+
+    Long strings stay objects, since numpy would pad all others to the longest.
+    """
     values = label_array(labels, n, name)
     if _any_missing(values):
         raise ValueError(f"{name} has missing values; drop these rows or label them as a class of their own")
     if values.dtype.kind == "O":
-        values = np.asarray(values.tolist())
+        listed = values.tolist()
+        if all(isinstance(each, str) for each in listed) and n * max(map(len, listed), default=0) > MAX_PADDED:
+            return values
+        values = np.asarray(listed)
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
