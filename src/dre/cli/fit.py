@@ -49,6 +49,12 @@ def fit(
     ] = "auto",
     n_components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the embedding.")] = 2,
     metric: Metric = "euclidean",
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=2, help="Fit a random sample of N rows, and embed the others by the network.", show_default="all"
+        ),
+    ] = None,
     standardize: Standardize = None,
     labels: SeveralLabels = None,
     embedding: Annotated[
@@ -182,6 +188,7 @@ def fit(
         recipe,
         n_components=n_components,
         metric=metric,
+        sample=sample,
         perplexity=perplexity,
         n_neighbors=n_neighbors,
         min_dist=min_dist,

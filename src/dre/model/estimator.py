@@ -21,6 +21,7 @@ from dre.augment import Augment
 from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
 from dre.data.image_layout import model_shape
+from dre.data.random_sample import check_sample, sample_ids, take_sample
 from dre.data.range_error import RangeError
 from dre.data.scaling import Scaling
 from dre.data.validation import check_labels, check_rows, check_seed
@@ -56,6 +57,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Dimensions of the map.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Distance between rows. It acts as a transform of the rows that is part of the model (see ``dre.data.metric``).
+    sample : int, optional
+        Fit a random sample of so many rows, and embed the others by the network: for data of many millions of rows.
     perplexity : float, optional
         Perplexity of every Gaussian affinity, as in t-SNE.
     n_neighbors : int, optional
@@ -115,6 +118,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The trained network.
     row_shape_ : tuple of int
         Shape of one row.
+    sample_indices_ : ndarray or None
+        Rows that were fitted, if ``sample`` is a part of them; None: all.
     interrupted_ : bool
         Whether Ctrl-C ended the fit early.
 
@@ -133,6 +138,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         n_components: int = 2,
         metric: str = "euclidean",
+        sample: int | None = None,
         perplexity: float | None = None,
         n_neighbors: int | None = None,
         min_dist: float | None = None,
@@ -152,6 +158,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.recipe = recipe
         self.n_components = n_components
         self.metric = metric
+        self.sample = sample
         self.perplexity = perplexity
         self.n_neighbors = n_neighbors
         self.min_dist = min_dist
@@ -222,7 +229,14 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise TypeError(f"standardize={self.standardize!r}: expected True or False")
-        n, device = X.shape[0], resolve_device(self.device)
+        device, sample = resolve_device(self.device), check_sample(self.sample)
+        seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
+        ids, all_rows = sample_ids(X.shape[0], sample, seed), X
+        if ids is not None:
+            if knn is not None:
+                raise ValueError("precomputed_knn has the neighbors of all rows: leave out sample, or pass the sample as X")
+            X, y = take_sample(X, ids), None if y is None else np.asarray(y)[ids]
+        n = X.shape[0]
         scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
         self._warn_of_units(scaling)
         recipe = self._clamp(self.plan(tuple(X.shape)), n)
@@ -233,13 +247,16 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             recipe,
             n_components=int(self.n_components),
             runtime=Runtime.on(device, recipe.precision),
-            seed=saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state),
+            seed=seed,
             random_state=self.random_state,
             labels=check_labels(y, n) if reads_labels else None,
             neighbors=given_neighbors(knn, recipe, n),
         )
         result = fit_map(work, [*self._default_observers(tuple(X.shape)), *observers], saving)
         self._map, self._embedding, self.interrupted_ = result
+        self.sample_indices_ = ids
+        if ids is not None:
+            self._embedding = self._map.embed(all_rows)
         return self
 
     def plan(self, shape: tuple[int, ...]) -> Recipe:
@@ -473,6 +490,7 @@ class DeepTSNE(DRE):
         *,
         n_components: int = 2,
         metric: str = "euclidean",
+        sample: int | None = None,
         perplexity: float = 30,
         encoder: str | Encoder | nn.Module | None = None,
         augment: str | Augment | Callable[[Tensor], Tensor] | None = None,
@@ -487,6 +505,7 @@ class DeepTSNE(DRE):
     ) -> None:
         self.n_components = n_components
         self.metric = metric
+        self.sample = sample
         self.perplexity = perplexity
         self.encoder = encoder
         self.augment = augment
@@ -511,6 +530,7 @@ class DeepUMAP(DRE):
         *,
         n_components: int = 2,
         metric: str = "euclidean",
+        sample: int | None = None,
         n_neighbors: int = 15,
         min_dist: float = 0.1,
         encoder: str | Encoder | nn.Module | None = None,
@@ -526,6 +546,7 @@ class DeepUMAP(DRE):
     ) -> None:
         self.n_components = n_components
         self.metric = metric
+        self.sample = sample
         self.n_neighbors = n_neighbors
         self.min_dist = min_dist
         self.encoder = encoder
