@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from dre.datasets.files import Folder
 from dre.io.readers import anndata, arrow, delimited, frames, hdf5, images, numpy_files, parquet, spreadsheets, zarr
 from dre.io.readers.arrays import with_options
 from dre.io.readers.options import ReadOptions
+from dre.io.readers.shards import find_shards, open_shards
 from dre.io.readers.source import Array, Source, SourceError, SourceFormat, check_file_kind, match_suffix
 from dre.notation import unknown
 
@@ -31,14 +33,19 @@ SPLITS = ("train", "test", "all")
 
 
 def open_source(
-    data: str | Path, *, part: str | None = None, folder: Folder = None, options: ReadOptions | None = None
+    data: str | Path | Sequence[str | Path],
+    *,
+    part: str | None = None,
+    folder: Folder = None,
+    options: ReadOptions | None = None,
 ) -> Source:
-    """Open a file, a folder of images, or a dataset of `dre.datasets` by name.
+    """Open a file, several files, a folder of images, or a dataset of `dre.datasets` by name.
 
     Parameters
     ----------
-    data : str or Path
-        A path, or the name of a dataset. A string that names a dataset is the dataset; write ``./mnist`` for a file or
+    data : str, Path or list of them
+        A path, or the name of a dataset. A folder of files of one format, a pattern such as ``part-*.parquet`` and a list of
+        paths are the rows of all these files, one after the other. A string that names a dataset is the dataset; write ``./mnist`` for a file or
         folder of that name.
     part : str, default=None
         The array to take from a file that holds several, or ``"train"`` (default), ``"test"`` or ``"all"`` of a dataset.
@@ -66,15 +73,38 @@ def open_source(
     >>> source.rows.shape, list(source.metadata)
     ((1347, 64), ['digit'])
     """
+    options = options or ReadOptions()
     if isinstance(data, str):
         data, part = _split_part(data, part)
         if data in NAMES:
             return _open_dataset(data, part, folder)
+    paths = _shards(data)
+    if paths is not None:
+        return open_shards(paths, lambda path, chosen: _open_file(path, part, chosen), options)
+    assert isinstance(data, str | Path)
     path = Path(data).expanduser()
     if not os.fspath(data) or not path.exists():
         raise SourceError(_not_found(path, os.fspath(data)))
+    return _open_file(path, part, options)
+
+
+def _shards(data: str | Path | Sequence[str | Path]) -> list[Path] | None:
+    """The files that a list, a pattern or a folder stands for; None for a single file, or a folder that is one array."""
+    if not isinstance(data, str | Path):
+        if not data:
+            raise SourceError("a list of files is empty: name at least one")
+        return [Path(each).expanduser() for each in data]
+    path = Path(data).expanduser()
+    if path.is_dir() and _detect_format(path) is not images.FORMATS[0]:
+        return None
+    return find_shards(str(path), [suffix for suffix, each in FORMATS.items() if each is not images.FORMATS[0]])
+
+
+def _open_file(path: Path, part: str | None, options: ReadOptions) -> Source:
+    if not path.exists():
+        raise SourceError(_not_found(path, str(path)))
     check_file_kind(path)
-    format_, options = _detect_format(path), options or ReadOptions()
+    format_ = _detect_format(path)
     part = _part(path, format_, part, options)
     if format_.open_with is not None:
         return format_.open_with(path, part, options)

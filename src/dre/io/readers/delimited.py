@@ -24,7 +24,7 @@ from dre.io.formulas import DEFUSED, may_have_defused, restore
 from dre.io.readers.features import source_of
 from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Source, SourceError, SourceFormat, to_strings
+from dre.io.readers.source import EmptySourceError, Source, SourceError, SourceFormat, to_strings
 from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
 
 SEPARATORS = "\t;,| "  # in the order in which they are preferred
@@ -110,7 +110,7 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
     (line, first), second = records[0], records[-1][1]
     header = first if _is_header(first) else None
     if header is not None and len(records) == 1:
-        raise SourceError(f"{path} has a header but no rows")
+        raise EmptySourceError(f"{path} has a header but no rows")
     texts = _frame(found, 0 if header is None else line - found.first_line)
     unnamed = int(header is not None and len(second) == len(header) + 1)  # R writes no name above its row names
     if texts.width != len(first) + unnamed or (texts.to_series(-1) == "").any():

@@ -15,6 +15,7 @@ from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, STRING_BYTES, check_
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     Array,
+    EmptySourceError,
     Source,
     SourceError,
     SourceFormat,
@@ -44,7 +45,7 @@ def open_frame(path: Path, frame: Any, part: str | None, options: ReadOptions, i
         The column with the names of the rows, if the file says so.
     """
     if not len(frame):
-        raise SourceError(f"{path} has no rows")
+        raise EmptySourceError(f"{path} has no rows")
     nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
     vector = choose_vector(path, [name for name in nested if _is_vector(frame.schema[name])], part)
     names = None if index is None else to_strings(frame[index].to_list())

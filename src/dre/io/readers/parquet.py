@@ -20,6 +20,7 @@ from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
     INSTALL,
     Array,
+    EmptySourceError,
     Source,
     SourceError,
     SourceFormat,
@@ -48,7 +49,7 @@ def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
         schema = file.schema_arrow
         _check_unique(path, schema.names)
         if not file.metadata.num_rows:
-            raise SourceError(f"{path} has no rows")
+            raise EmptySourceError(f"{path} has no rows")
         flat = [column.name for column in schema if not _is_nested(column.type)]
         vector = choose_vector(path, [name for name in schema.names if is_vector(schema.field(name).type)], part)
         index = _index(schema)

@@ -30,6 +30,10 @@ class SourceError(ValueError):
     """A file or dataset that cannot be read; the message names it and the remedy."""
 
 
+class EmptySourceError(SourceError):
+    """A file without rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class DroppedRows:
     """Which rows of a file are not among those of a source, since they lack values.
