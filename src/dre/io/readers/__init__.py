@@ -45,8 +45,8 @@ def open_source(
     ----------
     data : str, Path or list of them
         A path, or the name of a dataset. A folder of files of one format, a pattern such as ``part-*.parquet`` and a list of
-        paths are the rows of all these files, one after the other. A string that names a dataset is the dataset; write ``./mnist`` for a file or
-        folder of that name.
+        paths are the rows of all these files, one after the other. A string that names a dataset is the dataset; write
+        ``./mnist`` for a file or folder of that name.
     part : str, default=None
         The array to take from a file that holds several, or ``"train"`` (default), ``"test"`` or ``"all"`` of a dataset.
         It may also follow ``data`` after a colon: ``cells.h5ad:obsm/X_pca``.
