@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +12,11 @@ from dre.cli.echo import echo
 from dre.cli.options import AllowExternal, Data, Decimal, Device, Force, Id, Missing, Threads, Vector, as_usage_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dre.io.readers import Source
+    from dre.io.writers import OutputSpec, Sink
+    from dre.io.writers.pieces import Shard
     from dre.model.estimator import DRE
 
 CHUNK = 2**14  # rows that are read, embedded and written at a time
@@ -30,7 +35,7 @@ def transform(
             "--output",
             metavar="FILE",
             help="File for the embedding: .npy, .csv, .tsv (also .gz), .parquet, or .h5ad, a copy of DATA with the "
-            "embedding added; - prints it as CSV.",
+            "embedding added; - prints it as CSV. With --shard, a folder.",
         ),
     ],
     stage: Annotated[
@@ -47,6 +52,14 @@ def transform(
     decimal: Decimal = None,
     vector: Vector = None,
     allow_external: AllowExternal = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Write pieces to a folder, as process I of N (counted from 0). Finished pieces are skipped, so that a run "
+            "can be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Embed new rows with a fitted model.
 
@@ -62,16 +75,20 @@ def transform(
     - `dre transform mnist.safetensors mnist:test -o before.npy --stage 0`
 
     - `dre transform cells.safetensors new.csv -o - | head`
+
+    - `dre transform cells.safetensors 'shards/*.parquet' -o embedded --shard 0/8`
     """
     from dre.cli.data import as_fitted, match_columns, open_data, output_spec
     from dre.cli.map import load_model, overwritten
     from dre.data.range_error import RangeError
     from dre.io.readers import ReadOptions
     from dre.io.writers import check_writable, open_sink, open_stdout
+    from dre.io.writers.pieces import Shard
     from dre.progress.display import progress_bar, say
 
     with as_usage_error():
-        if str(output) != STDOUT:
+        own_shard = None if shard is None else Shard.parse(shard)
+        if str(output) != STDOUT and own_shard is None:
             check_writable(output, force=force, read=[model, *overwritten(output, data)])
         options = ReadOptions(id=row_id, missing=missing, decimal=decimal, vector=vector, allow_external=allow_external)
     fitted = load_model(model, device)
@@ -82,20 +99,74 @@ def transform(
     about = output_spec(source, fitted.n_components, data)
     with as_usage_error(), suppress(RangeError):  # which names a row, and comes again below
         fitted.transform(_slice(source.rows, 0, 1), stage=stage)  # fails early on a wrong shape or stage
+    if own_shard is not None:
+        _write_pieces(fitted, source, about, PieceJob(model, output, stage), own_shard)
+        return
     opened = open_stdout(about) if str(output) == STDOUT else open_sink(output, about, force=force)
     with opened as sink, progress_bar("embedding", n) as advance:
-        for start in range(0, n, CHUNK):
-            try:
-                embedding = fitted.transform(_slice(source.rows, start, min(n, start + CHUNK)), stage=stage)
-            except RangeError as problem:
-                raise problem.located(first_row=start) from None
-            sink.write(embedding)
-            advance(len(embedding))
+        _embed(fitted, source.rows, (0, n), stage, sink, advance)
     left_out = "" if dropped is None else f"; {len(dropped.kept) - n:,} rows lack values and are NaN"
     if str(output) == STDOUT:
         say(f"dre: embedded {n:,} rows{left_out}")
     else:
         echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
+
+
+def _embed(model: DRE, rows: Any, ends: tuple[int, int], stage: int | None, sink: Sink, advance: Callable[[int], None]) -> None:
+    """Read, embed and write a range of the rows, in chunks."""
+    from dre.data.range_error import RangeError
+
+    for start in range(*ends, CHUNK):
+        try:
+            embedding = model.transform(_slice(rows, start, min(ends[1], start + CHUNK)), stage=stage)
+        except RangeError as problem:
+            raise problem.located(first_row=start) from None
+        sink.write(embedding)
+        advance(len(embedding))
+
+
+class PieceJob(NamedTuple):
+    """Where pieces go, and the file of the model that makes them."""
+
+    model: Path
+    folder: Path
+    stage: int | None
+
+
+def _write_pieces(model: DRE, source: Source, about: OutputSpec, job: PieceJob, shard: Shard) -> None:
+    """Write the pieces of a shard that are not there yet."""
+    import hashlib
+    from dataclasses import replace
+
+    import numpy as np
+
+    from dre.data.fingerprint import fingerprint
+    from dre.io.writers import open_sink
+    from dre.io.writers.pieces import PieceFolder, piece_edges
+    from dre.progress.display import progress_bar
+
+    with as_usage_error():
+        edges = piece_edges(source.rows.shape[0], getattr(source.rows, "edges", None))
+        identity = {
+            "model": hashlib.sha256(job.model.read_bytes()).hexdigest(),
+            "data": fingerprint(source.rows),
+            "stage": str(job.stage),
+        }
+        folder = PieceFolder(job.folder, identity, edges)
+    missing, names = folder.missing(shard), source.names
+    total = sum(int(edges[i + 1] - edges[i]) for i in missing)
+    with progress_bar("embedding", total) as advance:
+        for i in missing:
+            ends = int(edges[i]), int(edges[i + 1])
+            numbers = np.arange(*ends) if source.dropped is None else source.file_rows[slice(*ends)]
+            own = numbers if names is None else names[slice(*ends)]
+            title = "row" if names is None else about.names_title
+            spec = replace(about, rows=ends[1] - ends[0], names=own, names_title=title, kept=None)
+            with open_sink(folder.piece(i), spec) as sink:
+                _embed(model, source.rows, ends, job.stage, sink, advance)
+    there = len(shard.pieces(len(edges) - 1)) - len(missing)
+    before = f"; {there:,} were there" if there else ""
+    echo(f"Wrote {len(missing):,} pieces with {total:,} rows to {job.folder}, for shard {shard.number}/{shard.count}{before}.")
 
 
 def _spread_caution(model: DRE, rows: Any) -> list[str]:

@@ -45,6 +45,7 @@ class FileRows:
         check_rows(path, array.shape, array.dtype, what)
         self.shape = tuple(int(size) for size in array.shape)
         self._path, self._rows = path, HostRows(array)
+        self.edges: Array | None = array.edges if isinstance(array, BlockArray) else None  # of blocks that are read at once
 
     def read(self, start: int, stop: int) -> Tensor:
         """Read consecutive rows."""
@@ -79,7 +80,7 @@ class BlockArray:
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, edges: Array, load: Callable[[int, int], Any]) -> None:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
-        self._edges, self._load = edges, load
+        self.edges, self._load = edges, load
         available = available_bytes()
         self._free_bytes = CACHE_BYTES if available is None else available // CACHE_SHARE
         self._cache: dict[int, Any] = {}
@@ -91,12 +92,12 @@ class BlockArray:
         ids = np.arange(*which.indices(self.shape[0])) if isinstance(which, slice) else which
         if not len(ids):
             return np.empty((0, *self.shape[1:]), self.dtype)
-        blocks = np.searchsorted(self._edges, ids, side="right") - 1
+        blocks = np.searchsorted(self.edges, ids, side="right") - 1
         starts = np.flatnonzero(np.diff(blocks, prepend=-1))
         parts = []
         for start, stop in zip(starts, [*starts[1:], len(ids)], strict=True):
             block = int(blocks[start])
-            local, content = ids[start:stop] - self._edges[block], self._block(block)
+            local, content = ids[start:stop] - self.edges[block], self._block(block)
             parts.append(content if len(local) == content.shape[0] else content[local])
         if scipy.sparse.issparse(parts[0]):
             return scipy.sparse.vstack(parts, format="csr")
@@ -106,7 +107,7 @@ class BlockArray:
         if i in self._cache:
             return self._cache[i]
         if i != self._latest[0]:
-            content = self._load(int(self._edges[i]), int(self._edges[i + 1]))
+            content = self._load(int(self.edges[i]), int(self.edges[i + 1]))
             self._latest = (i, content)
             size = content.data.nbytes + content.indices.nbytes if scipy.sparse.issparse(content) else content.nbytes
             if i in self._seen and size <= self._free_bytes:

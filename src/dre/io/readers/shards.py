@@ -154,27 +154,34 @@ class JoinedRows:
 
     def __init__(self, parts: Sequence[Rows]) -> None:
         self._parts = list(parts)
-        self.edges = np.cumsum([0, *(part.shape[0] for part in parts)])  # rows at which the parts begin and end
-        self.shape = (int(self.edges[-1]), *parts[0].shape[1:])
+        self._starts = np.cumsum([0, *(part.shape[0] for part in parts)])
+        self.shape = (int(self._starts[-1]), *parts[0].shape[1:])
         self.thread_safe = all(getattr(part, "thread_safe", False) for part in parts)
+
+    @property
+    def edges(self) -> Array:
+        """Rows at which the files, or blocks of them, begin and end."""
+        blocks = [getattr(part, "edges", None) for part in self._parts]
+        inner = [start + block for start, block in zip(self._starts, blocks, strict=False) if block is not None]
+        return np.unique(np.concatenate([self._starts, *inner]))
 
     def read(self, start: int, stop: int) -> Tensor:
         """Read consecutive rows."""
-        first, last = np.searchsorted(self.edges, [start, max(start, stop - 1)], side="right") - 1
+        first, last = np.searchsorted(self._starts, [start, max(start, stop - 1)], side="right") - 1
         pieces = []
         for i in range(int(first), int(last) + 1):
-            begin, end = int(self.edges[i]), int(self.edges[i + 1])
+            begin, end = int(self._starts[i]), int(self._starts[i + 1])
             pieces.append(self._parts[i].read(max(start, begin) - begin, min(stop, end) - begin))
         return pieces[0] if len(pieces) == 1 else _concatenate(pieces)
 
     def take(self, ids: Tensor) -> Tensor:
         """Read rows in any order, those of a part together."""
         wanted = ids.cpu()
-        part_of = torch.from_numpy(np.searchsorted(self.edges, wanted.numpy(), side="right") - 1)
+        part_of = torch.from_numpy(np.searchsorted(self._starts, wanted.numpy(), side="right") - 1)
         order = part_of.argsort(stable=True)
         present, counts = part_of[order].unique_consecutive(return_counts=True)
         pieces = [
-            self._parts[i].take(wanted[which] - int(self.edges[i]))
+            self._parts[i].take(wanted[which] - int(self._starts[i]))
             for i, which in zip(present.tolist(), order.split(counts.tolist()), strict=True)
         ]
         return _concatenate(pieces)[order.argsort()]

@@ -208,7 +208,8 @@ class _ParquetSink:
 
         columns: list[Any] = list(embedding.T)
         if self._names is not None:
-            columns.insert(0, [str(name) for name in self._names[self._position : self._position + len(embedding)]])
+            names = self._names[self._position : self._position + len(embedding)]
+            columns.insert(0, names if names.dtype.kind == "i" else [str(name) for name in names])
         self._position += len(embedding)
         self._writer.write_table(pyarrow.table(columns, schema=self._schema))
 
@@ -220,7 +221,9 @@ def _open_parquet(path: Path, spec: OutputSpec) -> Iterator[Sink]:
         from pyarrow.parquet import ParquetWriter
     except ImportError as problem:
         raise ImportError(f"{path.name} needs pyarrow: {INSTALL}") from problem
-    names = [(spec.names_title, pyarrow.string())] if spec.names is not None else []
+    names = []
+    if spec.names is not None:  # numbers of rows stay numbers
+        names = [(spec.names_title, pyarrow.int64() if spec.names.dtype.kind == "i" else pyarrow.string())]
     schema = pyarrow.schema([*names, *((column, pyarrow.float32()) for column in spec.column_names)])
     with ParquetWriter(path, schema, write_page_checksum=True) as writer:
         yield _ParquetSink(writer, schema, spec)
