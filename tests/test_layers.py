@@ -37,7 +37,7 @@ CORE = [
 CORE += ["plan", "training", "observe", "model"]
 ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "cli"]
 
-NEEDED_IN = {"cli": {"typer"}, "data": {"narwhals"}, "io": {"polars"}, "": {"lazy_loader"}}  # by single rooms
+NEEDED_IN = {"cli": {"typer"}, "data": {"narwhals", "polars"}, "io": {"polars"}, "": {"lazy_loader"}}  # by single rooms
 NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "threadpoolctl", "tqdm"}  # by the core
 EXTRAS = {
     "PIL",

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from dre.data.rows import is_rows, read_all
+from dre.data.rows import Rows, is_rows, read_all
 from dre.runtime import available_bytes
 
 LARGEST_SEED = 2**31 - 1
@@ -35,14 +35,35 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     """
     least = 2 if fitting else 1
     if is_rows(X):
-        alike = np.broadcast_to(np.float32(0), X.shape)  # scikit-learn looks at the shape; this needs no memory
-        validate_data(estimator, alike, reset=fitting, ensure_min_samples=least, **ACCEPTED)
-        _check_numbers(alike[:1], "X")
+        _check_stream(estimator, X, least, fitting=fitting)
         return X
     X = _to_numpy(X, "X")
     X = _validated(lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
     _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None))
     return X
+
+
+def _check_stream(estimator: BaseEstimator, X: Rows, least: int, *, fitting: bool) -> None:
+    """Check the shape of Rows, and the names of their columns if they have some, as scikit-learn does for an array."""
+    alike = np.broadcast_to(np.float32(0), X.shape)  # this needs no memory
+    sklearn.utils.check_array(alike, ensure_min_samples=least, input_name="X", estimator=estimator, **ACCEPTED)
+    _check_numbers(alike[:1], "X")
+    names, fitted = getattr(X, "columns", None), getattr(estimator, "feature_names_in_", None)
+    if fitting:
+        estimator.n_features_in_ = X.shape[1]
+        if fitted is not None:
+            del estimator.feature_names_in_
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    if X.shape[1] != estimator.n_features_in_:
+        kind = type(estimator).__name__
+        raise ValueError(f"X has {X.shape[1]} features, but {kind} is expecting {estimator.n_features_in_} features as input")
+    if names is not None and fitted is not None and list(names) != list(fitted):
+        raise ValueError(
+            f"X has the columns {', '.join(map(repr, names[:5]))}, but the model was fitted to "
+            f"{', '.join(map(repr, fitted[:5]))}: select these, in their order"
+        )
 
 
 def check_array(rows: Any, name: str) -> Any:

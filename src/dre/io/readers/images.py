@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dre.io.readers.file_rows import BlockArray, FileRows
+from dre.data.block_array import BlockArray
+from dre.io.readers.file_rows import FileRows
 from dre.io.readers.memory import check_memory
 from dre.io.readers.source import (
     INSTALL,

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.block_array import BlockArray
 from dre.io.readers.arrays import without_gaps
 from dre.io.readers.arrow import to_frame
 from dre.io.readers.features import DROPPED, choice_messages, choose, fill_message, mixed_units
-from dre.io.readers.file_rows import BlockArray, FileRows
+from dre.io.readers.file_rows import FileRows
 from dre.io.readers.frames import choose_vector, open_frame, table_of, vector_error, vector_source
 from dre.io.readers.memory import CELL_BYTES, check_memory, check_rows
 from dre.io.readers.options import ReadOptions

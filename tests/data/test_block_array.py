@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from dre.io.readers.file_rows import BlockArray, read_csc
+from dre.data.block_array import BlockArray
+from dre.io.readers.file_rows import read_csc
 
 X = np.arange(60).reshape(20, 3)
 EDGES = np.array([0, 4, 5, 11, 20])

@@ -1,0 +1,247 @@
+"""Rows of other libraries, read in pieces: torch datasets, Arrow tables and datasets, lazy frames, Hugging Face and dask.
+
+None of these libraries is imported here: an object tells by its class where it comes from. An adapter is a function from such
+an object to Rows, and a line in ``ADAPTERS``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from dre.data.block_array import BlockArray
+from dre.data.rows import HostRows, chunk_length, is_rows
+
+Array = np.ndarray[Any, Any]
+LISTED = 5  # names that an error lists
+BLOCK_VALUES = 2**20  # values that are read at a time from a table, at least
+
+
+class ForeignRows:
+    """Rows of another library. They are not `HostRows`, so training checks their values as it reads them.
+
+    Parameters
+    ----------
+    array : array-like
+        Read by slices and by arrays of ids.
+    columns : list of str, default=None
+        Names of the columns.
+    """
+
+    def __init__(self, array: Any, columns: list[str] | None = None) -> None:
+        self._rows = HostRows(array)
+        self.shape, self.columns = self._rows.shape, columns
+
+    def read(self, start: int, stop: int) -> Tensor:
+        """Read consecutive rows."""
+        return self._rows.read(start, stop)
+
+    def take(self, ids: Tensor) -> Tensor:
+        """Read rows in any order; each is read once, in increasing order."""
+        unique, inverse = np.unique(ids.cpu().numpy(), return_inverse=True)
+        return self._rows.take(torch.from_numpy(unique))[torch.from_numpy(inverse)]
+
+
+def foreign_rows(X: Any) -> Any:
+    """Return Rows for data of another library that is read in pieces; anything else unchanged.
+
+    Examples
+    --------
+    >>> foreign_rows(TensorDataset(torch.zeros(5, 3))).shape
+    torch.Size([5, 3])
+    """
+    if is_rows(X) or isinstance(X, np.ndarray | Tensor):
+        return X
+    for kind in type(X).__mro__:
+        adapter = ADAPTERS.get((kind.__module__.split(".")[0], kind.__name__))
+        if adapter is not None:
+            return adapter(X)
+    return X
+
+
+# torch
+
+
+def _from_torch_dataset(X: Dataset[Any]) -> Any:
+    """A map-style dataset: its items are rows, or tuples that begin with one."""
+    if isinstance(X, TensorDataset):
+        return X.tensors[0]
+    if isinstance(X, IterableDataset) or not hasattr(X, "__len__"):
+        raise TypeError(
+            f"{type(X).__name__} can't be read twice, as training needs it: pass a dataset with __len__ and __getitem__, "
+            "or write the rows to a file"
+        )
+    return _DatasetRows(X)
+
+
+def _from_data_loader(X: DataLoader[Any]) -> Any:
+    """The dataset behind a loader: the order of the rows is that of the dataset, whatever the loader shuffles."""
+    return _from_torch_dataset(X.dataset)
+
+
+class _DatasetRows:
+    """Rows that are the items of a dataset."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        n = len(dataset)
+        if n == 0:
+            raise ValueError(f"{type(dataset).__name__} has no items")
+        self.shape = (n, *self._item(0).shape)
+
+    def _item(self, i: int) -> Tensor:
+        item = self._dataset[i]
+        x = item[0] if isinstance(item, tuple | list) else item
+        row = x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
+        if row.ndim == 0:
+            raise ValueError(f"item {i} of {type(self._dataset).__name__} is a single number: expected a vector or an image")
+        return row
+
+    def read(self, start: int, stop: int) -> Tensor:
+        return self.take(torch.arange(start, stop))
+
+    def take(self, ids: Tensor) -> Tensor:
+        rows = [self._item(i) for i in ids.tolist()]
+        for i, row in zip(ids.tolist(), rows, strict=True):
+            if row.shape != self.shape[1:]:
+                raise ValueError(f"item {i} has the shape {tuple(row.shape)}, item 0 has {self.shape[1:]}: resize them")
+        return torch.stack(rows)
+
+
+# Arrow
+
+
+def _from_arrow_table(X: Any) -> ForeignRows:
+    columns = _arrow_features(X.schema)
+    first = _arrow_block(X.slice(0, 1), columns)
+    edges = _edges(X.num_rows, first.shape[1:])
+    array = BlockArray(
+        (X.num_rows, *first.shape[1:]), first.dtype, edges, lambda a, b: _arrow_block(X.slice(a, b - a), columns)
+    )
+    return ForeignRows(array, None if _is_vector(X.schema, columns) else columns)
+
+
+def _from_arrow_dataset(X: Any) -> ForeignRows:
+    """A dataset of files: row groups are read one by one where the format has them, else files."""
+    columns = _arrow_features(X.schema)
+    fragments = [part for each in X.get_fragments() for part in _row_groups(each)]
+    counts = [part.count_rows() for part in fragments]
+    fragments = [part for part, count in zip(fragments, counts, strict=True) if count]
+    edges = np.cumsum([0, *(count for count in counts if count)])
+    if not fragments:
+        raise ValueError("the Arrow dataset has no rows")
+
+    def load(start: int, stop: int) -> Array:
+        fragment = fragments[int(np.searchsorted(edges, start, side="right")) - 1]
+        return _arrow_block(fragment.to_table(columns=columns, schema=X.schema), columns)
+
+    first = _arrow_block(fragments[0].head(1, columns=columns), columns)
+    array = BlockArray((int(edges[-1]), *first.shape[1:]), first.dtype, edges, load)
+    return ForeignRows(array, None if _is_vector(X.schema, columns) else columns)
+
+
+def _row_groups(fragment: Any) -> Sequence[Any]:
+    split = getattr(fragment, "split_by_row_group", None)
+    return [fragment] if split is None else list(split())
+
+
+def _arrow_features(schema: Any) -> list[str]:
+    """The columns of numbers, or the one column of vectors."""
+    vectors = [field.name for field in schema if _is_list_of_numbers(field.type)]
+    if len(vectors) == 1:
+        return vectors
+    if vectors:
+        raise ValueError(f"several columns of vectors: {', '.join(vectors[:LISTED])}; select one: table.select([name])")
+    import pyarrow.types as kinds
+
+    wrong = [f.name for f in schema if not (kinds.is_integer(f.type) or kinds.is_floating(f.type) or kinds.is_boolean(f.type))]
+    if wrong or not schema.names:
+        listed = ", ".join(map(repr, wrong[:LISTED])) or "none"
+        raise ValueError(f"columns that do not hold numbers: {listed}. Select the others: table.select([names])")
+    return list(schema.names)
+
+
+def _is_list_of_numbers(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    is_list = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
+    return bool(is_list and (kinds.is_integer(kind.value_type) or kinds.is_floating(kind.value_type)))
+
+
+def _is_vector(schema: Any, columns: list[str]) -> bool:
+    return len(columns) == 1 and _is_list_of_numbers(schema.field(columns[0]).type)
+
+
+def _arrow_block(table: Any, columns: list[str]) -> Array:
+    """Values of some rows of a table, (m, d)."""
+    if _is_vector(table.schema, columns):
+        column = table[columns[0]].combine_chunks()
+        if column.null_count:
+            raise ValueError(f"the column {columns[0]!r} has rows without a vector: drop them first")
+        values = column.flatten().to_numpy(zero_copy_only=False)
+        if len(column) and len(values) % len(column):
+            raise ValueError(f"the vectors of the column {columns[0]!r} have different lengths: pad or cut them")
+        return np.asarray(values).reshape(len(column), -1)
+    return np.column_stack([table[name].to_numpy() for name in columns])  # a gap becomes NaN, and is named later
+
+
+# Tables and arrays
+
+
+def _from_lazy_frame(X: Any) -> ForeignRows:
+    """A lazy frame of polars: each block is a query of its own, so that no more than a block is held."""
+    import polars as pl
+
+    n = int(X.select(pl.len()).collect().item())
+    first = X.head(1).collect().to_arrow()
+    columns = _arrow_features(first.schema)
+    sample = _arrow_block(first, columns)
+
+    def load(start: int, stop: int) -> Array:
+        return _arrow_block(X.select(columns).slice(start, stop - start).collect().to_arrow(), columns)
+
+    array = BlockArray((n, *sample.shape[1:]), sample.dtype, _edges(n, sample.shape[1:]), load)
+    return ForeignRows(array, None if _is_vector(first.schema, columns) else columns)
+
+
+def _from_hugging_face(X: Any) -> ForeignRows:
+    """A dataset of Hugging Face, which is an Arrow table in files."""
+    arrow = X.with_format("arrow")
+    columns = _arrow_features(arrow[:1].schema)
+    first = _arrow_block(arrow[:1], columns)
+    array = BlockArray(
+        (len(X), *first.shape[1:]),
+        first.dtype,
+        _edges(len(X), first.shape[1:]),
+        lambda start, stop: _arrow_block(arrow[start:stop].select(columns), columns),
+    )
+    return ForeignRows(array, None if _is_vector(arrow[:1].schema, columns) else columns)
+
+
+def _from_dask(X: Any) -> ForeignRows:
+    """An array of dask; its own chunks are computed one by one."""
+    if any(math.isnan(size) for size in X.shape):
+        raise ValueError("the dask array does not know its shape: call compute_chunk_sizes() first")
+    edges = np.cumsum([0, *X.chunks[0]])
+    return ForeignRows(BlockArray(X.shape, X.dtype, edges, lambda start, stop: np.asarray(X[start:stop].compute())))
+
+
+def _edges(n: int, shape: tuple[int, ...]) -> Array:
+    return np.append(np.arange(0, n, chunk_length(shape, BLOCK_VALUES)), n)
+
+
+ADAPTERS: dict[tuple[str, str], Callable[[Any], Any]] = {  # by package and class
+    ("torch", "Dataset"): _from_torch_dataset,
+    ("torch", "DataLoader"): _from_data_loader,
+    ("pyarrow", "Table"): _from_arrow_table,
+    ("pyarrow", "Dataset"): _from_arrow_dataset,
+    ("polars", "LazyFrame"): _from_lazy_frame,
+    ("datasets", "Dataset"): _from_hugging_face,
+    ("dask", "Array"): _from_dask,
+}
