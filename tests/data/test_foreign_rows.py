@@ -57,6 +57,8 @@ def dask_array(folder: Path):
 
 def hugging_face(folder: Path):
     datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+    if not hasattr(datasets, "Dataset"):  # a folder of tests has the same name
+        pytest.skip("Hugging Face datasets is not installed")
     return datasets.Dataset(arrow())
 
 
@@ -83,9 +85,8 @@ def test_the_map_is_that_of_the_values(kind: str, tmp_path: Path, monkeypatch: p
     np.testing.assert_allclose(found.embedding_, wanted.embedding_, atol=1e-4)
     np.testing.assert_allclose(found.transform(data), wanted.transform(X), atol=1e-4)
     names = getattr(found, "feature_names_in_", None)
-    assert (None if names is None else list(names)) == (
-        NAMES if kind in ("arrow table", "arrow dataset", "lazy frame", "hugging face") else None
-    )
+    has_names = kind in ("arrow table", "arrow dataset", "lazy frame", "hugging face")
+    assert (None if names is None else list(names)) == (NAMES if has_names else None)
 
 
 @pytest.mark.parametrize("kind", KINDS)

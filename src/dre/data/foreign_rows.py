@@ -131,7 +131,7 @@ def _from_arrow_dataset(X: Any) -> ForeignRows:
     """A dataset of files: row groups are read one by one where the format has them, else files."""
     columns = _arrow_features(X.schema)
     fragments = [part for each in X.get_fragments() for part in _row_groups(each)]
-    counts = [part.count_rows() for part in fragments]
+    counts = [_count_rows(part) for part in fragments]
     fragments = [part for part, count in zip(fragments, counts, strict=True) if count]
     edges = np.cumsum([0, *(count for count in counts if count)])
     if not fragments:
@@ -149,6 +149,12 @@ def _from_arrow_dataset(X: Any) -> ForeignRows:
 def _row_groups(fragment: Any) -> Sequence[Any]:
     split = getattr(fragment, "split_by_row_group", None)
     return [fragment] if split is None else list(split())
+
+
+def _count_rows(fragment: Any) -> int:
+    """Rows of a fragment; of one with chosen row groups, ``count_rows`` counts the whole file."""
+    groups = getattr(fragment, "row_groups", None)
+    return int(fragment.count_rows() if groups is None else sum(group.num_rows for group in groups))
 
 
 def _arrow_features(schema: Any) -> list[str]:
