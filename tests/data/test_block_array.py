@@ -54,7 +54,7 @@ def test_a_single_pass_reads_each_block_once_and_caches_none(loaded, blocks):
 
 
 def test_without_room_only_the_latest_block_is_held(monkeypatch, loaded):
-    monkeypatch.setattr("dre.io.readers.file_rows.available_bytes", lambda: 0)
+    monkeypatch.setattr("dre.data.block_array.available_bytes", lambda: 0)
 
     def load(start, stop):
         loaded.append(start)
