@@ -156,6 +156,8 @@ def _detect_format(path: Path) -> SourceFormat:
 
 
 def _not_found(path: Path, data: str) -> str:
+    if path.is_symlink():
+        return f"{path} is a link to {os.readlink(path)}, which does not exist: check the link"
     if os.sep in data or match_suffix(data, FORMATS) is not None:
         siblings = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, siblings, n=1)

@@ -148,7 +148,9 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return read_text_bytes(path)
     except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
-        raise SourceError(f"{path} cannot be decompressed: {problem}; compress it again with gzip") from problem
+        raise SourceError(
+            f"{path} cannot be decompressed: {problem}. If it is damaged, download or write it again."
+        ) from problem
 
 
 def _decode(path: Path, content: bytes) -> bytes:

@@ -26,6 +26,9 @@ from dre.io.readers.source import (
 from dre.notation import unknown
 
 READ_HEADER = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+PLAIN_ARRAYS = (  # the remedy for pickled objects, which could run code
+    "Save numbers with numpy.save(path, X) and strings with numpy.save(path, labels.astype(str)); pickled objects are not read."
+)
 AS_NPY = "save it as .npy, which is read in pieces"
 
 
@@ -128,10 +131,8 @@ def _as_array_error(path: Path) -> Iterator[None]:
     except SourceError:
         raise
     except Exception as problem:  # a damaged file can raise any error
-        raise SourceError(
-            f"{path} cannot be read as an array: {problem}. Save numbers with numpy.save(path, X) and strings with "
-            "numpy.save(path, labels.astype(str)); pickled objects are not read"
-        ) from problem
+        remedy = PLAIN_ARRAYS if "objects" in str(problem) else "If the file is damaged, download or write it again."
+        raise SourceError(f"{path} cannot be read as an array: {problem}. {remedy}") from problem
 
 
 FORMATS = (SourceFormat((".npy",), _open_npy), SourceFormat((".npz",), _open_npz, part="array"))
