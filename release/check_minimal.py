@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ".venv-minimal"
 # What calls other libraries: files, tables, figures, estimators, models, commands. Sums in torch, browsers and signals do not.
 TESTS = (
-    "affinity",
     "baselines/test_tsne.py",
     "baselines/test_umap.py",
     "cli",
@@ -27,12 +26,20 @@ TESTS = (
     "metrics/test_peers.py",
     "model",
     "neighbors/test_search.py",
-    "plan",
     "plot",
-    "training",
-    "test_notation.py",
 )
-LEFT_OUT = ("cli/test_ctrl_c.py", "cli/test_long_work.py", "cli/test_terminal.py", "plot/test_labels.py")
+LEFT_OUT = (
+    "cli/test_ctrl_c.py",
+    "cli/test_fit_checkpoints.py",
+    "cli/test_long_work.py",
+    "cli/test_terminal.py",
+    "io/readers/test_attack.py",  # what a hostile file may cost is promised for the versions in constraints.txt
+    "io/writers/test_full_disk.py",
+    "model/test_checkpoint.py",
+    "model/test_forks.py",
+    "model/test_threads_at_once.py",
+    "plot/test_labels.py",
+)
 
 
 class Counts:
