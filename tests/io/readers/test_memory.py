@@ -25,8 +25,8 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the memory that readers find."""
 
     def available(size: int) -> None:
-        for module in ("memory", "file_rows", "parquet", "frames"):
-            monkeypatch.setattr(f"dre.io.readers.{module}.available_bytes", lambda: size)
+        for module in ("io.readers.memory", "data.block_array", "io.readers.parquet", "io.readers.frames"):
+            monkeypatch.setattr(f"dre.{module}.available_bytes", lambda: size)
 
     return available
 
