@@ -127,8 +127,8 @@ def test_neighbors_that_were_passed_can_be_resumed_and_others_are_refused(tmp_pa
     np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
 
 
-@pytest.mark.parametrize("count", [2, 5, 8, 14, 19])
-@pytest.mark.parametrize("events", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [2, 8, 19])
+@pytest.mark.parametrize("events", [2, 3, 4])
 def test_a_fit_may_be_stopped_again_before_it_has_made_a_step(events: int, count: int, tmp_path: Path) -> None:
     wanted = cheap().fit(X)
     crash(tmp_path, StepEnded, count)

@@ -104,7 +104,7 @@ def rows_of(i: int, n: int = 40) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_fits_in_several_threads_have_the_bits_of_fits_alone(kind, number):
     torch.set_num_threads(number)
 
@@ -216,7 +216,7 @@ def busy() -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("images", [False, True], ids=["vectors", "images"])
+@pytest.mark.parametrize("images", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["vectors", "images"])
 def test_the_bits_of_the_default_do_not_depend_on_the_number_of_threads_or_the_load(images, monkeypatch):
     monkeypatch.setattr("dre.encoder.forward.CPU_CHUNK_ROWS", 64)
     monkeypatch.setattr("dre.runtime.threads.PART", 2**10)  # work that threads share, of few rows

@@ -274,7 +274,7 @@ def test_times_with_an_offset_are_dates(write):
     assert found.metadata["when"][3] == "2024-03-01T09:03:30"
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+@pytest.mark.parametrize("suffix", [".csv", *(pytest.param(each, marks=pytest.mark.slow) for each in (".tsv", ".csv.gz"))])
 @pytest.mark.parametrize("index", [False, True])
 def test_a_first_line_of_16_000_genes_is_read_in_seconds(tmp_path, suffix, index):
     values = np.random.default_rng(0).normal(size=(60, 16_000)).round(3)

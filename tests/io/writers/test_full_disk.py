@@ -101,6 +101,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the size of files is limited by POSIX systems")
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     check_all(tmp_path / "disk", tmp_path, SIZE)
