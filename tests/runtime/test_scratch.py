@@ -29,5 +29,5 @@ def test_a_file_is_no_anonymous_memory(tmp_path):
 
 def test_a_full_disk_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr(scratch.shutil, "disk_usage", lambda folder: scratch.shutil._ntuple_diskusage(1, 1, 0))
-    with pytest.raises(scratch.ScratchError, match="features need a scratch file .* TMPDIR"):
+    with pytest.raises(scratch.ScratchError, match=r"features need a scratch file .* TMPDIR"):
         scratch.in_file((2, 2), torch.float32, what="features")
