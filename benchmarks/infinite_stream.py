@@ -26,7 +26,7 @@ STATUS = Path("/proc/self/status")
 def memory(device: str) -> dict[str, float]:
     """Megabytes of this process: anonymous memory of the host, and memory of the GPU."""
     lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
-    found = {"anonymous_mb": round(int(lines["RssAnon"].split()[0]) / 1024)}
+    found: dict[str, float] = {"anonymous_mb": round(int(lines["RssAnon"].split()[0]) / 1024)}
     if device == "cuda":
         found["gpu_mb"] = round(torch.cuda.memory_reserved() / 2**20)
     return found
