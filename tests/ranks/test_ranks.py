@@ -139,7 +139,7 @@ def single_gradient(results):
     "parameters",
     [
         {},
-        {"recipe": "deep-tsne", "encoder": "model-a(norm=true)", "batch_size": 100},
+        {"schedule": "x: gaussian(30) -> kl * 40", "encoder": "model-a(norm=true)", "batch_size": 100},
         {"schedule": "x: gaussian(30) -> kl * 20 from pca free 50 follow 5", "batch_size": 100},
         {"schedule": "x: gaussian(30, scope=batch) -> kl * 20 against ranks", "batch_size": 100},
         {"sample": 300, "metric": "cosine"},
