@@ -1,6 +1,6 @@
 """The graph of a stage: of all rows at once, or in random parts of the rows where they are too many for a search or the memory.
 
-A random part is as good a sample of the data as all rows, at a cost that grows with the rows and not with their square. Each row
+A random part is as good a sample of the data as all rows, at a cost that grows with the rows and not with their square. A row
 has its neighbors inside its part: the neighborhoods are as wide as those of a smaller sample, but all rows take part.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from dre.affinity.graph_memory import graph_bytes
 from dre.affinity.target import Graph
 from dre.data.rows import Rows, chunk_length, is_on_device
 from dre.encoder.forward import INPUT
@@ -28,19 +29,12 @@ SEARCHED = {"cuda": 2**20, "cpu": 2**20}  # rows up to which all are searched at
 # have wider neighborhoods: benchmarks/NOTES.md has the figures.
 PART = {"cuda": 2**20, "cpu": 100_000}
 FEWEST = 10_000  # rows of a part, however little memory is left
-SEARCH_BYTES = {"cuda": 40, "cpu": 60}  # for each neighbor of a row, while the neighbors are searched and weighted
-FEATURE_COPIES = 3  # of the features: they, the index of the search, and its queries
-
-
-def search_bytes(n: int, width: int, k: int, device: str) -> int:
-    """Return the memory in bytes that the graph of n rows needs at most, with features of this width and k neighbors."""
-    return n * (4 * FEATURE_COPIES * width + SEARCH_BYTES.get(device, SEARCH_BYTES["cuda"]) * k)
 
 
 def count_parts(n: int, width: int, k: int, device: str) -> int:
     """Return the number of parts in which the neighbors of n rows are searched, by their number and the free memory."""
     free = available_bytes(device) if device in SEARCHED else None
-    fitting = n if free is None else free // search_bytes(1, width, k, device)
+    fitting = n if free is None else free // graph_bytes(1, width, k, device)
     if n <= min(SEARCHED.get(device, n), fitting):
         return 1
     return math.ceil(n / min(PART.get(device, n), max(FEWEST, fitting // 2), n))

@@ -10,6 +10,7 @@ import torch
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
+from dre.affinity.graph_memory import graph_bytes
 from dre.augment import Augment
 from dre.augment.noise import LocalNoise, Noise
 from dre.batches import Auto, Batches, Edges, Shuffled
@@ -34,6 +35,7 @@ FEW = 500  # rows below which free coordinates are no better than principal comp
 LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
 MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose coordinates are optimized; beyond, batches need less memory
+LEAST = 50_000  # rows that are fitted, however little memory is free
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
 HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and in large maps that have none by default
@@ -58,6 +60,25 @@ class Preset:
 
 def _preset(data: DataSpec) -> Preset:
     return _by_batches(data) if data.direct or why_direct(data) else _by_coordinates(data)
+
+
+def rows_to_fit(data: DataSpec) -> int:
+    """Return how many of the rows have their coordinates optimized; the network embeds the others.
+
+    All, up to ``MOST``, if their graph fits into the free memory. Otherwise ``MOST``, or a half, a quarter, … of it: a little
+    more or less free memory then makes no other map.
+    """
+    rows = MOST.get(data.device, MOST["cpu"])
+    if data.n <= rows and _fits(data.n, data):
+        return data.n
+    while rows > LEAST and not _fits(rows, data):
+        rows //= 2
+    return min(data.n, rows)
+
+
+def _fits(n: int, data: DataSpec) -> bool:
+    k = Gaussian(30).count_neighbors(n)
+    return data.free is None or graph_bytes(n, math.prod(data.shape), k, data.device) <= data.free
 
 
 def why_direct(data: DataSpec) -> str | None:
