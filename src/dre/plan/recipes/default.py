@@ -178,6 +178,8 @@ def _by_batches(data: DataSpec) -> Preset:
         epochs = (60, 30) if n < HUGE else (30, 15)  # sampled edges have two ends
     else:
         encoder, batches, lr = ModelA(norm=True), Auto(2500), 2e-3
+    if n > MOST.get(data.device, MOST["cpu"]):  # another graph in parts costs as much as the first
+        recursions = 0
     share = min(1.0, EPOCH_ROWS / n)
     first = Stage(encoder.first_source, Gaussian(30), KL(alpha=alpha), math.ceil(share * epochs[0]))
     again = Stage("h1", Gaussian(30), KL(alpha=HEAVY), math.ceil(share * epochs[1]))
