@@ -125,9 +125,9 @@ def lower_limits() -> None:
     from dre.plan.recipes import default
     from dre.training import graph_parts
 
-    for limits in (default.MOST, graph_parts.SEARCHED):
+    for limits in (default.MOST, graph_parts.SEARCHED, graph_parts.PART):
         limits.update(dict.fromkeys(limits, QUICK // 10))
-    graph_parts.PART.update(dict.fromkeys(graph_parts.PART, QUICK // 20))
+    default.EPOCH_ROWS = QUICK // 10
 
 
 def fit(way: str, arguments: argparse.Namespace) -> Results:
@@ -147,7 +147,7 @@ def fit(way: str, arguments: argparse.Namespace) -> Results:
         phases.begin("score")
         seconds = time.perf_counter() - began
     reference = np.linspace(0, n - 1, min(n, REFERENCE)).astype(np.int64)
-    held_out = np.asarray(X[n:])
+    held_out = np.array(X[n:])
     known = (model.embedding_[reference], labels[reference])
     scores = evaluate(held_out, model.transform(held_out), labels[n:], reference=known)
     phases.begin("end")
