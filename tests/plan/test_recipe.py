@@ -489,3 +489,11 @@ def test_the_default_fits_as_many_rows_as_time_and_memory_allow(name, n, device,
 )
 def test_other_recipes_fit_all_rows(name, components, said):
     assert default_sample(name, DataSpec(10_000_000, (50,), "cpu", components, free=GIB), said) is None
+
+
+@pytest.mark.parametrize("n", [5_000, 50_000, 1_000_000])
+def test_a_network_that_has_others_to_embed_learns_longer_from_a_large_sample(n):
+    whole, sample = (solution(DataSpec(n, (50,), "cpu", sampled=sampled)) for sampled in (False, True))
+    for mine, theirs in ((whole.follow, sample.follow), (whole.epochs, sample.epochs)):
+        assert theirs == max(mine, round(1_500_000 / n)) if n >= 20_000 else theirs == mine
+    assert replace(sample, follow=whole.follow, epochs=whole.epochs) == whole

@@ -242,7 +242,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n = X.shape[0]
         scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
         self._warn_of_units(scaling)
-        recipe = self._clamp(self.plan(tuple(X.shape)), n)
+        recipe = self._clamp(self._plan(tuple(all_rows.shape), sample), n)
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
         work = MapFit(
             X,
@@ -271,10 +271,17 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         x: gaussian(30, scope=batch) -> kl * 100
         x: fuzzy(15, scope=batch) -> ce(min_dist=0.001) * 100 @ 0.0001
         """
+        if self.sample is not None:
+            return self._plan(shape, check_sample(self.sample))
+        recipe, overrides = self._overrides()
+        return self._plan(shape, default_sample(recipe, self._data_spec(shape), overrides))
+
+    def _plan(self, shape: tuple[int, ...], sample: int | None) -> Recipe:
         recipe, overrides = self._overrides()
         data = self._data_spec(shape)
-        sample = default_sample(recipe, data, overrides) if self.sample is None else check_sample(self.sample)
-        return apply_overrides(recipe, data if sample is None else replace(data, n=min(sample, data.n)), overrides)
+        if sample is not None and sample < data.n:
+            data = replace(data, n=sample, sampled=True)
+        return apply_overrides(recipe, data, overrides)
 
     def _sample(self, shape: tuple[int, ...], knn: tuple[Any, Any] | None) -> int | None:
         """Return the number of rows to fit: as the user says, or as the default recipe chooses and then says; None for all."""

@@ -30,6 +30,9 @@ from dre.plan.schedule import Schedule, Stage, recursive
 # There are two ways to solve a stage. By default the coordinates of all rows are optimized first, the network follows them, and
 # then the loss goes through it against the bank of all rows. Where that is not possible the loss goes through the network from
 # the start, on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
+#
+# Of more rows than MOST, or than fit into memory, a sample is fitted in the first way: it keeps neighborhoods and distances better
+# than batches of edges from all rows, in less time. ``sample=len(X)`` fits all rows in the second way.
 
 FEW = 500  # rows below which free coordinates are no better than principal components, and keep less of the global structure
 LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
@@ -37,6 +40,7 @@ HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it
 MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose coordinates are optimized; beyond, batches need less memory
 LEAST = 50_000  # rows that are fitted, however little memory is free
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
+SAMPLE_VISITS = 1_500_000  # rows of a large sample that the network sees in each phase on a CPU: it has others to embed
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
 HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and in large maps that have none by default
 GLOBAL = 0.3 * Shepard()  # beside the loss of free coordinates: it arranges clusters, and more of it would break some
@@ -143,9 +147,11 @@ def _by_coordinates(data: DataSpec) -> Preset:
     steps = batches.steps(n)
     loss: Loss = KL(alpha=HEAVY) if n >= LARGE and not size.recursions else KL()
     beside = GLOBAL if size.free else None
+    visits = round(SAMPLE_VISITS / n) if data.sampled and n >= LARGE and data.device == "cpu" else 0
     first = Stage(
-        encoder.first_source, Gaussian(30), loss if size.free else loss + GLOBAL_OF_FEW, _epochs(size.match, steps),
-        start="pca", free=size.free, free_with=beside, follow=_epochs(size.follow, steps), against="bank",
+        encoder.first_source, Gaussian(30), loss if size.free else loss + GLOBAL_OF_FEW,
+        max(visits, _epochs(size.match, steps)), start="pca", free=size.free, free_with=beside,
+        follow=max(visits, _epochs(size.follow, steps)), against="bank",
     )  # fmt: skip
     again = Stage(
         encoder.first_source + size.source if size.source.startswith("+") else size.source,
