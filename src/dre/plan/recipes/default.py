@@ -31,8 +31,8 @@ from dre.plan.schedule import Schedule, Stage, recursive
 # then the loss goes through it against the bank of all rows. Where that is not possible the loss goes through the network from
 # the start, on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
 #
-# Of more rows than MOST, or than fit into memory, a sample is fitted in the first way: it keeps neighborhoods and distances better
-# than batches of edges from all rows, in less time. ``sample=len(X)`` fits all rows in the second way.
+# Of more rows than MOST, or than fit into memory, a sample is fitted in the first way: it keeps more of neighborhoods and
+# distances than batches of edges from all rows. ``sample=len(X)`` fits all rows in the second way.
 
 FEW = 500  # rows below which free coordinates are no better than principal components, and keep less of the global structure
 LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
