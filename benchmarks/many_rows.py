@@ -29,6 +29,7 @@ CASES = (  # rows, way, size of the sample or of a part, rows that the network o
     (ROWS, "sample", 50_000, 0),
     (ROWS, "sample", 50_000, 1_500_000),
     (ROWS, "sample", ROWS, 0),
+    (ROWS, "sample", ROWS - 1, 1_500_000),
     (ROWS, "parts", 50_000, 0),
     (MNIST, "sample", MNIST, 0),
     (MNIST, "parts", MNIST, 0),
