@@ -275,7 +275,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         def merge(found: Moments) -> Moments:
             return Moments.merged(ranks.collect(found)) if ranks.is_connected else found
 
-        scaling = Scaling.fit(rows.X, device, metric=self.metric, standardize=self.standardize, merge=merge)
+        scaling = Scaling.fit(rows.scaled, device, metric=self.metric, standardize=self.standardize, merge=merge)
         self._warn_of_units(scaling)
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n)
