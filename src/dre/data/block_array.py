@@ -12,7 +12,7 @@ from dre.runtime import available_bytes
 
 Array = np.ndarray[Any, Any]
 CACHE_SHARE = 4  # the cache takes at most one part in four of the available memory
-CACHE_BYTES = 2**30  # size of the cache where the available memory is unknown
+CACHE_BYTES = 2**29  # and no more than this: what is read more often than a few times is copied to an array
 
 
 class BlockArray:
@@ -36,7 +36,7 @@ class BlockArray:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         self.edges, self._load = edges, load
         available = available_bytes()
-        self._free_bytes = CACHE_BYTES if available is None else available // CACHE_SHARE
+        self._free_bytes = CACHE_BYTES if available is None else min(CACHE_BYTES, available // CACHE_SHARE)
         self._cache: dict[int, Any] = {}
         self._seen: set[int] = set()
         self._latest: tuple[int, Any] = (-1, None)  # consecutive reads often meet in one block

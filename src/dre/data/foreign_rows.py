@@ -37,6 +37,7 @@ class ForeignRows:
     def __init__(self, array: Any, columns: list[str] | None = None) -> None:
         self._rows = HostRows(array)
         self.shape, self.columns = self._rows.shape, columns
+        self.in_blocks = isinstance(array, BlockArray)
 
     def read(self, start: int, stop: int) -> Tensor:
         """Read consecutive rows."""

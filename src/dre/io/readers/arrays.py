@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, is_rows
+from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, in_blocks, is_rows
 from dre.io.readers.features import dropped_message, expand
 from dre.io.readers.missing import complete
 from dre.io.readers.options import ReadOptions
@@ -46,7 +46,7 @@ class ColumnSubset:
 
     def __init__(self, rows: Rows, columns: list[int]) -> None:
         self.shape = (rows.shape[0], len(columns))
-        self._rows, self._columns = rows, torch.tensor(columns)
+        self._rows, self._columns, self.in_blocks = rows, torch.tensor(columns), in_blocks(rows)
 
     def read(self, start: int, stop: int) -> Tensor:
         return self._select(self._rows.read(start, stop))

@@ -42,6 +42,7 @@ class FileRows:
         check_rows(path, array.shape, array.dtype, what)
         self.shape = tuple(int(size) for size in array.shape)
         self._path, self._rows = path, HostRows(array)
+        self.in_blocks = isinstance(array, BlockArray)
         self.edges: Array | None = array.edges if isinstance(array, BlockArray) else None  # of blocks that are read at once
 
     def read(self, start: int, stop: int) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.data.rows import HostRows, Rows, is_rows
+from dre.data.rows import HostRows, Rows, in_blocks, is_rows
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, EmptySourceError, Source, SourceError, match_suffix
 from dre.progress.activity import activity
@@ -121,6 +121,8 @@ class _ClosedRows:
 class _ReopenedRows:
     """Rows whose file is opened when they are read, and closed after others were read."""
 
+    in_blocks = True  # a file may be opened again for each row
+
     def __init__(self, shape: tuple[int, ...], reopen: Callable[[], Rows]) -> None:
         self.shape, self._reopen = shape, reopen
 
@@ -157,6 +159,7 @@ class JoinedRows:
         self._starts = np.cumsum([0, *(part.shape[0] for part in parts)])
         self.shape = (int(self._starts[-1]), *parts[0].shape[1:])
         self.thread_safe = all(getattr(part, "thread_safe", False) for part in parts)
+        self.in_blocks = any(map(in_blocks, parts))
 
     @property
     def edges(self) -> Array:
