@@ -86,8 +86,15 @@ def read_checked(rows: Rows, start: int, stop: int) -> Tensor:
     if not bool(finite.all()):
         first = (~finite).flatten(1).any(1).nonzero()[0, 0]
         kind = "NaN" if x[first].isnan().any() else "infinity"
-        raise ValueError(f"Input X contains {kind}, first in row {start + int(first)}. Leave such rows out, or impute them.")
+        where = describe_row(rows, start + int(first))
+        raise ValueError(f"Input X contains {kind}, first in {where}. Leave such rows out, or impute them.")
     return x
+
+
+def describe_row(rows: Rows, row: int) -> str:
+    """Name a row for messages; rows of a file know its name."""
+    place = getattr(rows, "place", None)
+    return f"row {row}" if place is None else str(place(row))
 
 
 def check_stream_output(rows: Rows, x: Any, n: int, method: str) -> Tensor:
@@ -178,6 +185,9 @@ class RowSubset:
         self._rows, self._ids = rows, ids
         self.in_blocks, self.is_stream = in_blocks(rows), is_stream(rows)
 
+    def place(self, row: int) -> str:
+        return describe_row(self._rows, int(self._ids[row]))
+
     def read(self, start: int, stop: int) -> Tensor:
         """Take the rows in chunks: ``take`` may need several times their memory."""
         pieces = self._ids[start:stop].split(chunk_length(self.shape[1:]))
@@ -202,6 +212,9 @@ class RowSlice:
         self._rows, self._start = rows, start
         self.thread_safe = bool(getattr(rows, "thread_safe", False))
         self.in_blocks, self.is_stream = in_blocks(rows), is_stream(rows)
+
+    def place(self, row: int) -> str:
+        return describe_row(self._rows, self._start + row)
 
     def read(self, start: int, stop: int) -> Tensor:
         return self._rows.read(self._start + start, self._start + stop)

@@ -1,7 +1,8 @@
-"""Parquet: a column of vectors, or the columns that can be features; large files are read by row group."""
+"""Parquet: a column of vectors, or the columns that can be features; large files are read in blocks."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from dre.data.block_array import BlockArray
+from dre.data.rows import RowSlice
 from dre.io.readers.arrays import without_gaps
 from dre.io.readers.arrow import to_frame
 from dre.io.readers.features import DROPPED, choice_messages, choose, fill_message, mixed_units
 from dre.io.readers.file_rows import FileRows
 from dre.io.readers.frames import choose_vector, open_frame, table_of, vector_error, vector_source
+from dre.io.readers.lazy_columns import LazyColumns, LazyNames
 from dre.io.readers.memory import CELL_BYTES, check_memory, check_rows
 from dre.io.readers.options import ReadOptions
+from dre.io.readers.row_groups import REMEDY, ColumnSizes, RowGroups, column_places, group_edges, open_file
 from dre.io.readers.source import (
     INSTALL,
     Array,
@@ -36,6 +40,7 @@ TEXT_TYPE = "BYTE_ARRAY"
 TENSOR = "arrow.fixed_shape_tensor"  # name of the Arrow extension
 HELD_SHARE = 8  # a table is held in memory if it takes at most one part in eight of what is available
 HELD_BYTES = 2**30  # where the available memory is unknown
+SMALL_BYTES = 2**26  # columns beside the rows are read at once up to this size
 EXAMINED = 100_000  # rows of a larger table that tell which columns are features
 
 
@@ -55,16 +60,14 @@ def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
         vector = choose_vector(path, [name for name in schema.names if is_vector(schema.field(name).type)], part)
         index = _index(schema)
         check_rows(path, (file.metadata.num_rows, 1), np.dtype(np.float64), "a table")
-        edges = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
         if vector is not None:
-            table = _table(path, file, [name for name in flat if name != index], index)
-            return vector_source(table, vector, _vector_rows(path, file, vector, edges), options)
+            return _open_vectors(path, file, vector, flat, options)
         if not flat:
             raise SourceError(f"{path} has no column of numbers; its columns: {summarize_names(schema.names)}")
-        if _fits(file, flat):
+        if _fits(file, flat, options):
             source = open_frame(path, _frame(path, file, flat), None, options, index)
         else:
-            source = _open_large(path, file, flat, edges, options)
+            source = _open_large(path, file, flat, options)
         nested = [name for name in schema.names if _is_nested(schema.field(name).type)]
         ignored = [f"nested columns are ignored: {summarize_names(nested)}"] if nested and not options.features else []
         return replace(source, messages=[*source.messages, *ignored])
@@ -72,55 +75,28 @@ def _open_parquet(path: Path, part: str | None, options: ReadOptions) -> Source:
 
 def _verified(path: Path) -> Any:
     """Open a file whose pages are compared with their checksums; texts that unfold to much more stay in dictionaries."""
-    from pyarrow.parquet import ParquetFile
-
-    file, available = ParquetFile(path, page_checksum_verification=True), available_bytes()
+    file, available = open_file(path), available_bytes()
     folded = set()
     for column in _column_chunks(file):
         if column.physical_type == TEXT_TYPE and column.num_values * column.total_uncompressed_size > (available or HELD_BYTES):
             folded.add(column.path_in_schema)
-    return ParquetFile(path, page_checksum_verification=True, read_dictionary=sorted(folded)) if folded else file
+    return open_file(path, read_dictionary=sorted(folded)) if folded else file
 
 
 def _column_chunks(file: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
     """What the file says about the columns of its row groups."""
-    places = _places(file, columns)
+    places = column_places(file, columns)
     for i in range(file.num_row_groups):
         group = file.metadata.row_group(i)
         yield from map(group.column, places)
 
 
-def _places(file: Any, columns: Sequence[str] | None = None) -> list[int]:
-    """Places of some columns, or of all, in every row group; those of vectors are called ``name.list.element``."""
-    schema = file.metadata.schema
-    if columns is None:
-        return list(range(len(schema)))
-    paths, wanted = [schema.column(j).path for j in range(len(schema))], set(columns)
-    return [j for j, each in enumerate(paths) if each in wanted or each.partition(".")[0] in wanted]
-
-
-class ColumnSizes:
-    """Bytes that some columns of a row group declare to take; the description of a group is read once."""
-
-    def __init__(self, file: Any, columns: Sequence[str]) -> None:
-        self._file, self._places, self._known = file, _places(file, columns), dict[int, int]()
-
-    def __getitem__(self, group: int) -> int:
-        if group not in self._known:
-            chunks = map(self._file.metadata.row_group(group).column, self._places)
-            self._known[group] = sum(max(CELL_BYTES * each.num_values, each.total_uncompressed_size) for each in chunks)
-        return self._known[group]
-
-
-def _read(
-    path: Path, file: Any, columns: list[str], groups: Sequence[int] | None = None, sizes: ColumnSizes | None = None
-) -> Any:
+def _read(path: Path, file: Any, columns: list[str], groups: Sequence[int] | None = None) -> Any:
     """Read columns of some row groups, or of all, if what they declare fits into memory; a table of Arrow."""
-    chosen, sizes = range(file.num_row_groups) if groups is None else groups, sizes or ColumnSizes(file, columns)
+    chosen, sizes = range(file.num_row_groups) if groups is None else groups, ColumnSizes(file, columns)
     rows, size = sum(file.metadata.row_group(i).num_rows for i in chosen), sum(sizes[i] for i in chosen)
     what = f"{rows:,} rows of {summarize_names(columns, 3)}"
-    remedy = "write the file with smaller row groups, or fewer columns"
-    check_memory(path, max(size, CELL_BYTES * rows * len(columns)), what, remedy)
+    check_memory(path, max(size, CELL_BYTES * rows * len(columns)), what, REMEDY)
     table = file.read(columns=columns) if groups is None else file.read_row_groups(list(groups), columns=columns)
     if table.num_rows != rows:
         raise SourceError(f"{path} is damaged: it has {table.num_rows:,} rows where it declares {rows:,}; write it again")
@@ -149,8 +125,18 @@ def _index(schema: Any) -> str | None:
     return columns[0] if len(columns) == 1 and columns[0] in schema.names else None
 
 
-def _fits(file: Any, flat: list[str]) -> bool:
-    return bool(8 * file.metadata.num_rows * len(flat) <= _held_bytes())
+def _fits(file: Any, flat: list[str], options: ReadOptions) -> bool:
+    """Whether a table is held in memory; a model that reads its columns of numbers holds no more than a small one."""
+    most = min(_held_bytes(), SMALL_BYTES) if options.features and _are_numbers(file, options.features) else _held_bytes()
+    return bool(8 * file.metadata.num_rows * len(flat) <= most)
+
+
+def _are_numbers(file: Any, names: Sequence[str]) -> bool:
+    from pyarrow import types
+
+    schema = file.schema_arrow
+    kinds = [schema.field(name).type for name in names if name in schema.names]
+    return len(kinds) == len(names) and all(types.is_integer(each) or types.is_floating(each) for each in kinds)
 
 
 def _held_bytes() -> int:
@@ -167,27 +153,93 @@ def _table(path: Path, file: Any, columns: list[str], index: str | None) -> Tabl
     return table_of(path, _frame(path, file, columns), names)
 
 
-def _open_large(path: Path, file: Any, flat: list[str], edges: Array, options: ReadOptions) -> Source:
-    """Choose the features by the first rows, read them by row group, and hold all other columns."""
-    index, examined = _index(file.schema_arrow), min(EXAMINED, _held_bytes() // (CELL_BYTES * len(flat)))
-    groups = max(1, int(np.searchsorted(edges, examined, side="right")) - 1)
-    first = table_of(path, to_frame(path, _read(path, file, flat, range(min(groups, file.num_row_groups)))))
+def _first_rows(path: Path, file: Any, columns: list[str], index: str | None = None) -> Table:
+    """The first row groups of a large table: its columns tell what they are for."""
+    wanted = [*columns, *([] if index is None else [index])]
+    frame = to_frame(
+        path, _head(path, file, wanted, min(EXAMINED, max(1, _held_bytes() // (CELL_BYTES * max(1, len(wanted))))))
+    )
+    return table_of(path, frame.select(columns), None if index is None else to_strings(frame[index].to_list()))
+
+
+def _head(path: Path, file: Any, columns: list[str], rows: int) -> Any:
+    """Read the first rows, or all if there are fewer; a table of Arrow."""
+    import pyarrow
+
+    sizes, edges = ColumnSizes(file, columns), group_edges(file)
+    groups = range(int(np.searchsorted(edges, min(rows, int(edges[-1])))))
+    check_memory(path, sum(sizes[i] for i in groups), f"the first {rows:,} rows of {summarize_names(columns, 3)}", REMEDY)
+    parts, count = [], 0
+    for batch in file.iter_batches(rows, row_groups=list(groups), columns=columns):
+        parts.append(batch.slice(0, rows - count))
+        count += len(parts[-1])
+        if count == rows:
+            break
+    return pyarrow.Table.from_batches(parts)
+
+
+def _lazy_metadata(path: Path, columns: list[str]) -> LazyColumns:
+    """Columns that are read when they are asked for; no file stays open for them."""
+
+    def load(name: str) -> Array:
+        with as_source_error(path):
+            return table_of(path, _frame(path, _verified(path), [name])).columns[0].as_metadata()
+
+    return LazyColumns(columns, load)
+
+
+def _lazy_names(path: Path, file: Any, column: str) -> Any:
+    """Names of the rows, read by row group."""
+    edges = group_edges(file)
+
+    def load(start: int, stop: int) -> Array:
+        again = _verified(path)
+        frame = to_frame(path, _read(path, again, [column], [int(np.searchsorted(edges, start, side="right")) - 1]))
+        return to_strings(table_of(path, frame).columns[0].as_metadata().tolist())
+
+    blocks = BlockArray((int(edges[-1]),), str, edges, load)
+    return LazyNames(int(edges[-1]), lambda start, stop: blocks[start:stop])
+
+
+def _open_vectors(path: Path, file: Any, vector: str, flat: list[str], options: ReadOptions) -> Source:
+    """Take a column of vectors as the rows. Of a large file, the other columns are read when they are asked for."""
+    index = _index(file.schema_arrow)
+    rows, others = _vector_rows(path, file, vector), [name for name in flat if name != index]
+    sizes = ColumnSizes(file, flat)
+    if sum(sizes[i] for i in range(file.num_row_groups)) <= SMALL_BYTES:
+        return vector_source(_table(path, file, others, index), vector, rows, options)
+    first = _first_rows(path, file, others, index)
+    found = vector_source(first, vector, RowSlice(rows, 0, len(first)), options)
+    title = found.names_title if found.names_title in others else index
+    return replace(
+        found,
+        rows=rows,
+        names=None if found.names is None or title is None else _lazy_names(path, file, title),
+        metadata=_lazy_metadata(path, list(found.metadata)),
+    )
+
+
+def _open_large(path: Path, file: Any, flat: list[str], options: ReadOptions) -> Source:
+    """Choose the features by the first rows, and read them by row group; all other columns when they are asked for."""
+    index = _index(file.schema_arrow)
+    first = _first_rows(path, file, flat)
     chosen = choose(first, options)
     features = list(options.features) or chosen.features
     if not set(features) <= set(flat) or any(first[name].kind == TEXT for name in chosen.features):
         raise SourceError(f"{path} is too large to encode its categories: write them as columns of numbers")
-    others = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name != index]
-    table = _table(path, file, others, index)
-    metadata = {each.name: each.as_metadata() for each in table.columns}
-    names = table.names if chosen.names is None else to_strings(metadata.pop(chosen.names).tolist())
+    others = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name not in (index, chosen.names)]
+    title = chosen.names or index
     fill = _middles(path, features, options)
     dtype = _common_dtype(file, features)
-    load = _row_group_loader(path, file, features, edges, dtype=dtype, fill=fill)
+    blocks = RowGroups(path, file, features, len(features))
+    array = BlockArray(
+        (int(blocks.edges[-1]), len(features)), dtype, blocks.edges, _feature_loader(blocks, features, dtype, fill)
+    )
     source = Source(
-        FileRows(path, BlockArray((int(edges[-1]), len(features)), dtype, edges, load)),
+        FileRows(path, array, edges=blocks.groups),
         features,
-        names,
-        metadata,
+        None if title is None else _lazy_names(path, file, title),
+        _lazy_metadata(path, others),
         [] if options.features else [*choice_messages(first, chosen), *fill_message(fill)],
         chosen.names or Source.names_title,
         fill,
@@ -232,20 +284,19 @@ def _complete_rows(path: Path, features: list[str]) -> Array:
     return np.asarray(complete["complete"].to_numpy())
 
 
-def _vector_rows(path: Path, file: Any, name: str, edges: Array) -> FileRows:
+def _vector_rows(path: Path, file: Any, name: str) -> FileRows:
     first = next(file.iter_batches(batch_size=1, columns=[name]))
     sample = _to_vectors(path, name, first.column(0), 0)
-
-    sizes = ColumnSizes(file, [name])
+    blocks = RowGroups(path, file, [name], math.prod(sample.shape[1:]))
 
     def load(start: int, stop: int) -> Array:
-        group = _read(path, file, [name], [int(np.searchsorted(edges, start, side="right")) - 1], sizes)
-        vectors = _to_vectors(path, name, group[name].combine_chunks(), start)
+        vectors = _to_vectors(path, name, blocks.read(start, stop)[name].combine_chunks(), start)
         if vectors.shape[1:] != sample.shape[1:]:
             raise vector_error(path, name, start, vectors.shape[1], [sample.shape[1]])
         return vectors
 
-    return FileRows(path, BlockArray((int(edges[-1]), *sample.shape[1:]), sample.dtype, edges, load), f"vectors {name!r}")
+    array = BlockArray((int(blocks.edges[-1]), *sample.shape[1:]), sample.dtype, blocks.edges, load)
+    return FileRows(path, array, f"vectors {name!r}", blocks.groups)
 
 
 def _to_vectors(path: Path, name: str, column: Any, start: int) -> Array:
@@ -271,16 +322,14 @@ def _check_unique(path: Path, names: list[str]) -> None:
         raise SourceError(f"{path} has {count} columns {name!r}: rename all but one")
 
 
-def _row_group_loader(
-    path: Path, file: Any, features: list[str], edges: Array, *, dtype: Any, fill: Mapping[str, float]
+def _feature_loader(
+    blocks: RowGroups, features: list[str], dtype: Any, fill: Mapping[str, float]
 ) -> Callable[[int, int], Array]:
-    sizes = ColumnSizes(file, features)
-
     def load(start: int, stop: int) -> Array:
-        group = _read(path, file, features, [int(np.searchsorted(edges, start, side="right")) - 1], sizes)
+        block = blocks.read(start, stop)
         out = np.empty((stop - start, len(features)), dtype)
         for i, name in enumerate(features):
-            column = group[name].to_numpy()  # integers with gaps become floats with NaN
+            column = block[name].to_numpy()  # integers with gaps become floats with NaN
             gaps = ~np.isfinite(column)
             if gaps.any() and name in fill:
                 column = np.where(gaps, fill[name], column)
