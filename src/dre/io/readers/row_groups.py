@@ -17,7 +17,6 @@ from dre.data.rows import chunk_length
 from dre.io.readers.memory import CELL_BYTES, check_memory
 from dre.io.readers.source import Array, SourceError, summarize_names
 
-BLOCK_VALUES = 2**23  # values of a block, at most
 REMEDY = "write the file with smaller row groups, or fewer columns"
 
 
@@ -70,6 +69,8 @@ class RowGroups:
     columns : list of str
     width : int
         Values of a row: the number of columns, or the length of the vectors in the only one.
+    values : int
+        Values of a block, at most.
 
     Attributes
     ----------
@@ -79,10 +80,10 @@ class RowGroups:
         Rows at which blocks begin and end. Each block lies in one group.
     """
 
-    def __init__(self, path: Path, file: Any, columns: list[str], width: int) -> None:
+    def __init__(self, path: Path, file: Any, columns: list[str], width: int, values: int) -> None:
         self._path, self._file, self._columns, self._width = path, file, columns, width
         self.groups = group_edges(file)
-        self._step = chunk_length((width,), BLOCK_VALUES)
+        self._step = chunk_length((width,), values)
         pieces = [np.arange(a, b, self._step) for a, b in pairwise(self.groups.tolist())]
         self.edges = np.concatenate([*pieces, self.groups[-1:]]).astype(np.int64)
         self._sizes = ColumnSizes(file, columns)
