@@ -84,7 +84,9 @@ def test_columns_that_nobody_asks_for_are_not_read(tmp_path, monkeypatch: pytest
     monkeypatch.setattr(arrow, "held_bytes", lambda: 0)
     asked: list[list[str]] = []
     blocks = arrow.ArrowTable.blocks
-    monkeypatch.setattr(arrow.ArrowTable, "blocks", lambda self, names, *rest: asked.append(names) or blocks(self, names, *rest))
+    monkeypatch.setattr(
+        arrow.ArrowTable, "blocks", lambda self, names, *rest: asked.append(names) or blocks(self, names, *rest)
+    )
     source = open_source(write(tmp_path / "x.arrow", of_vectors("fixed")))
     monkeypatch.setattr("dre.io.readers.large_tables.EXAMINED", 0)
     asked.clear()

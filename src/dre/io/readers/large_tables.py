@@ -15,7 +15,7 @@ from dre.data.block_array import BlockArray
 from dre.data.rows import RowSlice
 from dre.io.readers.arrays import without_gaps
 from dre.io.readers.arrow_frames import to_frame, to_vectors
-from dre.io.readers.features import DROPPED, choice_messages, choose, fill_message, mixed_units
+from dre.io.readers.features import DROPPED, choice_messages, choose, features_of, fill_message, mixed_units
 from dre.io.readers.file_rows import FileRows
 from dre.io.readers.frames import table_of, vector_error, vector_source
 from dre.io.readers.lazy_columns import LazyColumns, LazyNames
@@ -149,6 +149,8 @@ def open_large_table(table: LargeTable, flat: list[str], options: ReadOptions, i
     path, first = table.path, _first_rows(table, flat)
     chosen = choose(first, options)
     features = list(options.features) or chosen.features
+    if options.features:
+        features_of(first, features)  # names a feature that is missing, or has no numbers
     if not set(features) <= set(flat) or any(first[name].kind == TEXT for name in chosen.features):
         raise SourceError(f"{path} is too large to encode its categories: write them as columns of numbers")
     others = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name not in (index, chosen.names)]
