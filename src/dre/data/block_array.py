@@ -12,7 +12,7 @@ from dre.runtime import available_bytes
 
 Array = np.ndarray[Any, Any]
 CACHE_SHARE = 4  # the cache takes at most one part in four of the available memory
-CACHE_BYTES = 2**29  # and no more than this: what is read more often than a few times is copied to an array
+CACHE_BYTES = 2**28  # and no more than this: what is read more often than a few times is copied to an array
 
 
 class BlockArray:
