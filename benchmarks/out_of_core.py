@@ -165,8 +165,8 @@ def in_fresh_process(path: Path, plan: str, held_out: Path, *, in_memory: bool =
     done = subprocess.run([sys.executable, __file__, "--job", job], capture_output=True, text=True, check=False)
     if done.returncode:
         return {"failed": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"}
-    found: Results = json.loads(done.stdout.splitlines()[-1])
-    return rounded(found)
+    found: Results = rounded(json.loads(done.stdout.splitlines()[-1]))
+    return found
 
 
 def rounded(value: Any) -> Any:
