@@ -42,7 +42,7 @@ Results = dict[str, Any]
 def clusters(labels: Array, rng: np.random.Generator) -> Array:
     """Rows of overlapping clusters in a few directions, with noise in all columns, which does not compress."""
     fixed = np.random.default_rng(0)
-    centers = 0.3 * fixed.normal(size=(CLUSTERS, LATENT)).astype(np.float32)
+    centers = 0.5 * fixed.normal(size=(CLUSTERS, LATENT)).astype(np.float32)
     axes = fixed.normal(size=(LATENT, COLUMNS)).astype(np.float32)
     latent = centers[labels] + 0.4 * rng.standard_normal((len(labels), LATENT), dtype=np.float32)
     return latent @ axes + 0.5 * rng.standard_normal((len(labels), COLUMNS), dtype=np.float32)
