@@ -1,10 +1,10 @@
 """Rows of a stream in an array, from which training steps take them at random.
 
 Reading a row of a compressed file means decoding its block. Once copied, in one pass from the first block to the last, a row is
-a place in memory, or in a file that is mapped into it. The alternative, which was not built, is to decode the file again in every
-epoch and to shuffle what a window of its blocks holds. By the rates of the parts it would be slower from about the second epoch
-on: Parquet was decoded at 0.3 to 0.6 GB/s on a core, rows were taken from a mapped file, once in memory, at 1.9 GB/s. It would also
-shuffle a file of few large row groups badly. The copy takes 4 bytes per value of the disk.
+a place in memory, or in a file that is mapped into it. The alternative, which was not built, is to decode the file again in
+every epoch and to shuffle what a window of its blocks holds. By the rates of the parts it would be slower from about the second
+epoch on: Parquet was decoded at 0.3 to 0.6 GB/s on a core, rows were taken from a mapped file, once in memory, at 1.9 GB/s. It
+would also shuffle a file of few large row groups badly. The copy takes 4 bytes per value of the disk.
 """
 
 from __future__ import annotations

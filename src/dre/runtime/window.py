@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# One cold pass over a file of 2 GB, which fits into memory once read: 0.5 GB/s in this order, 0.4 from the first row to the last,
-# 0.1 at random. Files that do not fit were not measured.
+# One cold pass over a file of 2 GB, which fits into memory once read: 0.5 GB/s in this order, 0.4 from the first row to the
+# last, 0.1 at random. Files that do not fit were not measured.
 BLOCK_BYTES = 2**21  # rows that lie together: a disk reads so much at a time nearly as fast as a whole file
 WINDOW_BYTES = 2**30  # blocks among which rows are shuffled: some hundred, so that a file sorted by class gives mixed batches
 WINDOWED_BYTES = 2**30  # arrays from this size on; by size alone, so that free memory does not change the bits of a fit
