@@ -28,6 +28,9 @@ from .optimizer import Optimizer as Optimizer
 from .plan.recipe import Recipe as Recipe
 from .plan.schedule import Schedule as Schedule
 from .plan.schedule import Stage as Stage
+from .runtime.ranks import OwnRows as OwnRows
+from .runtime.ranks import RankError as RankError
+from .runtime.ranks import alone as alone
 from .training.loop import DivergedError as DivergedError
 
 __version__: str

@@ -101,6 +101,10 @@ class Batches:
         """Return the same way of sampling with about this many rows in a batch."""
         return type(self)(size)  # type: ignore[call-arg]
 
+    def split(self, ranks: int) -> Batches:
+        """Return the share of one of so many ranks."""
+        return self if ranks == 1 else self.resized(max(2, self.rows // ranks))
+
     def steps(self, n: int) -> int:
         """Number of steps in an epoch over n rows."""
         raise NotImplementedError

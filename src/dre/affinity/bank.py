@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -51,6 +52,16 @@ def one_in(n: int, enough: int) -> int:
     return max(1, n // enough)
 
 
+class OwnLinks(NamedTuple):
+    """The links of the rows that one process trains, where several processes have a bank of the same rows."""
+
+    first: int  # number of its first row among those of all processes
+    links: Links  # of its own rows; those of others are empty
+    total: Tensor  # Σ w of all rows
+    entropy: Tensor  # Σ w log w of all rows
+    gather: Callable[[Tensor], Tensor]  # joins a tensor with those of the other processes
+
+
 class Bank:
     """A target that holds the latest coordinates of all rows. All neighbors of a row attract it, and all rows repel.
 
@@ -64,22 +75,32 @@ class Bank:
         Where the encoder has put the rows.
     landmarks : Landmarks, optional
         For losses that read them.
+    own : OwnLinks, optional
+        In place of the graph's own links; ``graph`` may then be empty. Ids count the rows of this process.
     """
 
     k: int | None = None
     capturable = True
 
-    def __init__(self, graph: Graph, coordinates: Tensor, landmarks: Landmarks | None = None) -> None:
-        self.graph, self.landmarks = graph, landmarks
-        self.links: Links = graph.links
+    def __init__(
+        self, graph: Graph, coordinates: Tensor, landmarks: Landmarks | None = None, own: OwnLinks | None = None
+    ) -> None:
+        self.graph, self.landmarks, self._own = graph, landmarks, own
+        self.links: Links = graph.links if own is None else own.links
         weight = self.links.weight
-        self.total, self.entropy = weight.sum(), weight.xlogy(weight).sum()
+        self.total, self.entropy = (weight.sum(), weight.xlogy(weight).sum()) if own is None else (own.total, own.entropy)
         self.columns = coordinates.T.float().clone(memory_format=torch.contiguous_format)  # its own: it changes
 
     def block(self, ids: Tensor) -> BankPairs:
         every = one_in(self.columns.shape[1], REPELLING)
+        ids = ids if self._own is None else ids + self._own.first
         return BankPairs(ids, self.columns, *self.links, self.total, self.entropy, every=every, landmarks=self.landmarks)
 
     def renew(self, ids: Tensor, y: Tensor) -> None:
         """Remember where the encoder has put these rows."""
-        self.columns.index_copy_(1, ids, y.detach().T.float())
+        y = y.detach().float()
+        if self._own is not None:  # in one exchange: the bits of an id as those of two more columns
+            numbers = (ids + self._own.first)[:, None].view(torch.float32)
+            both = self._own.gather(torch.cat([numbers, y], 1))
+            ids, y = both[:, :2].contiguous().view(torch.int64)[:, 0], both[:, 2:]
+        self.columns.index_copy_(1, ids, y.T)

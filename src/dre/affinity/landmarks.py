@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dre.data.rows import Rows, chunk_length
 from dre.data.subsample import evenly_spaced_ids
+from dre.runtime.ranks import ALONE, Ranks
 
 LANDMARKS = 64  # rows: some for each part of the data; more of them improve no map
 
@@ -20,15 +21,19 @@ class Landmarks(NamedTuple):
     distances: Tensor  # (n, m), in units of their standard deviation, with the mean 0
 
     @classmethod
-    def of(cls, rows: Rows, device: torch.device, count: int = LANDMARKS) -> Landmarks:
-        """Measure Euclidean distances in one pass over the rows, wherever they are."""
+    def of(cls, rows: Rows, device: torch.device, count: int = LANDMARKS, ranks: Ranks = ALONE) -> Landmarks:
+        """Measure Euclidean distances in one pass over the rows, wherever they are; of the rows of all ranks."""
         n = rows.shape[0]
-        ids = torch.from_numpy(evenly_spaced_ids(n, count)).to(device)
-        chosen = rows.take(ids).to(device).flatten(1).float()
+        ids = torch.from_numpy(evenly_spaced_ids(n * ranks.size, count)).to(device)
+        own = ids // n == ranks.rank
+        chosen = torch.zeros(len(ids), *rows.shape[1:], device=device)
+        chosen[own] = rows.take(ids[own] % n).to(device).float()
+        chosen = ranks.add(chosen).flatten(1)
         distances = torch.empty(n, len(ids), device=device)
         step = chunk_length(rows.shape[1:])
         for start in range(0, n, step):
             stop = min(n, start + step)
             distances[start:stop] = torch.cdist(rows.read(start, stop).to(device).flatten(1).float(), chosen)
+        distances = ranks.gather(distances)
         spread, mean = torch.std_mean(distances, correction=0)
         return cls(ids, distances.sub_(mean).div_(spread.clamp_min(torch.finfo(torch.float32).tiny)))

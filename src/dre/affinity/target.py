@@ -61,6 +61,18 @@ class Pairs(NamedTuple):
         """Select the entries of a (b, b) matrix that belong to the weights."""
         return values if self.near is None else values.gather(1, self.near)
 
+    @classmethod
+    def joined(cls, near: Tensor | None, weight: Tensor, parts: int) -> Pairs:
+        """Return the pairs of several batches, one after the other, in which no pair joins two of them.
+
+        >>> Pairs.joined(torch.tensor([[1], [0], [1], [0]]), torch.ones(4, 1), parts=2).near.ravel().tolist()
+        [1, 0, 3, 2]
+        """
+        b = len(weight) // parts
+        if near is None:
+            return cls(None, torch.block_diag(*weight.split(b)))
+        return cls(near + (torch.arange(len(near), device=near.device) // b * b)[:, None], weight)
+
     def dense(self, b: int) -> Tensor:
         """Return the whole symmetric (b, b) matrix."""
         if self.near is None:
@@ -93,16 +105,23 @@ class Target(Protocol):
 
 
 class Coordinates:
-    """Coordinates of all rows, which the encoder follows by regression."""
+    """Coordinates of all rows, which the encoder follows by regression.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n, n_components)
+    first : int, default=0
+        Row that has the id 0: the first one of this process, if several train on the rows.
+    """
 
     k: int | None = None
     capturable = True
 
-    def __init__(self, values: Tensor) -> None:
-        self.values = values
+    def __init__(self, values: Tensor, first: int = 0) -> None:
+        self.values, self._first = values, first
 
     def block(self, ids: Tensor) -> BatchCoordinates:
-        return BatchCoordinates(self.values[ids])
+        return BatchCoordinates(self.values[ids + self._first if self._first else ids])
 
 
 class SearchInfo(NamedTuple):
@@ -153,6 +172,13 @@ class Graph:
         for ids, graph in parts:
             merged.indices[ids], merged.weight[ids] = ids[graph.indices], graph.weight
         return merged
+
+    @classmethod
+    def empty(cls, k: int, device: torch.device) -> Graph:
+        """Return a graph without rows, for a process that leaves it to another."""
+        return cls(
+            torch.empty(0, k, dtype=torch.long, device=device), torch.empty(0, k, device=device), SearchInfo("elsewhere")
+        )
 
     @cached_property
     def links(self) -> Links:

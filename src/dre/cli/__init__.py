@@ -8,7 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -92,7 +92,8 @@ def main() -> None:
     except Exception as problem:
         if os.environ.get(DEBUG):
             raise
-        print(f"dre: {printable(_message(problem))}", file=sys.stderr)
+        rank = "" if os.environ.get("WORLD_SIZE", "1") == "1" else f", rank {os.environ.get('RANK', '?')}"
+        print(f"dre{rank}: {printable(_message(problem))}", file=sys.stderr)
         sys.exit(USAGE_ERROR if isinstance(problem, UsageError) else 1)
 
 
@@ -104,10 +105,15 @@ def _runnable(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
-        from dre.progress.display import shown
+        from dre.progress.display import muted, shown
 
+        is_first = os.environ.get("RANK", "0") == "0"  # of several ranks, one tells what they do
         try:
-            with shown(verbose=True), _limited(options.get("threads")):
+            with (
+                shown(verbose=is_first),
+                nullcontext() if is_first else muted(),
+                _limited(options.get("threads")),
+            ):
                 command(*arguments, **options)
         except KeyboardInterrupt:
             typer.echo(f"\ndre: {STOPPED}", err=True)
@@ -169,8 +175,9 @@ class _Warnings:
 def _message(problem: Exception) -> str:
     """The message of an error with a remedy; else the error's type and first line, and how to see the traceback."""
     from dre.cli.options import DEBUG, name_options
+    from dre.runtime.ranks import RankError
 
-    if isinstance(problem, WITH_REMEDY) and str(problem):
+    if isinstance(problem, (*WITH_REMEDY, RankError)) and str(problem):
         return name_options(str(problem))
     first_line = next((line for line in str(problem).splitlines() if line.strip()), "")
     kind = type(problem).__name__

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from dre.progress.display import is_muted
 from dre.progress.printable import printable
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print a line, to stderr with ``err``."""
-    typer.echo(printable(text), err=err)
+    if not is_muted():
+        typer.echo(printable(text), err=err)

@@ -174,7 +174,9 @@ def fit(
     from dre.io.writers import check_writable, open_sink
     from dre.model.checkpoint import CheckpointError
     from dre.model.estimator import DRE
+    from dre.runtime.ranks import Ranks
 
+    ranks = Ranks.current()
     with as_usage_error():
         check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
@@ -206,11 +208,13 @@ def fit(
     )
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
-        _begin_checkpoints(checkpoint, resume=resume)
+        ranks.on_first(lambda: _begin_checkpoints(checkpoint, resume=resume))
     minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
     with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
         model.fit(source.rows, checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
+    if not ranks.is_first:
+        return
     set_feature_names(model, source)
     model.save(output, force=force)
     if checkpoint is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -39,6 +39,23 @@ class Moments(NamedTuple):
         """Return the standard deviations; for equal values 1, and for values that differ by rounding their size."""
         flat = torch.where(self.squares > 0, self.mean.abs().clamp_min(1.0), 1.0)
         return torch.where(self.is_constant, flat, self.std)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of all rows, from those of disjoint parts of them.
+
+        >>> parts = [find_moments(lambda x=x: (x for x in [x]), len(x)) for x in torch.eye(4).double().split(2)]
+        >>> Moments.merged(parts).std.tolist() == torch.eye(4).double().std(0, correction=0).tolist()
+        True
+        """
+        n, unit = sum(part.n for part in parts), max(part.unit for part in parts)
+        first = parts[0].mean
+        mean = first + sum(part.n / n * (part.mean - first) for part in parts)  # exact where all means are equal
+        unit = max([unit, *(float((part.mean - mean).abs().max()) for part in parts)])
+        squares = torch.zeros_like(first)
+        for part in parts if unit > 0 else []:
+            squares += part.squares * (part.unit / unit) ** 2 + part.n * ((part.mean - mean) / unit).square()
+        return cls(mean, squares, unit, n)
 
     def scale(self) -> float:
         """Return the root mean square deviation of all values; 1 for equal rows."""

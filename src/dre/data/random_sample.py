@@ -1,17 +1,19 @@
-"""A random sample of rows to fit a map to, where all of them would take too long or too much memory."""
+"""The rows that a process fits: all, a random sample where all would take too long, or its share of them among ranks."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from dre.data.rows import RowSubset, is_rows, read_all
 from dre.runtime import RandomStreams
+from dre.runtime.ranks import RankError, Ranks
 
 Array = np.ndarray[Any, Any]
+LEAST = 2  # rows of a rank
 
 
 def check_sample(sample: Any) -> int | None:
@@ -46,3 +48,31 @@ def take_sample(X: Any, ids: Array) -> Any:
     first = X.read(0, 1)
     dtype = np.float64 if first.dtype == torch.double else np.float32
     return read_all(RowSubset(X, torch.from_numpy(ids)), dtype)
+
+
+class FitRows(NamedTuple):
+    """The rows that a process fits."""
+
+    X: Any
+    n: int  # rows that all ranks fit
+    ids: Array | None = None  # of these rows in the data; None: all of them
+    sample: Array | None = None  # ids of the rows that all ranks fit; None: all rows, but for a few that are left over
+    order: torch.Tensor | None = None  # position of the rows of all ranks in the sample; None: the first rank's come first
+
+
+def choose_rows(X: Any, sample: int | None, seed: int, ranks: Ranks, *, is_own: bool = False) -> FitRows:
+    """Take a sample of the rows, and of that the share of this rank; ``is_own`` if X is its share already."""
+    if is_own:
+        if sample is not None:
+            raise ValueError(f"sample={sample}: rows that are a rank's own are fitted as they are; sample them before")
+        return FitRows(X, X.shape[0] * ranks.size)
+    ids = sample_ids(X.shape[0], sample, seed)
+    n = X.shape[0] if ids is None else len(ids)
+    if not ranks.is_connected:
+        return FitRows(X if ids is None else take_sample(X, ids), n, ids, ids)
+    if n < LEAST * ranks.size:
+        raise RankError(f"{n} rows are too few for {ranks.size} ranks, which need {LEAST} each: start fewer ranks")
+    dealt = ranks.deal(n, seed).numpy()
+    rows = dealt if ids is None else ids[dealt]
+    own = RowSubset(X, torch.from_numpy(rows)) if is_rows(X) and ids is None else take_sample(X, rows)
+    return FitRows(own, len(dealt) * ranks.size, rows, ids, ranks.dealt(n, seed))

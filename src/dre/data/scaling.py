@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -59,8 +59,18 @@ class Scaling(nn.Module):
         self.dominant_columns: DominantColumns | None = None  # a few that outweigh all others
 
     @classmethod
-    def fit(cls, X: Any, device: torch.device = CPU, *, metric: str = "euclidean", standardize: bool = False) -> Scaling:
+    def fit(
+        cls,
+        X: Any,
+        device: torch.device = CPU,
+        *,
+        metric: str = "euclidean",
+        standardize: bool = False,
+        merge: Callable[[Moments], Moments] = lambda found: found,
+    ) -> Scaling:
         """Find the scaling of an array or of Rows; ``device`` computes it.
+
+        ``merge`` returns the moments of all rows, from those of X, where X is a part of them.
 
         Examples
         --------
@@ -71,7 +81,7 @@ class Scaling(nn.Module):
         n, shape = X.shape[0], tuple(X.shape[1:])
         columns = None
         if standardize:
-            raw = find_moments(lambda: float64_pieces(X, device), n)
+            raw = merge(find_moments(lambda: float64_pieces(X, device), n))
             _check_range(raw, float64_pieces(X, device))
             columns = raw.mean.cpu(), raw.column_scales().cpu()
         if is_sparse(X) and not standardize and metric in SPARSE_METRICS:
@@ -79,6 +89,7 @@ class Scaling(nn.Module):
         else:
             unscaled = cls(torch.zeros(shape, dtype=torch.double), 1.0, metric=metric, columns=columns).to(device)
             moments = find_moments(lambda: (unscaled._before_centering(part) for part in float64_pieces(X, device)), n)
+        moments = merge(moments)
         _check_range(moments, float64_pieces(X, device))
         scaling = cls(moments.mean.cpu(), moments.scale(), metric=metric, columns=columns)
         if not standardize and len(shape) == 1 and shape[0] > 1 and moments.unit > 0:

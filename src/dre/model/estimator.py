@@ -20,9 +20,12 @@ from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
+from dre.data.fingerprint import fingerprint
 from dre.data.image_layout import model_shape
-from dre.data.random_sample import check_sample, sample_ids, take_sample
+from dre.data.moments import Moments
+from dre.data.random_sample import check_sample, choose_rows
 from dre.data.range_error import RangeError
+from dre.data.rows import RowSlice, is_rows
 from dre.data.scaling import Scaling
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.encoder import Encoder
@@ -30,7 +33,7 @@ from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
 from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
-from dre.model.fitting import MapFit, Saving, fit_map, given_neighbors, open_checkpoints
+from dre.model.fitting import MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
 from dre.observe import Observer, check_observers
 from dre.observe.progress import Progress, Verbose
 from dre.optimizer import Optimizer
@@ -39,6 +42,7 @@ from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.progress.display import shown
 from dre.runtime import Runtime, resolve_device
+from dre.runtime.ranks import OwnRows, Ranks
 from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
 from dre.training.run import Weights
@@ -213,36 +217,67 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        ranks = Ranks.current()
         with (
             _all_or_nothing(self),
             _naming_columns(self),
-            shown(self.verbose),
+            shown(self.verbose if ranks.is_first else False),
             plain_torch(),
             one_thread_on(resolve_device(self.device)),
-            open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes) as saving,
         ):
-            rows = check_rows(self, select_features(X, check_columns(self.columns)), fitting=True)
-            return self._fit(rows, y, check_observers(observers), precomputed_knn, saving)
+            share = Share(ranks, is_own=isinstance(X, OwnRows))
+            X = select_features(X.rows if isinstance(X, OwnRows) else X, check_columns(self.columns))
+            X = check_rows(self, X, fitting=True)
+            if ranks.is_connected:
+                share = share._replace(rows=self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume)))
+            with open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving:
+                return self._fit(X, y, check_observers(observers), precomputed_knn, saving, share=share)
 
-    def _fit(self, X: Any, y: Any, observers: Iterable[Observer], knn: tuple[Any, Any] | None, saving: Saving | None) -> Self:
+    def _agree(self, X: Any, share: Share, **facts: str) -> str:
+        """Check that all ranks fit the same map, and return a description of the rows."""
+        rows = f"{tuple(X.shape)} of each rank" if share.is_own else fingerprint(X)
+        own = ("device", "verbose", "random_state")  # which may differ, or have no text
+        parameters = {name: encode(value) for name, value in self.get_params(deep=False).items() if name not in own}
+        versions = "\n".join(f"{name} {version}" for name, version in compute_versions().items())
+        share.ranks.agree({"rows": rows, "parameters": str(parameters), "versions": versions, **facts})
+        return rows
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        observers: Iterable[Observer],
+        knn: tuple[Any, Any] | None,
+        saving: Saving | None,
+        *,
+        share: Share,
+    ) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise TypeError(f"standardize={self.standardize!r}: expected True or False")
-        device, sample = resolve_device(self.device), check_sample(self.sample)
+        ranks = share.ranks
+        device, sample = ranks.device(resolve_device(self.device)), check_sample(self.sample)
         seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
-        ids, all_rows = sample_ids(X.shape[0], sample, seed), X
-        if ids is not None:
-            if knn is not None:
-                raise ValueError("precomputed_knn has the neighbors of all rows: leave out sample, or pass the sample as X")
-            X, y = take_sample(X, ids), None if y is None else np.asarray(y)[ids]
-        n = X.shape[0]
-        scaling = Scaling.fit(X, device, metric=self.metric, standardize=self.standardize)
+        if self.random_state is None:
+            seed = ranks.share(seed)
+        ranks.agree({"random_state": str(seed)})
+        rows = choose_rows(X, sample, seed, ranks, is_own=share.is_own)
+        if knn is not None and (rows.ids is not None or ranks.is_connected):
+            raise ValueError("precomputed_knn has the neighbors of all rows: fit them all in one process, without sample")
+        if y is not None and rows.ids is not None:
+            y = np.asarray(y)[rows.ids]
+        n, shape = rows.X.shape[0], (rows.n, *rows.X.shape[1:])
+
+        def merge(found: Moments) -> Moments:
+            return Moments.merged(ranks.collect(found)) if ranks.is_connected else found
+
+        scaling = Scaling.fit(rows.X, device, metric=self.metric, standardize=self.standardize, merge=merge)
         self._warn_of_units(scaling)
-        recipe = self._clamp(self.plan(tuple(X.shape)), n)
+        recipe = self._clamp(self.plan(shape), n)
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
         work = MapFit(
-            X,
+            rows.X,
             scaling,
             recipe,
             n_components=int(self.n_components),
@@ -251,13 +286,24 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             random_state=self.random_state,
             labels=check_labels(y, n) if reads_labels else None,
             neighbors=given_neighbors(knn, recipe, n),
+            share=share._replace(order=rows.order) if ranks.is_connected else None,
         )
-        result = fit_map(work, [*self._default_observers(tuple(X.shape)), *observers], saving)
-        self._map, self._embedding, self.interrupted_ = result
-        self.sample_indices_ = ids
-        if ids is not None:
-            self._embedding = self._map.embed(all_rows)
+        shown_to_user = self._default_observers(shape) if ranks.is_first else []
+        self._map, embedding, self.interrupted_ = fit_map(work, [*shown_to_user, *observers], saving)
+        self.sample_indices_, self._is_first = rows.sample, ranks.is_first
+        self._embedding = embedding if rows.ids is None else self._embed_together(X, ranks)
         return self
+
+    def _embed_together(self, X: Any, ranks: Ranks) -> Array:
+        """Embed all rows, each rank a range of them."""
+        n = X.shape[0]
+        start, stop = n * ranks.rank // ranks.size, n * (ranks.rank + 1) // ranks.size
+        part = RowSlice(X, start, stop) if is_rows(X) else X[start:stop]
+        try:
+            parts = ranks.collect(self._map.embed(part))
+        except RangeError as problem:
+            raise problem.located(first_row=start) from None
+        return np.concatenate(parts) if ranks.is_connected else parts[0]
 
     def plan(self, shape: tuple[int, ...]) -> Recipe:
         """Return the recipe that ``fit`` would run on rows of this shape, without reading any.
@@ -355,8 +401,12 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Whether to keep the weights at the end of each stage; False keeps those of the last.
         force : bool, default=False
             Overwrite an existing file.
+
+        Of several ranks, the first one writes, and the others do nothing.
         """
         check_is_fitted(self)
+        if not getattr(self, "_is_first", True):
+            return
         check_absent(path, force=force)
         names = getattr(self, "feature_names_in_", None)
         about = {

@@ -6,7 +6,7 @@ import copy
 import importlib.metadata
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from dre.progress.activity import activity
 from dre.progress.display import is_shown, say
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime
 from dre.runtime.gpu_memory import memory_advice
+from dre.runtime.ranks import ALONE, Ranks
 from dre.training.learner import uses_cached_front
 from dre.training.loop import train
 from dre.training.run import Run
@@ -39,6 +40,15 @@ from dre.training.run import Run
 COMPUTE = ("torch", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu")  # libraries whose version may change a bit
 TRAINING_ADVICE = "Lower batch_size or perplexity, close other programs that use it, or pass device='cpu'."
 SAME_SCALING = 1e-9  # of the scale: CPUs add the values of a column in another order
+
+
+class Share(NamedTuple):
+    """The rows of one rank among those of all."""
+
+    ranks: Ranks
+    is_own: bool = False  # whether the rank was given its own rows, and not those of all
+    rows: str = ""  # a description of all rows, by which others are noticed
+    order: Tensor | None = None  # position in the data of the rows of all ranks; None: those of the first rank come first
 
 
 @dataclass(frozen=True)
@@ -54,13 +64,18 @@ class MapFit:
     random_state: Any = None  # of the user, from which the seed comes
     labels: Tensor | None = None
     neighbors: Neighbors | None = None
+    share: Share | None = None  # of X in the data of all ranks
+
+    @property
+    def ranks(self) -> Ranks:
+        return ALONE if self.share is None else self.share.ranks
 
     @cached_property
     def identity(self) -> dict[str, str]:
         """What has to be the same when the fit is resumed, by name."""
         knn = None if self.neighbors is None else torch.cat([part.double() for part in self.neighbors[:2]], 1).numpy()
         return {
-            "rows": fingerprint(self.X),
+            "rows": fingerprint(self.X) if self.share is None else self.share.rows,
             "labels": "none" if self.labels is None else fingerprint(self.labels.numpy()[:, None], sampled=False),
             "precomputed_knn": "none" if knn is None else fingerprint(knn, sampled=False),
             "metric": self.scaling.metric,
@@ -69,7 +84,7 @@ class MapFit:
             "recipe": str(self.recipe),
             "seed": str(self.random_state if isinstance(self.random_state, int | np.integer | None) else self.seed),
             "device": str(self.runtime),
-            "versions": "\n".join(f"{name} {version}" for name, version in _versions().items()),
+            "versions": "\n".join(f"{name} {version}" for name, version in compute_versions().items()),
         }
 
 
@@ -77,7 +92,7 @@ class FitResult(NamedTuple):
     """A map, the coordinates of its rows, and whether Ctrl-C ended the fit early."""
 
     fitted: FittedMap
-    embedding: Array
+    embedding: Array  # of the rows of this rank
     interrupted: bool
 
 
@@ -88,6 +103,7 @@ class Saving:
     folder: CheckpointFolder
     minutes: float
     found: Checkpoint | None
+    writes: bool = True  # whether this process does; of several ranks, the first one
 
     @property
     def seed(self) -> int:
@@ -96,7 +112,9 @@ class Saving:
 
 
 @contextmanager
-def open_checkpoints(path: str | os.PathLike[str] | None, *, resume: bool, minutes: float) -> Iterator[Saving | None]:
+def open_checkpoints(
+    path: str | os.PathLike[str] | None, *, resume: bool, minutes: float, ranks: Ranks = ALONE
+) -> Iterator[Saving | None]:
     """Open a folder for checkpoints, and read the last one to resume from it; None if none are wanted."""
     if path is None:
         if resume:
@@ -107,9 +125,15 @@ def open_checkpoints(path: str | os.PathLike[str] | None, *, resume: bool, minut
         raise TypeError(f"checkpoint={path!r}: expected the path of a folder")
     if not isinstance(minutes, int | float) or not minutes >= 0:
         raise ValueError(f"checkpoint_minutes={minutes!r}: expected a number, 0 or more")
-    with CheckpointFolder(path) as folder:
-        folder.check_unused(resume=resume)
-        yield Saving(folder, minutes, folder.latest() if resume else None)
+    folder = CheckpointFolder(path)
+    with ExitStack() as stack:
+
+        def open_folder() -> Checkpoint | None:
+            stack.enter_context(folder)
+            folder.check_unused(resume=resume)
+            return folder.latest() if resume else None
+
+        yield Saving(folder, minutes, ranks.on_first(open_folder), ranks.is_first)
 
 
 def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None = None) -> FitResult:
@@ -135,9 +159,11 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         labels=work.labels,
         neighbors=work.neighbors,
         resume=None if found is None else found.run,
+        ranks=work.ranks,
+        order=None if work.share is None else work.share.order,
     )
     watching: list[Observer] = [history, interrupt, *observers]
-    if saving is not None:  # last: what another observer ends is written
+    if saving is not None and saving.writes:  # last: what another observer ends is written
         watching.append(_checkpoints(saving, work, history, observers))
     with memory_advice("training", TRAINING_ADVICE):
         watch(events, watching)
@@ -201,7 +227,8 @@ def given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Neig
     return check_neighbors(knn[0], knn[1], n, k)
 
 
-def _versions() -> dict[str, str]:
+def compute_versions() -> dict[str, str]:
+    """Return the versions of the libraries that compute."""
     found = {"dre": dre.__version__}
     for library in COMPUTE:
         try:

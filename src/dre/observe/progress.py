@@ -99,8 +99,9 @@ class Verbose:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageBegan):
             if event.run.stage == 0:
-                n, *shape = event.run.rows.shape
-                say(f"dre on {event.run.runtime}, {n} rows of shape {tuple(shape)}\n{event.run.recipe}")
+                size, shape = event.run.ranks.size, event.run.rows.shape[1:]
+                ranks = "" if size == 1 else f", {size} ranks; batches are those of one of them"
+                say(f"dre on {event.run.runtime}, {event.run.n_rows} rows of shape {tuple(shape)}{ranks}\n{event.run.recipe}")
                 if self._note is not None:
                     say(self._note)
             self._seconds = 0.0
@@ -136,7 +137,7 @@ def _target(event: StageBegan) -> str:
 
 def _batches(event: StageBegan) -> str:
     planned = event.run.recipe.batches
-    if not isinstance(planned, Auto) or event.target.k is None or event.run.against != "batch":
+    if not isinstance(planned, Auto) or event.target.k is None or event.run.against not in ("batch", "ranks"):
         return f"batches {event.batches}"
     met = event.target.k * planned.size / event.run.rows.shape[0]
     return f"batches {event.batches}, since a row meets k·b/n = {met:.2g} of its neighbors in a random batch"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from dre.notation import Registry, write
-from dre.optimizer.whitening import Layers, Whitening
+from dre.optimizer.whitening import Average, Layers, Whitening
 
 OPTIMIZERS = Registry("optimizer", __name__)
 POLICIES = ("constant", "one-cycle")
@@ -82,15 +82,17 @@ class Optimizer:
         lr: float | None = None,
         captured: bool = False,
         layers: Layers | None = None,
+        average: Average | None = None,
     ) -> AdamState:
         """Return the state of Adam for a stage of so many steps.
 
         ``lr`` overrides the learning rate; ``captured`` if updates are replayed from a CUDA graph; ``layers`` are what
-        whitening reads.
+        whitening reads; ``average`` averages gradients over the processes that train the same weights.
         """
         trained = [p for p in parameters if p.requires_grad]
-        whitening = Whitening(layers) if self.whiten and layers is not None else None
-        return AdamState(self, trained, self.lr if lr is None else lr, steps, captured=captured, whitening=whitening)
+        whitening = Whitening(layers, average) if self.whiten and layers is not None else None
+        rate = self.lr if lr is None else lr
+        return AdamState(self, trained, rate, steps, captured=captured, whitening=whitening, average=average)
 
     def __str__(self) -> str:
         return write(self, "adam")
@@ -114,6 +116,7 @@ class AdamState:
         *,
         captured: bool,
         whitening: Whitening | None = None,
+        average: Average | None = None,
     ) -> None:
         rates = (
             one_cycle(lr, steps, plan.warmup) if plan.policy == "one-cycle" else torch.full((steps,), lr, dtype=torch.double)
@@ -124,13 +127,15 @@ class AdamState:
             self._device_rates = rates.to(weights[0].device, torch.float32)
             self._device_position = torch.zeros(1, dtype=torch.long, device=self._device_rates.device)
             self.rate = torch.tensor(lr, device=self._device_rates.device)
-        self._plan, self._captured, self._whitening = plan, captured, whitening
+        self._plan, self._captured, self._whitening, self._average = plan, captured, whitening, average
         self._fused = all(p.device.type in ("cpu", "cuda") for p in weights)
         self._moments = [_Moments(p, fused=self._fused or captured) for p in weights]
 
     def update(self) -> None:
         """Move the weights along the gradients that ``backward`` left in them."""
         moved = [one for one in self._moments if one.weight.grad is not None]
+        if self._average is not None:
+            self._average([one.weight.grad for one in moved if one.weight.grad is not None])
         if self._whitening is not None:
             self._whitening.apply()
         if self._plan.clip is not None:
@@ -139,7 +144,7 @@ class AdamState:
             self.rate.copy_(self._device_rates.index_select(0, self._device_position)[0])
             self._device_position += 1
         else:
-            self.rate = self._rates[self._position]
+            self.rate = self._rates[min(self._position, len(self._rates) - 1)]
             self._position += 1
         with torch.no_grad():
             adam(
@@ -171,7 +176,7 @@ class AdamState:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what ``state_dict`` returned."""
-        self._position = state["position"]
+        self._position = min(state["position"], len(self._rates) - 1)  # other ranks may have had a step more
         if self._captured:
             self._device_position.fill_(self._position)
         for name in MOMENTS:

@@ -23,6 +23,7 @@ class LinearStep(NamedTuple):
 
 
 Layers = Callable[[], Sequence[LinearStep]]  # the layers of the last step
+Average = Callable[[Sequence[Tensor]], None]  # over several processes, in place
 
 
 class Whitening:
@@ -34,10 +35,12 @@ class Whitening:
     ----------
     layers : callable
         Returns the layers of the last step.
+    average : callable, optional
+        Averages covariances over the processes that train the same weights.
     """
 
-    def __init__(self, layers: Layers) -> None:
-        self._layers = layers
+    def __init__(self, layers: Layers, average: Average | None = None) -> None:
+        self._layers, self._average = layers, average
         self._steps = 0
         self._covariances: list[Tensor] = []
         self._inverses: list[Tensor] = []
@@ -54,6 +57,8 @@ class Whitening:
 
     def _look(self, layers: Sequence[LinearStep]) -> None:
         found = [layer.inputs.T @ layer.inputs / len(layer.inputs) for layer in layers]
+        if self._average is not None:
+            self._average(found)
         if self._covariances:
             self._covariances = [old.lerp(new, SHARE) for old, new in zip(self._covariances, found, strict=True)]
         else:

@@ -112,7 +112,7 @@ def explain(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> str |
     """Return why a default recipe solves its stages without free coordinates; None if it has them, or is no default."""
     if recipe not in ("auto", "fast"):
         return None
-    if overrides.schedule is not None and any(stage.follow or stage.against != "batch" for stage in overrides.schedule):
+    if overrides.schedule is not None and any(stage.follow or stage.against == "bank" for stage in overrides.schedule):
         return None
     why = _why_direct(overrides) or why_direct(data)
     return None if why is None else f"The loss goes through the network from the start, inside each batch: {why}."
@@ -122,7 +122,7 @@ def _why_direct(overrides: Overrides) -> str | None:
     """Return why the user's schedule or encoder rules free coordinates out; None if they do not."""
     if overrides.encoder is not None and not isinstance(overrides.encoder, (MLP, PatchMLP)):
         return f"only mlp and patch-mlp follow coordinates quickly, not {_title(overrides.encoder)}"
-    if overrides.schedule is not None and all(stage.against == "batch" for stage in overrides.schedule):
+    if overrides.schedule is not None and all(stage.against != "bank" for stage in overrides.schedule):
         return "so says the schedule"
     return None
 

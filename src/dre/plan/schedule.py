@@ -14,7 +14,7 @@ from dre.notation import NotationError, Reader, is_word, write_value
 
 COMMENT = re.compile(r"#.*")
 STARTS = ("network", "pca")
-AGAINST = ("batch", "bank")
+AGAINST = ("batch", "bank", "ranks")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Stage:
     free: int = 0  # steps in which the coordinates of all rows are optimized freely, before the network follows them
     free_with: Loss | None = None  # added to the loss in these steps alone
     follow: int = 0  # epochs in which the network follows these coordinates
-    against: str = "batch"  # what the loss compares a batch with: itself, or the "bank" of all rows' latest coordinates
+    against: str = "batch"  # what the loss compares a batch with: itself, the batches of all "ranks", or the "bank" of all rows
     optional: bool = False  # undo the stage, and end the fit, if it does not improve the map
 
     def __post_init__(self) -> None:
@@ -218,7 +218,7 @@ CLAUSES = {
     "free": _Clause("free", "a number of steps", _read_int),
     "with": _Clause("free_with", "a loss that is added in the free steps", _read_loss),
     "follow": _Clause("follow", "a number of epochs", _read_int),
-    "against": _Clause("against", f"what the loss is taken against, {' or '.join(AGAINST)}", _read_name),
+    "against": _Clause("against", f"what the loss is taken against, {', '.join(AGAINST)}", _read_name),
     "optional": _Clause("optional", "", _read_nothing),
 }
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from dre.progress.activity import Activity, activities, activity, listening
@@ -70,8 +71,28 @@ def progress_bar(title: str, total: int, *, verbose: bool | None = None) -> Iter
         yield begun.advance
 
 
+_is_muted = ContextVar("is muted", default=False)
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Print no lines inside: of several processes that do the same, one tells of it."""
+    token = _is_muted.set(True)
+    try:
+        yield
+    finally:
+        _is_muted.reset(token)
+
+
+def is_muted() -> bool:
+    """Whether lines are not printed here."""
+    return _is_muted.get()
+
+
 def say(text: str) -> None:
     """Print a line on stderr, above the bar if there is one; what a terminal would obey is escaped."""
+    if is_muted():
+        return
     text = printable(text)
     if any(isinstance(view, _Bar) for view in _displays):
         from tqdm.auto import tqdm

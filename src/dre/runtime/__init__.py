@@ -157,7 +157,7 @@ def on_device_of(x: Tensor) -> AbstractContextManager[object]:
 
 @dataclass(frozen=True)
 class RandomStreams:
-    """Random numbers addressed by seed, purpose, stage and epoch.
+    """Random numbers addressed by seed, purpose, stage, epoch and rank.
 
     A stream depends on its address alone, not on what was drawn before, so that any epoch can be entered from the outside.
 
@@ -170,12 +170,13 @@ class RandomStreams:
     seed: int
     device: torch.device
     stage: int = 0
+    rank: int = 0
 
     def of_stage(self, stage: int) -> RandomStreams:
         return replace(self, stage=stage)
 
     def seed_of(self, purpose: str, epoch: int = 0) -> int:
-        address = f"{self.seed}/{purpose}/{self.stage}/{epoch}"
+        address = f"{self.seed}/{purpose}/{self.stage}/{epoch}" + (f"/{self.rank}" if self.rank else "")
         return int.from_bytes(hashlib.sha256(address.encode()).digest()[:8], "little") >> 1  # torch takes 63 bits
 
     def generator(self, purpose: str, epoch: int = 0) -> torch.Generator:

@@ -20,7 +20,7 @@ HELD_SHARE = 4  # an array takes at most one part in four of the free memory
 FREE_DISK = 2**30  # that is left on the disk
 
 
-class ScratchError(RuntimeError):
+class ScratchError(OSError):
     """No room for a scratch file; the message names the folder and the remedy."""
 
 
@@ -71,7 +71,7 @@ def in_file(shape: tuple[int, ...], dtype: torch.dtype, *, what: str) -> Tensor:
             else:
                 file.truncate(max(1, nbytes))
         return torch.from_file(path, shared=True, size=size, dtype=dtype).view(shape)
-    except OSError as problem:
+    except (OSError, RuntimeError) as problem:
         raise ScratchError(f"{what} need a scratch file of {nbytes / 2**30:.1f} GiB in {folder}: {problem}") from problem
     finally:
         os.unlink(path)  # the mapping keeps the content until it is released

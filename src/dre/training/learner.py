@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,7 @@ from dre.encoder.network import Network
 from dre.encoder.pca_front import PCAFront
 from dre.progress.activity import activity
 from dre.runtime import full_float32
+from dre.runtime.ranks import ALONE, Ranks
 
 FEATURES = "features"  # the source that is the front's output
 
@@ -68,11 +70,15 @@ class Learner:
         Several sources, ``x+h1``, lie side by side, each scaled to the same total variance.
         """
         if "+" in source:
-            parts = (self.features(part, ids) for part in source.split("+"))
-            return torch.cat([part / part.var(0, correction=0).sum().sqrt().clamp_min(1e-30) for part in parts], 1)
+            return side_by_side(self.features(part, ids) for part in source.split("+"))
         if self.rows is self.input_rows or source == INPUT or source.startswith(f"{FEATURES}."):
             return outputs(self.encoder, _subset(self.input_rows, ids), source)
         return outputs(self.trained, _subset(self.rows, ids), INPUT if source == FEATURES else source)
+
+
+def side_by_side(parts: Iterable[Tensor]) -> Tensor:
+    """Join features (n, d) of several sources, each scaled to the same total variance."""
+    return torch.cat([part / part.var(0, correction=0).sum().sqrt().clamp_min(1e-30) for part in parts], 1)
 
 
 def _subset(rows: Rows, ids: Tensor | None) -> Rows:
@@ -84,17 +90,28 @@ def uses_cached_front(encoder: Encoder | nn.Module, augment: Augment | None) -> 
     return isinstance(encoder, Encoder) and encoder.first_source == FEATURES and split_augment(augment)[0] is None
 
 
-def make_learner(encoder: nn.Module, rows: Rows, augment: Augment | None, mean: Tensor, generator: torch.Generator) -> Learner:
+def make_learner(
+    encoder: nn.Module,
+    rows: Rows,
+    augment: Augment | None,
+    mean: Tensor,
+    generator: torch.Generator,
+    *,
+    ranks: Ranks = ALONE,
+) -> Learner:
     """Fit the encoder's front to the rows, unless it was fitted before, and split the encoder behind it.
 
-    A front that was fitted before keeps its axes: the network behind it has learned what they mean.
+    A front that was fitted before keeps its axes: the network behind it has learned what they mean. Of several ranks, the
+    first one fits it: its rows are a random sample of all.
     """
     front = encoder.features if isinstance(encoder, Network) else None
     if not isinstance(encoder, Network) or not isinstance(front, PCAFront):
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
     if not front.is_fitted:
         with torch.no_grad(), full_float32(), activity("computing principal components"):
-            front.fit(rows, generator)
+            if ranks.is_first:
+                front.fit(rows, generator)
+            ranks.copy_first(list(front.buffers()))
     before, after = split_augment(augment)
     if before is not None:
         return Learner(encoder, rows, encoder.without_features(), rows, before, front, after, mean)

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from itertools import islice
 from threading import Lock
 from typing import Any
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.affinity.bank import Bank
-from dre.affinity.target import BatchCoordinates, Coordinates, Target
+from dre.affinity.target import BatchCoordinates, Coordinates, Pairs, Target
 from dre.batches import Batch, Batches
 from dre.data.rows import Rows, is_on_device
 from dre.encoder import Encoder
@@ -30,6 +31,7 @@ from dre.optimizer import AdamState
 from dre.optimizer.whitening import LinearLayers
 from dre.plan.recipe import Recipe
 from dre.runtime import RandomStreams, Runtime, is_opaque
+from dre.runtime.ranks import ALONE, Ranks
 from dre.runtime.threads import all_threads, one_thread_on
 from dre.training.cuda_graphs import GraphCapture
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
@@ -58,6 +60,8 @@ def train(
     labels: Tensor | None = None,
     neighbors: Neighbors | None = None,
     resume: dict[str, Any] | None = None,
+    ranks: Ranks = ALONE,
+    order: Tensor | None = None,
 ) -> Iterator[Event]:
     """Execute the recipe's schedule on the encoder, in place, and yield events.
 
@@ -83,12 +87,17 @@ def train(
     resume : dict, optional
         What ``Run.state_dict()`` returned. The run continues there and ends, on a CPU, in the same bits as one that was not
         interrupted.
+    ranks : Ranks, optional
+        The processes that train the same weights, each on its own rows, as many as the others have. Batches of the recipe are
+        those of all ranks together.
+    order : Tensor of shape (rows of all ranks,), optional
+        Position of these rows among all, as states to resume from have them.
 
     Yields
     ------
     TargetBegan, CoordinatesMoved, StageBegan, StepEnded, EpochEnded, StageEnded, StageUndone or StageSkipped
     """
-    recipe = recipe.clamp_to(rows.shape[0])
+    recipe = replace(recipe, batches=recipe.batches.split(ranks.size)).clamp_to(rows.shape[0])
     _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
     if resume is not None:
         _check_resume(resume, recipe, seed)
@@ -97,10 +106,11 @@ def train(
         check_sources(encoder, list(dict.fromkeys(sources)), rows, n_components)
         if resume is not None:
             encoder.load_state_dict(resume["weights"])
-        streams = RandomStreams(seed, runtime.device)
+        ranks.copy_first([*encoder.parameters(), *encoder.buffers()])
+        streams = RandomStreams(seed, runtime.device, rank=ranks.rank)
         mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
-        learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"))
-        run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device))
+        learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks)
+        run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order)
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
         yield from _run_stages(run, resume)
 
@@ -122,7 +132,7 @@ def _run_stages(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     try:
         for run.stage in stages:
             yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["begun"] else None)
-            if run.ending == "fit":
+            if run.ends() and run.ending == "fit":
                 return
             run.ending = None
     finally:
@@ -136,6 +146,8 @@ def _check(recipe: Recipe, rows: Rows, *, has_labels: bool, has_neighbors: bool)
         recipe.batches.check_scope(stage.affinity.scope)
         if stage.loss.reads_labels and not has_labels:
             raise ValueError(f"the loss {stage.loss} reads labels: pass them, fit(X, y)")
+        if stage.against == "ranks" and (stage.loss.reads_labels or stage.loss.reads_hidden):
+            raise ValueError(f"the loss {stage.loss} reads more than pairs, of its own rank alone: use 'against batch'")
     if recipe.augment is not None:
         recipe.augment.check(rows.shape[1:])
     if has_neighbors and not any(map(reads_input_graph, recipe.schedule)):
@@ -156,7 +168,7 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
         run.start_weights = run.weights() if resume is None else resume["start_weights"]
     if first < stage.all_epochs:
         yield TargetBegan(run)
-        if run.ending:
+        if run.ends():
             return
         began = time.perf_counter()
         target = first_target(run, stage, resume)
@@ -164,10 +176,10 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             yield skipped
             return
         ready, free_seconds = time.perf_counter(), 0.0
-        coordinates = None if resume is None or resume["coordinates"] is None else resume["coordinates"].to(run.runtime.device)
+        coordinates = None if resume is None else run.resume_coordinates(resume["coordinates"])
         if run.is_following and coordinates is None:
             coordinates = yield from find_coordinates(run, stage, target)
-            if run.ending:
+            if run.ends():
                 return
             free_seconds = time.perf_counter() - ready
         batches, steps = _batches_and_steps(run, target)
@@ -175,7 +187,7 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
         following = None
         if run.is_following:
             assert coordinates is not None
-            run.target = following = Coordinates(coordinates)
+            run.target = following = Coordinates(coordinates, run.first_row)
             coordinates = None
         yield StageBegan(run, target, batches, steps - done, ready - began, free_seconds)
         if following is not None:
@@ -219,6 +231,7 @@ def _run_phase(run: Run, target: Target, epochs: range, resume: dict[str, Any] |
         lr=stage.lr,
         captured=run.is_captured,
         layers=layers if run.dense is None else run.dense.layers,
+        average=run.ranks.average if run.ranks.is_connected else None,
     )
     resume = resume if resume is not None and resume["epoch"] == epochs.start else None
     if resume is not None and resume["optimizer"] is not None:
@@ -240,7 +253,7 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range, resum
     for run.epoch in epochs:
         if run.epoch > epochs.start and is_refreshed(stage, run.epoch):
             yield TargetBegan(run)
-            if run.ending:
+            if run.ends():
                 break
             coordinates = run.target.columns.T if isinstance(run.target, Bank) else None
             run.target = target = target_of_loss(run, stage, make_target(run, stage), coordinates)
@@ -253,7 +266,7 @@ def _run_epochs(run: Run, target: Target, batches: Batches, epochs: range, resum
         else:
             progress, resume = run.resume_epoch(resume), None
         yield from _run_epoch(run, stepper.steps(islice(sample(run.epoch), progress.steps, None)), progress)
-        if run.ending:
+        if run.ends():
             break
 
 
@@ -269,9 +282,10 @@ def _run_epoch(run: Run, results: Generator[StepResult, None, None], progress: E
             run.steps += 1
             progress.add(step.loss, step.rows)
             yield StepEnded(run, step.loss, step.rows)
-            if run.ending:
+            if run.ends(progress.steps):
                 break
-    mean = float(progress.loss) / progress.steps
+    run.average_buffers()
+    mean = run.ranks.mean(float(progress.loss) / progress.steps)
     if not math.isfinite(mean):
         stage = run.current_stage
         raise DivergedError(
@@ -279,7 +293,7 @@ def _run_epoch(run: Run, results: Generator[StepResult, None, None], progress: E
             "Lower learning_rate, or clip the gradients: optimizer=Optimizer(1e-3, clip=1.0)."
         )
     run.progress, run.resume_at = None, (run.stage, run.epoch + 1)
-    yield EpochEnded(run, mean, progress.rows, progress.seconds)
+    yield EpochEnded(run, mean, progress.rows * run.ranks.size, progress.seconds)
 
 
 def _own_parts(run: Run) -> list[object]:
@@ -327,8 +341,11 @@ def compute_gradients(run: Run, batch: Batch, x: Tensor) -> Tensor:
     labels = run.labels[batch.ids] if loss.reads_labels and run.labels is not None else None
     coordinates = batch.block.at if isinstance(batch.block, BatchCoordinates) else None
     y = y.float()
+    step = Step(y, batch.block, batch.ids, x, labels, hidden, coordinates)
+    if run.against == "ranks":
+        step = _of_all_ranks(run.ranks, step)
     with isolated() if any(map(_is_own, terms_of(loss))) else nullcontext():
-        value = loss(Step(y, batch.block, batch.ids, x, labels, hidden, coordinates))
+        value = loss(step)
     for weight in run.weights_to_train:  # nn.Module.zero_grad would look for them again
         weight.grad = None
     with isolated():
@@ -336,3 +353,10 @@ def compute_gradients(run: Run, batch: Batch, x: Tensor) -> Tensor:
     if isinstance(run.target, Bank):
         run.target.renew(batch.ids, y)
     return value.detach()
+
+
+def _of_all_ranks(ranks: Ranks, step: Step) -> Step:
+    """The step with the rows of all ranks, which then repel each other; each rank has pairs among its own alone."""
+    near = None if step.pairs.near is None else ranks.gather(step.pairs.near)
+    pairs = Pairs.joined(near, ranks.gather(step.pairs.weight), ranks.size)
+    return Step.of(ranks.gather_with_gradient(step.y), pairs)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from dre.affinity.bank import Bank
 from dre.affinity.target import Graph, Target
 from dre.loss import Loss, Step
 from dre.training.events import StageEnded, StageSkipped, StageUndone
 from dre.training.run import Run
-from dre.training.targets import make_bank
+from dre.training.targets import find_landmarks
 from dre.training.trust import sample_trust
 
 TRUST_LOSS = 0.005  # of the trustworthiness: an optional stage that costs more is undone. Two seeds differ by less
@@ -28,8 +29,16 @@ def loss_of_map(run: Run, target: Target | None, loss: Loss) -> float | None:
     """Loss of the present map on the neighborhoods of a target; None if it is not known for all rows at once."""
     if not isinstance(target, Graph) or not loss.reads_bank:
         return None
+    find_landmarks(run, loss)
     y = run.learner.embedding()
-    block = make_bank(run, loss, target, y).block(torch.arange(len(y), device=y.device))
+    if len(target.indices) == len(y):
+        return run.ranks.mean(_loss_against_all(run, target, loss, y))
+    of_all = run.ranks.to_first(y)  # the first rank holds the graph of the rows of all ranks
+    return run.ranks.share(None if of_all is None else _loss_against_all(run, target, loss, of_all))  # type: ignore[no-any-return]
+
+
+def _loss_against_all(run: Run, graph: Graph, loss: Loss, y: Tensor) -> float:
+    block = Bank(graph, y, run.landmarks).block(torch.arange(len(y), device=y.device))
     with torch.no_grad():
         return float(loss(Step.of(y.float(), block)))
 
@@ -51,9 +60,9 @@ def judge(run: Run) -> StageEnded | StageUndone:
     """Keep the stage that has just ended, or put back the weights from before it and end the fit."""
     weights = run.weights()
     features = run.learner.features(run.learner.first_source)  # what the network reads, whatever its weights are
-    after = sample_trust(features, run.learner.embedding())
+    after = run.ranks.mean(sample_trust(features, run.learner.embedding()))
     run.encoder.load_state_dict(run.start_weights)
-    before = sample_trust(features, run.learner.embedding())
+    before = run.ranks.mean(sample_trust(features, run.learner.embedding()))
     if after < before - TRUST_LOSS:
         _end(run)
         return StageUndone(run, (before, after))

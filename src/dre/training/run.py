@@ -21,6 +21,7 @@ from dre.optimizer import AdamState
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Stage
 from dre.runtime import IsolatedRNG, RandomStreams, Runtime
+from dre.runtime.ranks import AGREED, ALONE, Ranks
 from dre.training.learner import Learner
 
 Weights = dict[str, Tensor]
@@ -65,6 +66,8 @@ class Run:
     streams: RandomStreams
     learner: Learner
     generator: torch.Generator  # augmentations draw from it; it is seeded again at each epoch
+    ranks: Ranks = ALONE
+    order: Tensor | None = None  # position among all rows of those of all ranks; None: as they are numbered
     labels: Tensor | None = None
     neighbors: Neighbors | None = None  # of the input, if the user passed them
     radius: Tensor | None = None  # of each row's neighborhood, if an augmentation reads it
@@ -110,7 +113,32 @@ class Run:
         """Whether steps are captured as CUDA graphs: all their parts must declare that they can be."""
         recipe = self.recipe
         parts = (recipe.encoder, recipe.augment, recipe.batches, recipe.optimizer, self.loss)
-        return self.runtime.captures and all(part is None or getattr(part, "capturable", False) for part in parts)
+        return (
+            self.runtime.captures
+            and self.ranks.captures
+            and all(part is None or getattr(part, "capturable", False) for part in parts)
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all ranks."""
+        return self.rows.shape[0] * self.ranks.size
+
+    @property
+    def first_row(self) -> int:
+        """Number of this rank's first row among those of all ranks."""
+        return self.rows.shape[0] * self.ranks.rank
+
+    def ends(self, step: int = 0) -> bool:
+        """Whether the stage or the fit ends here. Ranks end together: they ask each other before a step in every few."""
+        if self.ranks.is_connected and step % AGREED == 0:
+            self.ending = self.ranks.ending(self.ending)
+            return self.ending is not None
+        return self.ending is not None and not self.ranks.is_connected
+
+    def average_buffers(self) -> None:
+        """Give all ranks the same statistics of batch norm: the means of theirs."""
+        self.ranks.average([each for each in self.encoder.buffers() if each.is_floating_point()])
 
     def end_stage(self) -> None:
         self.ending = self.ending or "stage"
@@ -148,7 +176,7 @@ class Run:
             "start_weights": self.start_weights if begun else {},
             "map_loss": self.map_loss,
             "coordinates": coordinates,
-            "radius": None if self.radius is None else self.radius.cpu(),
+            "radius": None if self.radius is None or self.ranks.is_connected else self.radius.cpu(),
             "optimizer": self.optimizer.state_dict() if keeps_moments and self.optimizer is not None else None,
             "progress": None if self.progress is None else self.progress.state_dict() | self._random_states(),
         }
@@ -164,7 +192,24 @@ class Run:
         return EpochProgress.of(state, self.runtime.device)
 
     def _coordinates(self) -> Tensor | None:
-        """Return what the target knows about the coordinates of all rows, on the host."""
+        """Return what the target knows about the coordinates of all rows, on the host, in the order of the data."""
         if isinstance(self.target, Coordinates):
-            return self.target.values.cpu()
-        return self.target.columns.T.cpu().contiguous() if isinstance(self.target, Bank) else None
+            return self._in_order(self.target.values.cpu())
+        return self._in_order(self.target.columns.T.cpu().contiguous()) if isinstance(self.target, Bank) else None
+
+    def _in_order(self, coordinates: Tensor) -> Tensor:
+        if self.order is None:
+            return coordinates
+        out = torch.full((int(self.order.max()) + self.ranks.size, coordinates.shape[1]), torch.nan)
+        out[self.order] = coordinates
+        return out
+
+    def resume_coordinates(self, saved: Tensor | None) -> Tensor | None:
+        """Return the coordinates of a state as they are numbered here; a row that had none gets its place in the map."""
+        if saved is None:
+            return None
+        coordinates = (saved[: self.n_rows] if self.order is None else saved[self.order]).to(self.runtime.device)
+        missing = coordinates.isnan().any(1)
+        if bool(missing.any()):
+            coordinates[missing] = self.ranks.gather(self.learner.embedding())[missing]
+        return coordinates

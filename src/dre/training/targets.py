@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dre.affinity.bank import Bank
+from dre.affinity.bank import Bank, OwnLinks
 from dre.affinity.landmarks import Landmarks
-from dre.affinity.target import Graph, InBatch, Target
+from dre.affinity.target import Graph, InBatch, Links, Target
 from dre.coordinates.free import START_STD, optimize
 from dre.coordinates.start import principal_components
 from dre.data.rows import chunk_length
@@ -21,7 +21,7 @@ from dre.loss import Loss
 from dre.neighbors.search import Neighbors, nearest
 from dre.plan.schedule import Stage
 from dre.training.events import CoordinatesMoved
-from dre.training.learner import FEATURES
+from dre.training.learner import FEATURES, side_by_side
 from dre.training.run import Run
 
 # Rows among which an exact search is quick. Beyond, each row has its neighbors in a random part of the rows: as good a sample
@@ -58,6 +58,33 @@ def _make_target(run: Run, stage: Stage) -> Target:
     run.target_weights = run.weights()
     if stage.affinity.scope != "graph":
         return InBatch(stage.affinity, run.learner.features(stage.source))
+    return _shared_graph(run, stage) if is_shared(run, stage) else _own_graph(run, stage)
+
+
+def is_shared(run: Run, stage: Stage) -> bool:
+    """Whether the stage needs one graph of the rows of all ranks, which the first rank holds.
+
+    Else each rank has a graph of its own rows: a random part of them all.
+    """
+    return run.ranks.is_connected and (stage.free > 0 or stage.against == "bank")
+
+
+def _shared_graph(run: Run, stage: Stage) -> Graph:
+    features = _shared_features(run, stage.source)
+    k = stage.affinity.count_neighbors(run.n_rows)
+    return Graph.empty(k, run.runtime.device) if features is None else Graph.of(stage.affinity, nearest(features, k))
+
+
+def _shared_features(run: Run, source: str) -> Tensor | None:
+    """Features of the rows of all ranks, on the first rank; None on the others."""
+    parts = [run.ranks.to_first(run.learner.features(part)) for part in source.split("+")]
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    return found[0] if len(parts) == 1 else side_by_side(found)
+
+
+def _own_graph(run: Run, stage: Stage) -> Graph:
     n, device = run.rows.shape[0], run.runtime.device
     if run.neighbors is not None and reads_input_graph(stage):
         k = stage.affinity.count_neighbors(n)
@@ -82,7 +109,14 @@ def _graph(run: Run, stage: Stage, ids: Tensor | None) -> Graph:
 
 def _radius(run: Run, stage: Stage, target: Target) -> Tensor:
     """Distance of each row to its tenth neighbor, or to the last where there are fewer, among what the trained part reads."""
-    features = run.learner.features(run.learner.first_source)
+    if is_shared(run, stage):
+        features = _shared_features(run, run.learner.first_source)
+        radius = None if features is None else _distance_to_tenth(features, stage, target)
+        return run.ranks.from_first(radius, run.runtime.device)[run.first_row : run.first_row + run.rows.shape[0]]
+    return _distance_to_tenth(run.learner.features(run.learner.first_source), stage, target)
+
+
+def _distance_to_tenth(features: Tensor, stage: Stage, target: Target) -> Tensor:
     if isinstance(target, Graph) and stage.source in (INPUT, FEATURES) and target.search.parts == 1:
         indices = target.indices  # nearest first
     else:
@@ -93,20 +127,28 @@ def _radius(run: Run, stage: Stage, target: Target) -> Tensor:
 
 
 def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[CoordinatesMoved, None, Tensor]:
-    """Return the coordinates that the encoder will follow, and set the scale of its output if a map starts with them."""
+    """Return the coordinates that the encoder will follow, and set the scale of its output if a map starts with them.
+
+    Those of the rows of several ranks are found by the first one.
+    """
+    found: Tensor | None
     if stage.start == "pca":
         std = START_STD if stage.free else PCA_STD
-        coordinates = principal_components(run.learner.features(stage.source), run.learner.n_components, std)
+        features, n_components = _shared_features(run, stage.source), run.learner.n_components
+        found = None if features is None else principal_components(features, n_components, std)
     else:
-        coordinates = run.learner.embedding()
+        found = run.ranks.to_first(run.learner.embedding())
     if stage.free:
+        find_landmarks(run, stage.free_loss)
+    if stage.free and found is not None:
         assert isinstance(target, Graph)
-        bank = make_bank(run, stage.free_loss, target, coordinates)
+        bank = Bank(target, found, run.landmarks)
         for step in optimize(bank, stage.free_loss, stage.free, exaggerate=stage.start == "pca"):
             yield CoordinatesMoved(run, step)
             if run.ending:
                 break
-        coordinates = bank.columns.T.contiguous()
+        found = bank.columns.T.contiguous()
+    coordinates = run.ranks.from_first(found, run.runtime.device)
     if stage.start == "pca" and isinstance(run.encoder, Network):
         run.encoder.scale.fill_(coordinates.std(0, correction=0).mean().clamp_min(1e-3))
     return coordinates
@@ -115,15 +157,35 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
 def target_of_loss(run: Run, stage: Stage, target: Target, coordinates: Tensor | None) -> Target:
     """Return what the loss goes against: the target itself, or the bank of all rows, at these coordinates or the network's."""
     if stage.against != "bank":
-        return target
+        return _own_graph(run, stage) if is_shared(run, stage) else target
     assert isinstance(target, Graph)  # the stage has checked it
-    return make_bank(run, stage.loss, target, run.learner.embedding() if coordinates is None else coordinates)
+    find_landmarks(run, stage.loss)
+    if coordinates is None:
+        coordinates = run.ranks.gather(run.learner.embedding())
+    return Bank(target, coordinates, run.landmarks, _own_links(run, target) if is_shared(run, stage) else None)
 
 
-def make_bank(run: Run, loss: Loss, graph: Graph, coordinates: Tensor) -> Bank:
-    """Return the bank of all rows at these coordinates, with the landmarks if the loss reads them."""
-    if not loss.reads_landmarks:
-        return Bank(graph, coordinates)
-    if run.landmarks is None:
-        run.landmarks = Landmarks.of(run.rows, run.runtime.device)
-    return Bank(graph, coordinates, run.landmarks)
+def find_landmarks(run: Run, loss: Loss) -> None:
+    """Measure the distances to landmarks, once, if the loss reads them."""
+    if loss.reads_landmarks and run.landmarks is None:
+        run.landmarks = Landmarks.of(run.rows, run.runtime.device, ranks=run.ranks)
+
+
+def _own_links(run: Run, graph: Graph) -> OwnLinks:
+    """The links of this rank's rows, from the graph that the first rank holds."""
+    ranks, device, m = run.ranks, run.runtime.device, run.rows.shape[0]
+    links = graph.links if ranks.is_first else None
+    starts = others = weights = totals = None
+    if links is not None:
+        starts = [links.start[i * m : (i + 1) * m + 1] for i in range(ranks.size)]
+        ends = [slice(int(start[0]), int(start[-1])) for start in starts]
+        starts = [start - start[0] for start in starts]
+        others, weights = [links.others[part] for part in ends], [links.weight[part] for part in ends]
+        totals = torch.stack([links.weight.sum(), links.weight.xlogy(links.weight).sum()])
+    own = ranks.scatter(starts, device)
+    start = torch.zeros(run.n_rows + 1, dtype=own.dtype, device=device)
+    start[run.first_row : run.first_row + m + 1] = own
+    start[run.first_row + m + 1 :] = own[-1]
+    links = Links(start, ranks.scatter(others, device), ranks.scatter(weights, device))
+    total, entropy = ranks.from_first(totals, device)
+    return OwnLinks(run.first_row, links, total, entropy, ranks.gather)
