@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ OPTIONS: dict[str, Any] = {"schedule": "x: gaussian(5) -> kl * 2", "encoder": "m
 def cluster() -> Iterator[None]:
     """Two workers and Ray Data get a slot each, whatever the number of cores."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING"] = "0"
+    os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
     ray.init(num_cpus=6, object_store_memory=128 * 2**20, include_dashboard=False, log_to_driver=False, logging_level="error")
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
@@ -107,7 +109,7 @@ def test_workers_that_always_die_are_an_error(
 ) -> None:
     kill_in_third_batch(monkeypatch, tmp_path / "deaths", times=100)
     result = dre.ray.transform(dataset(X), model, batch_size=20, concurrency=1, max_restarts=1)
-    with pytest.raises(ray.exceptions.RayError, match="died|dead"):
+    with pytest.raises(ray.exceptions.RayError, match=r"died|dead"):
         result.materialize()
     assert len((tmp_path / "deaths").read_text()) == 2
 
@@ -164,3 +166,102 @@ def test_a_row_with_a_gap_is_named_by_its_id(X: np.ndarray, model: DRE) -> None:
     gap[417, 2] = np.nan
     with pytest.raises(Exception, match=r"the row with id=417, kind='kind 0' has NaN or infinity: drop"):
         dre.ray.transform(dataset(gap), model).materialize()
+
+
+def two_clusters(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that are sorted by class, and the classes."""
+    labels = np.arange(n) * 2 // n
+    return np.random.default_rng(1).normal(size=(n, D)).astype(np.float32) + 6 * labels[:, None].astype(np.float32), labels
+
+
+FIT: dict[str, Any] = {"schedule": "x: gaussian(10) -> kl * 30", "encoder": "mlp(16)", "random_state": 0}
+
+
+def separated(model: DRE, X: np.ndarray, labels: np.ndarray) -> bool:
+    """Whether the nearest neighbor in the map is of the same class, for all rows."""
+    Y = torch.from_numpy(model.transform(X))
+    distances = torch.cdist(Y, Y).fill_diagonal_(torch.inf)
+    return bool((labels[distances.argmin(1).numpy()] == labels).all())
+
+
+def test_two_workers_fit_one_model() -> None:
+    X, labels = two_clusters()
+    data = ray.data.from_arrow(pa.table({"kind": [str(c) for c in labels], **dict(zip(NAMES, X.T, strict=True))}))
+    model = dre.ray.fit(data, num_workers=2, columns="numbers", **FIT)
+    assert list(model.feature_names_in_) == NAMES
+    assert separated(model, X, labels)
+    assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+    found = dre.ray.transform(data, model).to_pandas()[["dre1", "dre2"]].to_numpy(np.float32)
+    np.testing.assert_allclose(np.sort(found, 0), np.sort(model.transform(X), 0), atol=1e-4)
+
+
+def kill_second_worker(monkeypatch: pytest.MonkeyPatch, folder: Path, times: int) -> None:
+    """Let the second worker of a fit die so often, as soon as there is a checkpoint; write down the rows of all workers."""
+
+    class Killed(dre.ray.FitJob):
+        def __call__(self) -> None:
+            rank = ray.train.get_context().get_world_rank()
+            attempt = len(list(folder.glob(f"rows-{rank}-*.npy")))
+            read = dre.ray._read_part
+
+            def recorded(shard: Any, n: int) -> torch.Tensor:
+                rows = read(shard, n)
+                np.save(folder / f"rows-{rank}-{attempt}.npy", rows.numpy())
+                return rows
+
+            def kill() -> None:
+                while not list((folder / "saved").glob("checkpoint-*")):
+                    time.sleep(0.001)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            dre.ray._read_part = recorded
+            if rank == 1 and attempt < times:
+                threading.Thread(target=kill, daemon=True).start()
+            super().__call__()
+
+    run = dre.ray.Workers.run
+    monkeypatch.setattr(
+        dre.ray.Workers, "run", lambda workers, job, *rest: run(workers, Killed(job.model, job.n_rows, job.saving), *rest)
+    )
+
+
+def test_a_fit_goes_on_if_a_worker_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill_second_worker(monkeypatch, tmp_path, times=1)
+    X, labels = two_clusters(401)
+    options = {**FIT, "schedule": "x: gaussian(10) -> kl * 60"}
+    data = ray.data.from_numpy(X).repartition(7)
+    model = dre.ray.fit(data, checkpoint=tmp_path / "saved", checkpoint_minutes=0, max_failures=1, **options)
+    parts = [[np.load(tmp_path / f"rows-{rank}-{attempt}.npy") for rank in range(2)] for attempt in range(2)]
+    np.testing.assert_array_equal(parts[0], parts[1])
+    both = np.concatenate(parts[0])
+    assert len(np.unique(both, axis=0)) == len(both) == 400  # of 401
+    assert {row.tobytes() for row in both} <= {row.tobytes() for row in X}
+    assert [record["epoch"] for record in model.history_] == list(range(60))
+    assert separated(model, X, labels)
+
+
+def test_a_fit_whose_workers_always_die_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill_second_worker(monkeypatch, tmp_path, times=100)
+    X, _ = two_clusters()
+    with pytest.raises(
+        dre.ray.ClusterError, match=r"worker \d of the fit failed: .*(died|can't reach the others).* max_failures=0"
+    ):
+        dre.ray.fit(ray.data.from_numpy(X), checkpoint=tmp_path / "saved", checkpoint_minutes=0, **FIT)
+
+
+def test_a_gap_and_other_wrong_data_are_named(X: np.ndarray) -> None:
+    rows = dataset(X)
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        (rows, {}, r"columns that do not hold numbers: 'kind'. Pass columns='numbers'"),
+        (rows, {"columns": ["gene1", "gene9"]}, "no column 'gene9'"),
+        (rows.limit(3), {"columns": NAMES}, r"3 row\(s\) are too few for 2 workers"),
+        (rows, {"columns": NAMES, "device": "cpu"}, "device is chosen by use_gpu"),
+        (rows, {"columns": NAMES, "perplexitty": 3}, "perplexitty"),
+    ]
+    for data, options, message in wrong:
+        with pytest.raises((ValueError, TypeError), match=message):
+            dre.ray.fit(data, **options)
+    gap = X.copy()
+    gap[417, 2] = np.inf
+    with pytest.raises(Exception, match=r"the row with id=417, kind='kind 0' has NaN or infinity: drop"):
+        dre.ray.fit(dataset(gap), columns=NAMES)

@@ -20,6 +20,7 @@ from dre.data.dataframes import NUMBERS, check_columns
 from dre.data.foreign_rows import ForeignRows, foreign_rows
 from dre.data.validation import check_seed
 from dre.model.estimator import DRE
+from dre.runtime.ranks import PATIENCE, OwnRows, RankError
 from dre.runtime.scratch import empty
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +28,7 @@ Dataset = Any  # ray.data.Dataset: Ray is imported where it is used
 Table = Any  # pyarrow.Table
 FILE = "model.safetensors"
 FEATURES = "x"  # the column of the dataset that is fitted
-LISTED = 5  # columns that an error names
+LISTED, LONGEST = 5, 500  # columns and letters that an error repeats
 
 
 class ClusterError(RuntimeError):
@@ -220,7 +221,8 @@ def fit(
     """
     if "device" in parameters:
         raise TypeError("device is chosen by use_gpu: leave it out")
-    seed = check_seed(parameters.pop("random_state", None))  # the same for all workers
+    seed = parameters.pop("random_state", None)
+    seed = seed if isinstance(seed, int | np.integer) else check_seed(seed)  # the same for all workers
     model = DRE(**parameters, random_state=seed, device="cuda" if use_gpu else "cpu")
     _start()
     _check_dataset(dataset)
@@ -250,8 +252,6 @@ class FitJob:
         import ray.train
         from ray.train.torch import get_device
 
-        from dre.runtime.ranks import OwnRows
-
         rows = _read_part(ray.train.get_dataset_shard("rows"), self.n_rows)
         self.model.set_params(device=str(get_device()))
         self.model.fit(OwnRows(rows), **self.saving)
@@ -278,12 +278,15 @@ class Workers:
         """Run the job on each worker with its part of the rows, and return the model of the first."""
         from ray.data import ExecutionOptions
         from ray.train import DataConfig, FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
-        from ray.train.torch import TorchTrainer
+        from ray.train.torch import TorchConfig, TorchTrainer
 
         resources = {"CPU": self.num_cpus, **({"GPU": 1} if self.use_gpu else {})}
         with tempfile.TemporaryDirectory() as folder:
             trainer = TorchTrainer(
                 job.__call__,
+                torch_config=TorchConfig(
+                    "cpu:gloo,cuda:nccl" if self.use_gpu else "gloo", timeout_s=int(PATIENCE.total_seconds())
+                ),
                 scaling_config=ScalingConfig(num_workers=self.count, use_gpu=self.use_gpu, resources_per_worker=resources),
                 run_config=RunConfig(
                     storage_path=folder if storage_path is None else str(storage_path),
@@ -340,12 +343,12 @@ def _explain(problem: Any, max_failures: int) -> str:
     failures = getattr(problem, "worker_failures", None) or {}
     if not failures:
         return f"the fit failed: {problem}"
-    own = {rank: error for rank, error in failures.items() if "Error" in str(error)} or failures
-    rank, error = next(iter(own.items()))
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = {rank: error for rank, error in failures.items() if RankError.__name__ not in str(error)}  # not their echo
+    rank, error = next(iter((causes or failures).items()))
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return (
-        f"worker {rank} of the fit failed: {lines[-1] if lines else type(error).__name__}. It may start again "
-        f"max_failures={max_failures} times; pass checkpoint=FOLDER to go on from there."
+        f"worker {rank} of the fit failed: {lines[-1][:LONGEST]}. Workers are started again max_failures={max_failures} "
+        "times. With checkpoint=FOLDER, another fit goes on from there."
     )
 
 
