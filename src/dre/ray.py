@@ -222,7 +222,7 @@ def fit(
     if "device" in parameters:
         raise TypeError("device is chosen by use_gpu: leave it out")
     seed = parameters.pop("random_state", None)
-    seed = seed if isinstance(seed, int | np.integer) else check_seed(seed)  # the same for all workers
+    seed = int(seed) if isinstance(seed, int | np.integer) else check_seed(seed)  # the same for all workers
     model = DRE(**parameters, random_state=seed, device="cuda" if use_gpu else "cpu")
     _start()
     _check_dataset(dataset)
