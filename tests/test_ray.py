@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -31,7 +33,14 @@ def cluster() -> Iterator[None]:
     """Two workers and Ray Data get a slot each, whatever the number of cores."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
-    ray.init(num_cpus=6, object_store_memory=128 * 2**20, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        "local",
+        num_cpus=6,
+        object_store_memory=128 * 2**20,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="error",
+    )
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
     ray.shutdown()
@@ -193,6 +202,16 @@ def test_two_workers_fit_one_model() -> None:
     assert model.history_[-1]["loss"] < model.history_[0]["loss"]
     found = dre.ray.transform(data, model).to_pandas()[["dre1", "dre2"]].to_numpy(np.float32)
     np.testing.assert_allclose(np.sort(found, 0), np.sort(model.transform(X), 0), atol=1e-4)
+
+
+def test_the_example_fits_and_transforms_files(X: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset(X).write_parquet(str(tmp_path / "in"))
+    words = [str(tmp_path / "in"), str(tmp_path / "out"), "--recipe", "fast", "--columns", *NAMES]
+    monkeypatch.setattr(sys, "argv", ["ray_job.py", *words])
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "ray_job.py"), run_name="__main__")
+    frame = by_id(ray.data.read_parquet(str(tmp_path / "out")))
+    assert np.isfinite(frame[["dre1", "dre2"]].to_numpy(np.float32)).all()
+    assert frame["kind"].tolist() == table(X)["kind"].to_pylist()
 
 
 def kill_second_worker(monkeypatch: pytest.MonkeyPatch, folder: Path, times: int) -> None:
