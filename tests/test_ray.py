@@ -204,6 +204,21 @@ def test_two_workers_fit_one_model() -> None:
     np.testing.assert_allclose(np.sort(found, 0), np.sort(model.transform(X), 0), atol=1e-4)
 
 
+def test_the_same_seed_gives_workers_the_same_rows(X: np.ndarray, tmp_path: Path) -> None:
+    dataset(X).write_parquet(str(tmp_path))
+    features = dre.ray.Features(NAMES, None)
+
+    def shuffled() -> np.ndarray:
+        rows = dre.ray._shuffled(ray.data.read_parquet(str(tmp_path), override_num_blocks=6), features, 0)
+        return np.concatenate([batch["x"] for batch in rows.iter_batches(batch_size=None)])
+
+    first = shuffled()
+    assert not np.array_equal(first, X)
+    np.testing.assert_array_equal(np.sort(first, 0), np.sort(X, 0))
+    for _ in range(2):
+        np.testing.assert_array_equal(shuffled(), first)
+
+
 def test_the_example_fits_and_transforms_files(X: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset(X).write_parquet(str(tmp_path / "in"))
     words = [str(tmp_path / "in"), str(tmp_path / "out"), "--recipe", "fast", "--columns", *NAMES]

@@ -229,7 +229,7 @@ def fit(
     _check_storage(storage_path)
     features = _features_to_fit(dataset, columns, vector)
     model.set_params(columns=features.names)
-    rows = dataset.map_batches(features.column, batch_format="pyarrow").random_shuffle(seed=seed).materialize()
+    rows = _shuffled(dataset, features, seed)
     n_own = rows.count() // num_workers
     if n_own < 2:
         raise ValueError(f"{rows.count()} row(s) are too few for {num_workers} workers: each needs 2 or more")
@@ -238,6 +238,15 @@ def fit(
         saving = {"checkpoint": str(Path(checkpoint).absolute()), "resume": True, "checkpoint_minutes": checkpoint_minutes}
     workers = Workers(num_workers, use_gpu, _cpus_of_worker(num_workers) if num_cpus is None else num_cpus, max_failures)
     return workers.run(FitJob(model, n_own, saving), rows, storage_path)
+
+
+def _shuffled(dataset: Dataset, features: Features, seed: int) -> Dataset:
+    """Return the features in a random order, which is the same whenever the fit is called: a checkpoint needs it."""
+    from ray.data import ExecutionOptions
+
+    own = dataset.copy(dataset)
+    own.context.execution_options = ExecutionOptions(preserve_order=True)
+    return own.map_batches(features.column, batch_format="pyarrow").random_shuffle(seed=seed).materialize()
 
 
 @dataclass(frozen=True)
