@@ -13,7 +13,7 @@ from torch import Tensor
 
 import dre.batches
 from dre import KL, Fuzzy, Gaussian
-from dre.affinity.target import Graph, InBatch, Pairs, Target
+from dre.affinity.target import Graph, InBatch, Pairs, SearchInfo, Target
 from dre.batches import BATCHES, Auto, Batch, Batches, Edges, Fixed, Neighborhoods, Shuffled
 from dre.loss import Step
 from dre.neighbors.search import nearest
@@ -205,3 +205,26 @@ def test_the_text_of_a_plan_is_read_back_without_loss(batches: Batches) -> None:
 def test_a_plan_in_which_rows_would_be_alone_is_refused(wrong) -> None:
     with pytest.raises(ValueError, match="at least"):
         wrong()
+
+
+@pytest.mark.parametrize("summed", [0, 2**27], ids=["by row", "by one sum"])
+def test_edges_are_sampled_in_proportion_to_their_weight(summed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dre.batches, "SUMMED", summed)
+    generator = torch.Generator().manual_seed(0)
+    indices = torch.stack([(i + 1 + torch.randperm(19, generator=generator)[:6]) % 20 for i in range(20)])
+    weight = torch.rand(20, 6, generator=generator) * (torch.rand(20, 6, generator=generator) < 0.7)
+    weight[[0, 7, 19]] = 0.0  # rows whose pairs are all stored at the other end
+    target = Graph(indices.int(), weight.half(), SearchInfo("exact"))
+    sample = Edges(1000).sampler(target, 20_000, RandomStreams(SEED, torch.device("cpu")))
+    draws = [lazy.batch().ids for epoch in range(20) for lazy in sample(epoch)]
+    heads, tails = torch.cat([ids[:1000] for ids in draws]), torch.cat([ids[1000:] for ids in draws])
+    counts = torch.zeros(20, 20, dtype=torch.double).index_put_(
+        (heads, tails), torch.ones(len(heads)).double(), accumulate=True
+    )
+    p = torch.zeros(20, 20, dtype=torch.double).scatter_(1, indices, target.weight.double())
+    expected = p / p.sum() * len(heads)
+    assert not counts[p == 0].any()
+    enough = expected >= 5
+    squares = ((counts - expected).square() / expected)[enough].sum()
+    freedom = int(enough.sum()) - 1
+    assert abs(float(squares) - freedom) < 4 * (2 * freedom) ** 0.5  # chi-square

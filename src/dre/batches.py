@@ -12,10 +12,12 @@ from torch import Tensor
 
 from dre.affinity.bank import Bank
 from dre.affinity.target import Block, Coordinates, Graph, Pairs, Target
+from dre.data.rows import chunk_length
 from dre.notation import Registry, write
 from dre.runtime import RandomStreams
 
 BATCHES = Registry("batch sampler", __name__)
+SUMMED = 2**27  # neighbors of all rows whose weights are summed up at once; beyond, those of a row when it is sampled
 KEEP_BYTES = 4 * 2**30  # pairs of fixed batches are kept between epochs up to this size, and computed again beyond it
 
 
@@ -202,12 +204,11 @@ class Edges(Batches, name="edges", follows_graph=True):
 
     def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
         graph = _check_graph(target, self)
-        upto = graph.weight.double().ravel().cumsum(0)
+        edges = _edges_by_sum(graph) if graph.weight.numel() <= SUMMED else _edges_by_row(graph)
 
         def assemble(u: Tensor) -> Batch:
-            slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
-            heads, tails = slot // graph.indices.shape[1], graph.indices.ravel()[slot]
-            position = torch.arange(2 * self.size, device=slot.device)[:, None]
+            heads, tails = edges(u)
+            position = torch.arange(2 * self.size, device=u.device)[:, None]
             near = position % self.size + self.size  # a head attracts its tail; a tail, with weight 0, itself
             return Batch(torch.cat([heads, tails]), Pairs(near, (position < self.size).float()))
 
@@ -218,6 +219,35 @@ class Edges(Batches, name="edges", follows_graph=True):
                 yield LazyBatch(2 * self.size, (u,), assemble)
 
         return sample
+
+
+def _edges_by_sum(graph: Graph) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """Return a function from uniform numbers to the ends of edges, by one cumulative sum: 8 bytes for each neighbor."""
+    upto = graph.weight.double().ravel().cumsum(0)
+
+    def edges(u: Tensor) -> tuple[Tensor, Tensor]:
+        slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
+        return slot // graph.indices.shape[1], graph.indices.ravel()[slot].long()
+
+    return edges
+
+
+def _edges_by_row(graph: Graph) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """Return such a function that holds the cumulative sum over rows alone, and sums up a row when it is sampled."""
+    step = chunk_length(graph.weight.shape[1:])
+    upto = torch.cat([part.sum(1, dtype=torch.double) for part in graph.weight.split(step)]).cumsum(0)
+
+    def edges(u: Tensor) -> tuple[Tensor, Tensor]:
+        at = u * upto[-1]
+        heads = torch.searchsorted(upto, at, right=True).clamp_max(len(upto) - 1)
+        within = graph.weight[heads].double().cumsum(1)
+        whole = within[:, -1]
+        # Rounding may put it at the end or below 0: there the last or the first edge with a weight is taken.
+        rest = torch.minimum(at - (upto[heads] - whole), torch.nextafter(whole, torch.zeros_like(whole))).clamp_min_(0)
+        slots = (within <= rest[:, None]).sum(1, keepdim=True).clamp_max_(within.shape[1] - 1)
+        return heads, graph.indices[heads].gather(1, slots).ravel().long()
+
+    return edges
 
 
 @dataclass(frozen=True)
@@ -256,7 +286,7 @@ class Neighborhoods(Batches, name="neighborhoods", follows_graph=True):
         device, k = generator.device, graph.indices.shape[1]
         rows = torch.randint(n, (self.centers,), generator=generator, device=device)
         slots = torch.randint(k, (self.centers, self.neighbors), generator=generator, device=device)
-        ids = torch.cat([rows, graph.indices[rows].gather(1, slots).ravel()]).unique()
+        ids = torch.cat([rows, graph.indices[rows].gather(1, slots).ravel().long()]).unique()
         return presampled(ids, graph.block(ids))
 
 

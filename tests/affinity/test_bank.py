@@ -68,7 +68,7 @@ def test_a_row_that_no_pair_holds_has_no_links() -> None:
 def test_the_links_of_joined_graphs_are_those_of_the_parts() -> None:
     parts = torch.randperm(N, generator=torch.Generator().manual_seed(3)).tensor_split(2)
     graphs = [(ids, Graph.of(Fuzzy(8), nearest(X[ids], 7))) for ids in parts]
-    whole = dense_links(Graph.joined(graphs))
+    whole = dense_links(Graph.joined(graphs, N))
     for ids, own in graphs:
         assert torch.equal(whole[ids][:, ids], dense_links(own))
     assert not whole[parts[0]][:, parts[1]].any()

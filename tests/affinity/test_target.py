@@ -60,7 +60,7 @@ def test_pairs_symmetrized_a_few_at_a_time_make_no_difference(affinity: Affinity
 def test_graphs_of_parts_joined_are_one_that_has_no_pairs_between_them(affinity: Affinity) -> None:
     parts = some_ids(3, N).tensor_split(3)
     graphs = [(ids, Graph.of(affinity, nearest(X[ids], affinity.count_neighbors(len(ids))))) for ids in parts]
-    whole = Graph.joined(graphs)
+    whole = Graph.joined(graphs, N)
     assert whole.search == ("exact", 1.0, 3)
     dense = whole.block(torch.arange(N)).dense(N)
     for ids, own in graphs:

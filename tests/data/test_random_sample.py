@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -10,6 +12,8 @@ import torch
 from dre import DRE, DeepTSNE
 from dre.data.random_sample import sample_ids
 from dre.data.rows import HostRows
+from dre.plan.recipes import default
+from dre.training import graph_parts
 
 X = np.random.default_rng(0).normal(size=(300, 6))
 OPTIONS = {"encoder": "mlp(8)", "random_state": 0, "device": "cpu"}
@@ -64,3 +68,29 @@ def test_a_sample_is_resumed(tmp_path) -> None:
     wanted = DRE(schedule=SCHEDULE, sample=100, **OPTIONS).fit(X, checkpoint=tmp_path)
     found = DRE(schedule=SCHEDULE, sample=100, **OPTIONS).fit(X, checkpoint=tmp_path, resume=True)
     np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
+
+
+def test_the_default_fits_a_sample_of_too_many_rows_and_says_so(monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+    monkeypatch.setitem(default.MOST, "cpu", 200)
+    options = {**OPTIONS, "verbose": None}
+    model = DRE("fast", **options).fit(X)
+    assert len(model.sample_indices_) == 200
+    assert model.embedding_.shape == (len(X), 2)
+    assert str(model.recipe_) == str(DRE("fast", **options).plan(X.shape))
+    assert "200 of 300 rows, sampled at random, are fitted" in capfd.readouterr().err
+    DRE("fast", **{**options, "verbose": False}).fit(X)
+    assert capfd.readouterr().err == ""
+    every = DRE("fast", sample=len(X), **options).fit(X)
+    assert every.sample_indices_ is None
+    assert all(record["against"] == "batch" for record in every.history_)
+
+
+def test_a_graph_in_parts_is_announced(monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+    for limits in (graph_parts.SEARCHED, graph_parts.PART):
+        monkeypatch.setitem(limits, "cpu", 100)
+    DRE(schedule=SCHEDULE, **{**OPTIONS, "verbose": None}).fit(X)
+    assert re.search(
+        r"dre: stage 0 \(x\): exact graph of \d+ neighbors in each of 3 random parts in .* MiB", capfd.readouterr().err
+    )
+    DRE(schedule=SCHEDULE, **{**OPTIONS, "verbose": False}).fit(X)
+    assert capfd.readouterr().err == ""

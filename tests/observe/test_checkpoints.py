@@ -98,11 +98,11 @@ def test_a_signal_ends_the_fit_after_a_checkpoint(number: int, kind: type, count
 
 
 def test_a_signal_in_a_search_does_not_wait_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def search(*arguments: object) -> None:
+    def search(*arguments: object, **options: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         raise AssertionError("the search went on")
 
-    monkeypatch.setattr("dre.training.targets.nearest", search)
+    monkeypatch.setattr("dre.training.graph_parts.nearest", search)
     with handler(signal.SIGTERM, signal.SIG_DFL), pytest.raises(StoppedBySignal):
         DRE(**OPTIONS).fit(X, checkpoint=tmp_path)
     assert os.listdir(tmp_path) == ["checkpoint-000001.safetensors"]

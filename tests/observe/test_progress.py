@@ -105,7 +105,7 @@ def test_verbose_says_what_was_chosen(X, capfd):
 
 def test_verbose_tells_the_seconds_of_free_steps_apart_from_those_of_the_graph(X, capfd):
     cheap(verbose=True, schedule="x: gaussian(5) -> kl * 2 from pca free 30 follow 2 against bank").fit(X)
-    assert re.search(r"exact graph of 15 neighbors in [\d.]+ s, 30 free steps in [\d.]+ s, ", capfd.readouterr().err)
+    assert re.search(r"exact graph of 15 neighbors in [\d.]+ s, \d+ MiB, 30 free steps in [\d.]+ s, ", capfd.readouterr().err)
 
 
 @pytest.mark.parametrize(("n", "chosen", "met"), [(40, r"shuffled\(4\)", "1.5"), (400, r"edges\(2\)", "0.15")])

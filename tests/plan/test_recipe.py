@@ -15,7 +15,7 @@ from dre.batches import Auto, Edges, Fixed, Neighborhoods, Shuffled
 from dre.encoder import Encoder
 from dre.encoder.patch_mlp import PatchMLP
 from dre.loss import Sum
-from dre.plan.overrides import Overrides, apply_overrides, explain
+from dre.plan.overrides import Overrides, apply_overrides, default_sample, describe_sample, explain
 from dre.plan.recipe import DataSpec
 from dre.plan.recipes import RECIPES
 
@@ -389,7 +389,7 @@ def test_a_rate_of_nothing_is_refused():
 def test_in_batches_beyond_a_million_rows_each_is_seen_less_often(shape, device):
     recipes = [apply_overrides("auto", DataSpec(n, shape, device, 3), NOTHING) for n in (1_000_000, 8_000_000)]
     epochs = [[stage.epochs for stage in recipe.schedule] for recipe in recipes]
-    assert epochs[1] == [max(1, math.ceil(each / 8)) for each in epochs[0]]
+    assert epochs[1] == [max(1, math.ceil(epochs[0][0] / 8))]  # and no recursion: its graph would cost as much as the first
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (50,)])
@@ -442,3 +442,58 @@ def test_a_recipe_without_coordinates_has_a_reason(name, facts, said, reason):
 )
 def test_other_recipes_need_no_reason(name, facts, said):
     assert explain(name, facts, said) is None
+
+
+# How many rows are fitted.
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("n", "device", "free", "sample"),
+    [
+        (1_000_000, "cpu", None, None),
+        (1_000_000, "cpu", 20 * GIB, None),
+        (10_000_000, "cpu", 20 * GIB, 1_000_000),
+        (10_000_000, "cpu", 5 * GIB, 500_000),  # a million rows of 50 columns need 6.2 GB
+        (1_000_000, "cpu", 5 * GIB, 500_000),
+        (400_000, "cpu", 5 * GIB, None),
+        (400_000, "cpu", GIB, 125_000),
+        (60_000, "cpu", 0, 31_250),
+        (4_000_000, "cuda", 139 * GIB, None),
+        (30_000_000, "cuda", 139 * GIB, 4_000_000),
+        (30_000_000, "cuda", 20 * GIB, 2_000_000),
+    ],
+)
+@pytest.mark.parametrize("name", ["auto", "fast"])
+def test_the_default_fits_as_many_rows_as_time_and_memory_allow(name, n, device, free, sample):
+    facts = DataSpec(n, (50,), device, free=free)
+    assert default_sample(name, facts, NOTHING) == sample
+    if sample is not None:
+        said = describe_sample(sample, facts)
+        assert f"{sample:,} of {n:,} rows" in said
+        assert f"sample={n}" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "components", "said"),
+    [
+        ("paper", 2, NOTHING),
+        ("deep-umap", 2, NOTHING),
+        ("auto", 3, NOTHING),  # without coordinates, the loss inside batches learns from all rows
+        ("auto", 2, Overrides(encoder=nn.Linear(50, 2))),
+        ("auto", 2, Overrides(schedule=Schedule.parse("x: gaussian(5) -> kl * 2 against bank"))),
+        (Recipe(SCHEDULE, MLP(8), Fixed(20), Optimizer()), 2, NOTHING),
+    ],
+    ids=["paper", "deep", "components", "module", "schedule", "object"],
+)
+def test_other_recipes_fit_all_rows(name, components, said):
+    assert default_sample(name, DataSpec(10_000_000, (50,), "cpu", components, free=GIB), said) is None
+
+
+@pytest.mark.parametrize("n", [5_000, 50_000, 1_000_000])
+def test_a_network_that_has_others_to_embed_learns_longer_from_a_large_sample(n):
+    whole, sample = (solution(DataSpec(n, (50,), "cpu", sampled=sampled)) for sampled in (False, True))
+    for mine, theirs in ((whole.follow, sample.follow), (whole.epochs, sample.epochs)):
+        assert theirs == max(mine, round(1_500_000 / n)) if n >= 20_000 else theirs == mine
+    assert replace(sample, follow=whole.follow, epochs=whole.epochs) == whole

@@ -127,7 +127,7 @@ def single_gradient(results):
     for each in results:
         ids = torch.from_numpy(each["rows"])
         parts.append((ids, Graph.of(Gaussian(10), nearest(x[ids], Gaussian(10).count_neighbors(len(ids))))))
-    graph = Graph.joined(parts)
+    graph = Graph.joined(parts, len(X))
     with RandomStreams(seed(), torch.device("cpu")).isolated("weights")():
         network = MLP(32).build((X.shape[1],), 2).train()
     KL()(Step.of(network(x), graph.block(torch.arange(len(X))))).backward()
@@ -139,9 +139,9 @@ def single_gradient(results):
     "parameters",
     [
         {},
-        {"recipe": "deep-tsne", "encoder": "model-a(norm=true)", "batch_size": 100},
+        {"schedule": "x: gaussian(30) -> kl * 40", "encoder": "model-a(norm=true)", "batch_size": 100},
         {"schedule": "x: gaussian(30) -> kl * 20 from pca free 50 follow 5", "batch_size": 100},
-        {"schedule": "x: gaussian(30, scope=batch) -> kl * 20 against ranks", "batch_size": 100},
+        {"schedule": "x: gaussian(10, scope=batch) -> kl * 20 against ranks", "batch_size": 100},
         {"sample": 300, "metric": "cosine"},
     ],
     ids=["default", "batch norm", "coordinates, then batches", "inside the batch", "sample"],

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import dre.training.targets
 from dre import DRE, KL, MLP, DivergedError, Gaussian, Optimizer, Recipe, Schedule, Stage
 from dre.affinity.target import Graph, InBatch
 from dre.augment import Augment, Noise
@@ -26,6 +25,7 @@ from dre.encoder.network import Network
 from dre.loss import Loss, Step
 from dre.neighbors.search import nearest
 from dre.runtime import IsolatedRNG, Runtime
+from dre.training import graph_parts
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
 from dre.training.loop import train
 from dre.training.run import Run
@@ -481,7 +481,8 @@ def test_a_fit_that_is_ended_between_stages_does_not_begin_another() -> None:
 
 
 def test_neighbours_of_more_rows_than_are_searched_at_once_lie_in_random_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(dre.training.targets.SEARCHED, "cpu", 20)
+    monkeypatch.setitem(graph_parts.SEARCHED, "cpu", 20)
+    monkeypatch.setitem(graph_parts.PART, "cpu", 20)
     events = list(run("x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 2"))
     targets = [event.target for event in events if isinstance(event, StageBegan)]
     parts = math.ceil(len(X) / 20)

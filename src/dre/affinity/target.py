@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -12,6 +12,8 @@ from torch import Tensor
 from dre.affinity import Affinity
 from dre.neighbors.distances import pairwise_distances
 from dre.neighbors.search import Neighbors
+from dre.runtime import has_numba
+from dre.runtime.scratch import empty
 
 SYMMETRIZED = {"cpu": 2**18, "cuda": 2**24}  # pairs that are symmetrized at a time: each needs some 50 bytes
 
@@ -144,7 +146,7 @@ class Graph:
     """One sparse symmetric matrix over all rows, of which a batch gets a sub-block.
 
     Each pair is stored once, at a row that lists the other as a neighbor: ``indices`` and ``weight`` are (n, k), and ``weight``
-    is 0 where the same pair is stored at the other row.
+    is 0 where the same pair is stored at the other row. Indices are int64 or int32, weights float32 or float16.
     """
 
     capturable = True
@@ -162,16 +164,35 @@ class Graph:
         return cls(indices, weight, SearchInfo(method, recall))
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Tensor, Graph]]) -> Graph:
-        """Merge graphs of disjoint subsets; the ids of each map its local rows to global ones."""
-        n, first = sum(len(ids) for ids, _ in parts), parts[0][1]
-        recall = min(graph.search.recall for _, graph in parts)
-        shape = (n, first.indices.shape[1])
-        search = SearchInfo(first.search.method, recall, len(parts))
-        merged = cls(first.indices.new_empty(shape), first.weight.new_empty(shape), search)
+    def joined(cls, parts: Iterable[tuple[Tensor, Graph]], n: int, *, compact: bool = False) -> Graph:
+        """Merge graphs of disjoint subsets of n rows; the ids of each map its local rows to global ones.
+
+        Parameters
+        ----------
+        parts : iterable of (ids, Graph)
+            One part after the other: those that were merged are not kept.
+        n : int
+        compact : bool, default=False
+            Indices of 4 bytes and weights of 2 instead of 8 and 4: for graphs that fill the memory. float16 rounds weights from
+            2**-14 on by less than one part in 2000, and smaller ones, which hardly count, by less than 3e-8. On a CPU, large
+            arrays go to scratch files.
+        """
+        indices = weight = torch.empty(0)
+        searches: list[SearchInfo] = []
         for ids, graph in parts:
-            merged.indices[ids], merged.weight[ids] = ids[graph.indices], graph.weight
-        return merged
+            if not searches:
+                shape = (n, graph.indices.shape[1])
+                dtypes = (torch.int32 if n < 2**31 else torch.int64, torch.float16) if compact else (torch.int64, torch.float32)
+                indices, weight = (_storage(shape, dtype, ids.device) for dtype in dtypes)
+            searches.append(graph.search)
+            indices[ids], weight[ids] = ids.to(indices.dtype)[graph.indices], graph.weight.to(weight.dtype)
+        recall = min(search.recall for search in searches)
+        return cls(indices, weight, SearchInfo(searches[0].method, recall, len(searches)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of indices and weights."""
+        return self.indices.nbytes + self.weight.nbytes
 
     @classmethod
     def empty(cls, k: int, device: torch.device) -> Graph:
@@ -184,7 +205,7 @@ class Graph:
     def links(self) -> Links:
         """The links of every row, each pair at both of its ends."""
         heads, slots = self.weight.nonzero(as_tuple=True)
-        tails, weight = self.indices[heads, slots], self.weight[heads, slots]
+        tails, weight = self.indices[heads, slots].long(), self.weight[heads, slots].float()
         n = len(self.indices)
         if self.indices.device.type == "cpu":
             from scipy.sparse import csr_array  # it merges in one pass what torch would have to sort
@@ -201,10 +222,10 @@ class Graph:
     def block(self, ids: Tensor) -> Pairs:
         own = torch.arange(len(ids), device=ids.device)
         self._position.index_copy_(0, ids, own)
-        near = self._position[self.indices[ids]]
+        near = self._position[self.indices[ids].long()]
         self._position.index_fill_(0, ids, -1)
         absent = near < 0
-        return Pairs(near.where(~absent, own[:, None]), self.weight[ids].masked_fill(absent, 0.0))
+        return Pairs(near.where(~absent, own[:, None]), self.weight[ids].float().masked_fill(absent, 0.0))
 
 
 class InBatch:
@@ -228,22 +249,42 @@ class InBatch:
         return Pairs(None, affinity.combine(directed, directed.T).triu(1).float())
 
 
+def _storage(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    if device.type == "cpu":
+        return empty(shape, dtype, what="the neighbors of all rows")
+    return torch.empty(shape, dtype=dtype, device=device)
+
+
 def _store_once(affinity: Affinity, indices: Tensor, directed: Tensor) -> Tensor:
     """Symmetrize the weights (n, k) of a directed graph; the second slot of a pair with two slots becomes zero."""
     n, k = indices.shape
     row = torch.arange(n, device=indices.device)[:, None]
-    there, slots = indices.sort(1)
-    there, slots = (row * n + there).ravel(), (row * k + slots).ravel()
     out = torch.empty(n, k, device=indices.device)
     held = SYMMETRIZED.get(indices.device.type, SYMMETRIZED["cuda"])
     step = max(1, held // k)
-    for part in (slice(start, start + step) for start in range(0, n, step)):
+    for part, slot in _reverse_slots(indices, [slice(start, start + step) for start in range(0, n, step)]):
         own, theirs, forth = row[part], indices[part], directed[part]
-        wanted = (theirs * n + own).ravel().sort()
+        mutual = slot >= 0
+        back = directed.ravel()[slot.clamp_min(0)] * mutual
+        out[part] = affinity.combine(forth, back).masked_fill(mutual & (own > theirs), 0.0).float()
+    return out
+
+
+def _reverse_slots(indices: Tensor, parts: list[slice]) -> Iterator[tuple[slice, Tensor]]:
+    """For parts of the rows, yield where each neighbor lists the row: positions in the flat (n, k) array, or -1."""
+    n, k = indices.shape
+    if indices.device.type == "cpu" and has_numba():
+        from dre.affinity.numba.reverse_slots import reverse_slots
+
+        yield from ((part, reverse_slots(indices, part)) for part in parts)
+        return
+    row = torch.arange(n, device=indices.device)[:, None]
+    there, slots = indices.sort(1)
+    there, slots = (row * n + there).ravel(), (row * k + slots).ravel()
+    for part in parts:
+        theirs = indices[part]
+        wanted = (theirs * n + row[part]).ravel().sort()
         found = torch.searchsorted(there, wanted.values).clamp_max(n * k - 1)  # sorted queries stay in the cache
         slot = torch.empty_like(found)
         slot[wanted.indices] = torch.where(there[found] == wanted.values, slots[found], -1)
-        mutual = (slot >= 0).view(theirs.shape)
-        back = directed.ravel()[slot.clamp_min(0)].view(theirs.shape) * mutual
-        out[part] = affinity.combine(forth, back).masked_fill(mutual & (own > theirs), 0.0).float()
-    return out
+        yield part, slot.view(theirs.shape)

@@ -52,7 +52,10 @@ def fit(
     sample: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=2, help="Fit a random sample of N rows, and embed the others by the network.", show_default="all"
+            metavar="N",
+            min=2,
+            help="Fit a random sample of N rows, and embed the others by the network.",
+            show_default="as many as time and memory allow",
         ),
     ] = None,
     standardize: Standardize = None,

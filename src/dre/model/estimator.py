@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,13 +36,13 @@ from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
 from dre.observe import Observer, check_observers
-from dre.observe.progress import Progress, Verbose
+from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
-from dre.plan.overrides import Overrides, apply_overrides, explain, parse_overrides
+from dre.plan.overrides import Overrides, apply_overrides, default_sample, describe_sample, explain, parse_overrides
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
-from dre.progress.display import shown
-from dre.runtime import Runtime, resolve_device
+from dre.progress.display import say, shown
+from dre.runtime import Runtime, available_bytes, resolve_device
 from dre.runtime.ranks import OwnRows, Ranks
 from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
@@ -62,7 +63,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
         Distance between rows. It acts as a transform of the rows that is part of the model (see ``dre.data.metric``).
     sample : int, optional
-        Fit a random sample of so many rows, and embed the others by the network: for data of many millions of rows.
+        Fit a random sample of so many rows, and embed the others by the network. By default ``"auto"`` and ``"fast"`` do so
+        beyond a million rows on a CPU and 4 million on a GPU, or where the memory is too small for the graph of all rows.
+        The number of rows or more fits all of them.
     perplexity : float, optional
         Perplexity of every Gaussian affinity, as in t-SNE.
     n_neighbors : int, optional
@@ -123,7 +126,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     row_shape_ : tuple of int
         Shape of one row.
     sample_indices_ : ndarray or None
-        Rows that were fitted, if ``sample`` is a part of them; None: all.
+        Rows that were fitted, if they are a sample; None: all.
     interrupted_ : bool
         Whether Ctrl-C ended the fit early.
 
@@ -256,8 +259,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise TypeError(f"standardize={self.standardize!r}: expected True or False")
-        ranks = share.ranks
-        device, sample = ranks.device(resolve_device(self.device)), check_sample(self.sample)
+        ranks, device = share.ranks, share.ranks.device(resolve_device(self.device))
+        sample = check_sample(self.sample) if share.is_own else ranks.on_first(lambda: self._sample(tuple(X.shape), knn))
         seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
         if self.random_state is None:
             seed = ranks.share(seed)
@@ -267,14 +270,15 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("precomputed_knn has the neighbors of all rows: fit them all in one process, without sample")
         if y is not None and rows.ids is not None:
             y = np.asarray(y)[rows.ids]
-        n, shape = rows.X.shape[0], (rows.n, *rows.X.shape[1:])
+        n = rows.X.shape[0]
 
         def merge(found: Moments) -> Moments:
             return Moments.merged(ranks.collect(found)) if ranks.is_connected else found
 
         scaling = Scaling.fit(rows.X, device, metric=self.metric, standardize=self.standardize, merge=merge)
         self._warn_of_units(scaling)
-        recipe = self._clamp(self.plan(shape), n)
+        all_rows = rows.n if share.is_own else X.shape[0]
+        recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n)
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
         work = MapFit(
             rows.X,
@@ -288,7 +292,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             neighbors=given_neighbors(knn, recipe, n),
             share=share._replace(order=rows.order) if ranks.is_connected else None,
         )
-        shown_to_user = self._default_observers(shape) if ranks.is_first else []
+        shown_to_user = self._default_observers((rows.n, *X.shape[1:])) if ranks.is_first else []
         self._map, embedding, self.interrupted_ = fit_map(work, [*shown_to_user, *observers], saving)
         self.sample_indices_, self._is_first = rows.sample, ranks.is_first
         self._embedding = embedding if rows.ids is None else self._embed_together(X, ranks)
@@ -314,12 +318,33 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         x: gaussian(30, scope=batch) -> kl * 100
         x: fuzzy(15, scope=batch) -> ce(min_dist=0.001) * 100 @ 0.0001
         """
+        if self.sample is not None:
+            return self._plan(shape, check_sample(self.sample))
         recipe, overrides = self._overrides()
-        return apply_overrides(recipe, self._data_spec(shape), overrides)
+        return self._plan(shape, default_sample(recipe, self._data_spec(shape), overrides))
+
+    def _plan(self, shape: tuple[int, ...], sample: int | None) -> Recipe:
+        recipe, overrides = self._overrides()
+        data = self._data_spec(shape)
+        if sample is not None and sample < data.n:
+            data = replace(data, n=sample, sampled=True)
+        return apply_overrides(recipe, data, overrides)
+
+    def _sample(self, shape: tuple[int, ...], knn: tuple[Any, Any] | None) -> int | None:
+        """Return the number of rows to fit: as the user says, or as the default recipe chooses and then says; None for all."""
+        if self.sample is not None or knn is not None:  # neighbors that were passed are those of all rows
+            return check_sample(self.sample)
+        recipe, overrides = self._overrides()
+        data = self._data_spec(shape)
+        sample = default_sample(recipe, data, overrides)
+        if sample is not None and self.verbose is not False:
+            say(describe_sample(sample, data))
+        return sample
 
     def _data_spec(self, shape: tuple[int, ...]) -> DataSpec:
         device = resolve_device(self.device).type
-        return DataSpec(shape[0], model_shape(tuple(shape[1:])), device, int(self.n_components))
+        free = available_bytes(device) if device in ("cpu", "cuda") else None
+        return DataSpec(shape[0], model_shape(tuple(shape[1:])), device, int(self.n_components), free=free)
 
     def transform(self, X: Any, *, stage: int | None = None) -> Array:
         """Embed rows by a forward pass, chunk by chunk.
@@ -524,7 +549,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _default_observers(self, shape: tuple[int, ...]) -> list[Observer]:
         if not self.verbose:
-            return [Progress()] if self.verbose is None else []
+            return [Progress(), PartsNote()] if self.verbose is None else []
         recipe, overrides = self._overrides()
         return [Progress(), Verbose(explain(recipe, self._data_spec(shape), overrides))]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ SELECTING = 200
 INSTALL = "pip install 'deep-recursive-embedding[faiss]'"
 RECALL_AIM = 0.95
 RECALL_SAMPLE = 512
+FEWEST_CANDIDATES = 4  # rows that the first probes visit, as a multiple of k: rows that find fewer than k cost an exact search
 QUERIES = 1024  # that a thread searches at a time
 REMEDY = "Lower perplexity or n_neighbors, or pass more neighbors."
 
@@ -40,7 +42,17 @@ class Neighbors(NamedTuple):
     recall: float = 1.0  # of an approximate search, measured against the exact one on a sample of rows
 
 
-def nearest(rows: Tensor | Rows, k: int, *, metric: str = "euclidean", method: str = "auto") -> Neighbors:
+@dataclass
+class SharedCells:
+    """Cells of an approximate search that many random parts of the same rows share: the first part trains them."""
+
+    centers: Tensor | None = None  # (cells, d)
+    probes: int = 0  # that were enough in the parts before
+
+
+def nearest(
+    rows: Tensor | Rows, k: int, *, metric: str = "euclidean", method: str = "auto", shared: SharedCells | None = None
+) -> Neighbors:
     """Find the k nearest other rows of every row.
 
     Parameters
@@ -52,6 +64,9 @@ def nearest(rows: Tensor | Rows, k: int, *, metric: str = "euclidean", method: s
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
     method : {"auto", "exact", "approximate"}, default="auto"
         ``"approximate"`` needs faiss. ``"auto"`` uses it for large data on a CPU.
+    shared : SharedCells, optional
+        For random parts of the same rows: one object, passed with every part. An approximate search then trains its cells once,
+        and probes no more of them than its recall needs.
 
     Returns
     -------
@@ -76,7 +91,7 @@ def nearest(rows: Tensor | Rows, k: int, *, metric: str = "euclidean", method: s
         if method == "approximate" and not _has_faiss():
             warnings.warn(f"searching the neighbors of {n} rows exactly, which is slow on a CPU: {INSTALL}", stacklevel=2)
             method = "exact"
-    found = _approximate(features, k) if method == "approximate" else _exact(features, k)
+    found = _approximate(features, k, shared) if method == "approximate" else _exact(features, k)
     distances = found.distances
     if metric != "euclidean":  # between transformed rows d² = 2 · (1 - similarity)
         distances = distances.square() / 2
@@ -190,25 +205,18 @@ def _has_faiss() -> bool:
     return importlib.util.find_spec("faiss") is not None
 
 
-def _approximate(features: Tensor, k: int) -> Neighbors:
+def _approximate(features: Tensor, k: int, shared: SharedCells | None = None) -> Neighbors:
     """An inverted-file index that probes more cells until a sample of rows finds enough of its true neighbors."""
-    try:
-        import faiss
-    except ImportError as problem:
-        raise ImportError(f"approximate neighbors need faiss: {INSTALL}, or pass method='exact'") from problem
-    n, dim = features.shape
+    n = len(features)
     data = features.detach().cpu().contiguous().float()
-    cells = max(1, min(int(4 * n**0.5), n // 40))
-    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dim), dim, cells, faiss.METRIC_L2)
-    index.cp.seed = 0  # the same cells, and so the same graph, every time
-    faiss.omp_set_num_threads(1)  # its threads wait for each other as torch's do; searches are shared among ours
-    with activity("training the index of neighbors"):
-        index.train(data.numpy())
-        index.add(data.numpy())
+    index = _index(data, shared)
+    cells = index.nlist
     sample = torch.linspace(0, n - 1, min(RECALL_SAMPLE, n)).long()
     all_rows = Distances(data)
     farthest = nearest_to(all_rows, data[sample], k, sample).squared[:, -1:].sqrt() * all_rows.unit
     probes, recall = max(1, cells // 64), 0.0
+    if shared is not None:
+        probes = shared.probes or -(-FEWEST_CANDIDATES * k * cells // n)
     while True:
         index.nprobe = min(probes, cells)
         # Recall by distance, not by id: among duplicates any one counts as found.
@@ -216,8 +224,33 @@ def _approximate(features: Tensor, k: int) -> Neighbors:
         if recall >= RECALL_AIM or index.nprobe == cells:
             break
         probes *= 2
+    if shared is not None:
+        shared.probes = probes
     indices, distances = _search(index, data, torch.arange(n), k)
     return Neighbors(indices.to(features.device), distances.to(features.device), "approximate", recall)
+
+
+def _index(data: Tensor, shared: SharedCells | None) -> Any:
+    """An index of the rows; its cells are trained on them unless they are known."""
+    try:
+        import faiss
+    except ImportError as problem:
+        raise ImportError(f"approximate neighbors need faiss: {INSTALL}, or pass method='exact'") from problem
+    n, dim = data.shape
+    centers = None if shared is None else shared.centers
+    cells = max(1, min(int(4 * n**0.5), n // 40)) if centers is None else len(centers)
+    quantizer = faiss.IndexFlatL2(dim)
+    index = faiss.IndexIVFFlat(quantizer, dim, cells, faiss.METRIC_L2)
+    index.cp.seed = 0  # the same cells, and so the same graph, every time
+    faiss.omp_set_num_threads(1)  # its threads wait for each other as torch's do; searches are shared among ours
+    with activity("training the index of neighbors"):
+        if centers is not None:
+            quantizer.add(centers.numpy())
+        index.train(data.numpy())  # nothing is left to do if the centers are there
+        index.add(data.numpy())
+    if shared is not None and centers is None:
+        shared.centers = torch.from_numpy(quantizer.reconstruct_n(0, cells))
+    return index
 
 
 def _search(index: Any, data: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:

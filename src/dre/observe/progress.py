@@ -119,6 +119,14 @@ class Verbose:
             say(f"stage {event.run.stage} skipped, and the fit ended: {loss}")
 
 
+class PartsNote:
+    """One line on stderr for each graph in parts: they are for many rows or little memory, which a user should know."""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, StageBegan) and isinstance(event.target, Graph) and event.target.search.parts > 1:
+            say(f"dre: stage {event.run.stage} ({event.run.current_stage.source}): {_target(event)}")
+
+
 def _trust(before_after: tuple[float, float]) -> str:
     before, after = before_after
     return f"trustworthiness {before:.4f} before it, {after:.4f} after"
@@ -129,10 +137,11 @@ def _target(event: StageBegan) -> str:
         return "target inside each batch"
     search = event.target.search
     recall = f", recall {search.recall:.3f}" if search.method == "approximate" else ""
-    parts = f" in each of {search.parts} parts" if search.parts > 1 else ""
+    parts = f" in each of {search.parts} random parts" if search.parts > 1 else ""
+    size = f", {event.target.nbytes / 2**20:,.0f} MiB"
     free = event.run.current_stage.free
     steps = f", {free} free steps in {event.free_seconds:.1f} s" if free and event.free_seconds else ""
-    return f"{search.method} graph of {event.target.k} neighbors{parts} in {event.seconds:.1f} s{recall}{steps}"
+    return f"{search.method} graph of {event.target.k} neighbors{parts} in {event.seconds:.1f} s{recall}{size}{steps}"
 
 
 def _batches(event: StageBegan) -> str:

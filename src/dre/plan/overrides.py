@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
+from dre.affinity.gaussian import Gaussian
+from dre.affinity.graph_memory import graph_bytes
 from dre.augment import Augment, CallableAugment, Noise, parse_augment
 from dre.batches import BATCHES, Auto, Batches
 from dre.data.validation import check_number, parse_param
@@ -21,7 +24,7 @@ from dre.notation import unknown
 from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.recipes import RECIPES
-from dre.plan.recipes.default import why_direct
+from dre.plan.recipes.default import rows_to_fit, why_direct
 from dre.plan.schedule import Schedule, Stage
 
 IN_BATCH_SIZE = 1000  # of batches that replace those along a graph where a schedule has its neighbors inside the batch
@@ -116,6 +119,28 @@ def explain(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> str |
         return None
     why = _why_direct(overrides) or why_direct(data)
     return None if why is None else f"The loss goes through the network from the start, inside each batch: {why}."
+
+
+def default_sample(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> int | None:
+    """Return how many rows a default recipe fits where they are not all; None for all.
+
+    Only a recipe that optimizes coordinates has such a limit. What a user's schedule or encoder says is done with all rows.
+    """
+    if recipe not in ("auto", "fast") or overrides.schedule is not None or _why_direct(overrides) is not None:
+        return None
+    rows = rows_to_fit(data)
+    # where coordinates are not optimized in any case, the loss inside batches learns from all rows
+    return rows if rows < data.n and why_direct(replace(data, n=rows)) is None else None
+
+
+def describe_sample(sample: int, data: DataSpec) -> str:
+    """Return a line that says why a sample is fitted, and how to fit all rows."""
+    needed = graph_bytes(data.n, math.prod(data.shape), Gaussian(30).count_neighbors(data.n), data.device)
+    free = "" if data.free is None else f" of {data.free / 2**30:.1f} GiB free"
+    return (
+        f"dre: {sample:,} of {data.n:,} rows, sampled at random, are fitted, and the network embeds the others. A graph of all "
+        f"would need {needed / 2**30:.1f} GiB{free}. Pass sample={data.n} to fit all rows, with neighbors in random parts."
+    )
 
 
 def _why_direct(overrides: Overrides) -> str | None:

@@ -64,6 +64,8 @@ class DataSpec:
     device: str  # "cpu", "cuda", ...
     n_components: int = 2
     direct: bool = False  # whether the loss must go through the network from the start, inside each batch
+    sampled: bool = False  # whether the n rows are a sample, and the network has others to embed
+    free: int | None = None  # bytes of the device's memory; None: as much as is needed
 
     @property
     def images(self) -> bool:

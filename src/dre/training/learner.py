@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dre.augment import Augment
 from dre.augment.augmentation import apply_augment, split_augment
-from dre.data.rows import ArrayRows, Rows, RowSubset
+from dre.data.rows import ArrayRows, Rows, RowSlice, RowSubset
 from dre.encoder import Encoder
 from dre.encoder.forward import INPUT, outputs
 from dre.encoder.network import Network
@@ -64,24 +64,28 @@ class Learner:
     def n_components(self) -> int:
         return outputs(self.encoder, self.input_rows, limit=2).shape[1]
 
-    def features(self, source: str, ids: Tensor | None = None) -> Tensor:
-        """Output of a source for all rows, or for those with these ids, by the current weights.
+    def features(self, source: str, ids: Tensor | slice | None = None) -> Tensor:
+        """Output of a source for all rows, for those with these ids, or for a range of them, by the current weights.
 
         Several sources, ``x+h1``, lie side by side, each scaled to the same total variance.
         """
         if "+" in source:
-            return side_by_side(self.features(part, ids) for part in source.split("+"))
+            return joined_sources([self.features(part, ids) for part in source.split("+")])
         if self.rows is self.input_rows or source == INPUT or source.startswith(f"{FEATURES}."):
             return outputs(self.encoder, _subset(self.input_rows, ids), source)
         return outputs(self.trained, _subset(self.rows, ids), INPUT if source == FEATURES else source)
 
 
-def side_by_side(parts: Iterable[Tensor]) -> Tensor:
-    """Join features (n, d) of several sources, each scaled to the same total variance."""
-    return torch.cat([part / part.var(0, correction=0).sum().sqrt().clamp_min(1e-30) for part in parts], 1)
+def joined_sources(outputs_of: Sequence[Tensor]) -> Tensor:
+    """Put the outputs of several sources side by side, each scaled to the same total variance; a single one is unchanged."""
+    if len(outputs_of) == 1:
+        return outputs_of[0]
+    return torch.cat([part / part.var(0, correction=0).sum().sqrt().clamp_min(1e-30) for part in outputs_of], 1)
 
 
-def _subset(rows: Rows, ids: Tensor | None) -> Rows:
+def _subset(rows: Rows, ids: Tensor | slice | None) -> Rows:
+    if isinstance(ids, slice):
+        return RowSlice(rows, ids.start, ids.stop)
     return rows if ids is None else RowSubset(rows, ids)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from typing import Any
 
@@ -21,12 +20,10 @@ from dre.loss import Loss
 from dre.neighbors.search import Neighbors, nearest
 from dre.plan.schedule import Stage
 from dre.training.events import CoordinatesMoved
-from dre.training.learner import FEATURES, side_by_side
+from dre.training.graph_parts import make_graph
+from dre.training.learner import FEATURES, joined_sources
 from dre.training.run import Run
 
-# Rows among which an exact search is quick. Beyond, each row has its neighbors in a random part of the rows: as good a sample
-# of the data, at a cost that grows with the rows and not with their square.
-SEARCHED = {"cuda": 2**20}
 RADIUS_NEIGHBORS = 10
 PCA_STD = 10.0  # of the first component, where a network follows the components themselves
 
@@ -78,10 +75,7 @@ def _shared_graph(run: Run, stage: Stage) -> Graph:
 def _shared_features(run: Run, source: str) -> Tensor | None:
     """Features of the rows of all ranks, on the first rank; None on the others."""
     parts = [run.ranks.to_first(run.learner.features(part)) for part in source.split("+")]
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    return found[0] if len(parts) == 1 else side_by_side(found)
+    return joined_sources([part for part in parts if part is not None]) if run.ranks.is_first else None
 
 
 def _own_graph(run: Run, stage: Stage) -> Graph:
@@ -90,21 +84,11 @@ def _own_graph(run: Run, stage: Stage) -> Graph:
         k = stage.affinity.count_neighbors(n)
         indices, distances = (part[:, :k].to(device) for part in run.neighbors[:2])
         return Graph.of(stage.affinity, Neighbors(indices, distances))
-    parts = math.ceil(n / SEARCHED.get(device.type, n))
-    if parts == 1:
-        return _graph(run, stage, None)
-    order = torch.randperm(n, generator=run.streams.of_stage(run.stage).generator("parts of the graph"), device=device)
-    ids_of_parts = [part.sort().values for part in order.tensor_split(parts)]
-    return Graph.joined([(ids, _graph(run, stage, ids)) for ids in ids_of_parts])
+    return make_graph(run, stage)
 
 
 def reads_input_graph(stage: Stage) -> bool:
     return stage.affinity.scope == "graph" and stage.source in (INPUT, FEATURES)
-
-
-def _graph(run: Run, stage: Stage, ids: Tensor | None) -> Graph:
-    features = run.learner.features(stage.source, ids)
-    return Graph.of(stage.affinity, nearest(features, stage.affinity.count_neighbors(len(features))))
 
 
 def _radius(run: Run, stage: Stage, target: Target) -> Tensor:

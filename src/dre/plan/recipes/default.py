@@ -10,6 +10,7 @@ import torch
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
+from dre.affinity.graph_memory import graph_bytes
 from dre.augment import Augment
 from dre.augment.noise import LocalNoise, Noise
 from dre.batches import Auto, Batches, Edges, Shuffled
@@ -29,12 +30,17 @@ from dre.plan.schedule import Schedule, Stage, recursive
 # There are two ways to solve a stage. By default the coordinates of all rows are optimized first, the network follows them, and
 # then the loss goes through it against the bank of all rows. Where that is not possible the loss goes through the network from
 # the start, on batches shuffled or sampled along the edges of the graph. benchmarks/NOTES.md lists what was tried.
+#
+# Of more rows than MOST, or than fit into memory, a sample is fitted in the first way: it keeps more of neighborhoods and
+# distances than batches of edges from all rows. ``sample=len(X)`` fits all rows in the second way.
 
 FEW = 500  # rows below which free coordinates are no better than principal components, and keep less of the global structure
 LARGE = 20_000  # rows from which all pairs take too long on a CPU, and a large network does not memorize the rows
 HUGE = 500_000  # rows from which the graph of a hidden layer costs more than it gives
 MOST = {"cpu": 1_000_000, "cuda": 4_000_000}  # rows whose coordinates are optimized; beyond, batches need less memory
+LEAST = 50_000  # rows that are fitted, however little memory is free
 EPOCH_ROWS = 1_000_000  # beyond so many rows, each is seen less often
+SAMPLE_VISITS = 1_500_000  # rows of a large sample that the network sees in each phase on a CPU: it has others to embed
 SOURCES = ("h1", "h1", "h2", "h3")  # of the recursions; h1 twice: later blocks add less and cost trustworthiness
 HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and in large maps that have none by default
 GLOBAL = 0.3 * Shepard()  # beside the loss of free coordinates: it arranges clusters, and more of it would break some
@@ -58,6 +64,25 @@ class Preset:
 
 def _preset(data: DataSpec) -> Preset:
     return _by_batches(data) if data.direct or why_direct(data) else _by_coordinates(data)
+
+
+def rows_to_fit(data: DataSpec) -> int:
+    """Return how many of the rows have their coordinates optimized; the network embeds the others.
+
+    All, up to ``MOST``, if their graph fits into the free memory. Otherwise ``MOST``, or a half, a quarter, … of it: a little
+    more or less free memory then makes no other map.
+    """
+    rows = MOST.get(data.device, MOST["cpu"])
+    if data.n <= rows and _fits(data.n, data):
+        return data.n
+    while rows > LEAST and not _fits(rows, data):
+        rows //= 2
+    return min(data.n, rows)
+
+
+def _fits(n: int, data: DataSpec) -> bool:
+    k = Gaussian(30).count_neighbors(n)
+    return data.free is None or graph_bytes(n, math.prod(data.shape), k, data.device) <= data.free
 
 
 def why_direct(data: DataSpec) -> str | None:
@@ -122,9 +147,11 @@ def _by_coordinates(data: DataSpec) -> Preset:
     steps = batches.steps(n)
     loss: Loss = KL(alpha=HEAVY) if n >= LARGE and not size.recursions else KL()
     beside = GLOBAL if size.free else None
+    visits = round(SAMPLE_VISITS / n) if data.sampled and n >= LARGE and data.device == "cpu" else 0
     first = Stage(
-        encoder.first_source, Gaussian(30), loss if size.free else loss + GLOBAL_OF_FEW, _epochs(size.match, steps),
-        start="pca", free=size.free, free_with=beside, follow=_epochs(size.follow, steps), against="bank",
+        encoder.first_source, Gaussian(30), loss if size.free else loss + GLOBAL_OF_FEW,
+        max(visits, _epochs(size.match, steps)), start="pca", free=size.free, free_with=beside,
+        follow=max(visits, _epochs(size.follow, steps)), against="bank",
     )  # fmt: skip
     again = Stage(
         encoder.first_source + size.source if size.source.startswith("+") else size.source,
@@ -157,11 +184,19 @@ def _by_batches(data: DataSpec) -> Preset:
         epochs = (60, 30) if n < HUGE else (30, 15)  # sampled edges have two ends
     else:
         encoder, batches, lr = ModelA(norm=True), Auto(2500), 2e-3
+    if n > MOST.get(data.device, MOST["cpu"]):  # another graph in parts costs as much as the first
+        recursions = 0
     share = min(1.0, EPOCH_ROWS / n)
-    first = Stage(encoder.first_source, Gaussian(30), KL(alpha=alpha), math.ceil(share * epochs[0]))
-    again = Stage("h1", Gaussian(30), KL(alpha=HEAVY), math.ceil(share * epochs[1]))
+    epochs = (_share(share * epochs[0], data.device), _share(share * epochs[1], data.device))
+    first = Stage(encoder.first_source, Gaussian(30), KL(alpha=alpha), epochs[0])
+    again = Stage("h1", Gaussian(30), KL(alpha=HEAVY), epochs[1])
     noise = Noise(round(0.6 * min(1.0, (2000 / n) ** 0.3), 2))  # small data need it, large data hardly
     return Preset(encoder, batches, Optimizer(lr), noise, first, again, recursions)
+
+
+def _share(epochs: float, device: str) -> int:
+    """Whole epochs, at least one. An epoch of millions of rows takes minutes on a CPU, which rounds down."""
+    return max(1, math.floor(epochs) if device == "cpu" else math.ceil(epochs))
 
 
 def _epochs(steps: float, steps_of_epoch: int) -> int:
