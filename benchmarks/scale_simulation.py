@@ -5,7 +5,8 @@
     python benchmarks/scale_simulation.py --quick           # fewer steps; nothing is recorded
 
 The step of one rank is measured without an exchange: a process does what a rank of two does, with what it would send in place of
-what it would receive. Two such processes run side by side, since ranks of one machine share its memory and its cache.
+what it would receive. Two such processes run side by side, since ranks of one machine share its memory and its cache. They then
+measure each exchange alone, and train together, several times in turn.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -38,10 +42,11 @@ from record import record
 from ring_model import BYTES, LINKS, Link, Traffic, affine_fit, slowest_of
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-ROWS, COLUMNS, CLUSTERS = 16_000, 50, 12
+ROWS, COLUMNS, CLUSTERS = 20_000, 50, 12
 WARMUP = 40  # steps: the first ones compile, and whitening looks at all of them
 WINDOW = math.lcm(EVERY, AGREED)  # steps of which the mean has everything that comes once in a while
 SIZES = [4**i for i in range(13)]  # numbers in a buffer
+LARGEST_GATHER = 4**10
 EXCHANGES = 60
 LOCAL = (125, 250, 500, 1000, 2000)  # rows of a rank's batch, in the steps of one rank
 GLOBAL = 16_000  # rows of a batch that more and more ranks share
@@ -156,39 +161,70 @@ def steps_of(case: Case, ranks: Ranks, steps: int, device: torch.device) -> Resu
     }
 
 
-def exchanges_of(ranks: Ranks, sizes: list[int], device: torch.device) -> Results:
-    """Seconds of an average, of a gather and of an agreement."""
+def seconds_of_exchange(work: Callable[[], object], device: torch.device) -> float:
+    """The median of a number of exchanges; the first ones open connections."""
+    found = []
+    for _ in range(EXCHANGES):
+        began = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        found.append(time.perf_counter() - began)
+    return float(np.median(found[EXCHANGES // 6 :]))
 
-    def timed(work: Any) -> float:
-        found = []
-        for _ in range(EXCHANGES):
-            began = time.perf_counter()
-            work()
-            if device.type == "cuda":
-                torch.cuda.synchronize()
-            found.append(time.perf_counter() - began)
-        return float(np.median(found[EXCHANGES // 6 :]))
 
+def exchanges_by_size(ranks: Ranks, sizes: list[int], device: torch.device) -> Results:
+    """Seconds of an average and of a gather of buffers of these sizes, and of an agreement."""
     buffers = [torch.zeros(size, device=device) for size in sizes]
-    parts = [torch.zeros(size, device=device) for size in sizes if size <= 4**10]
+    parts = [each for each in buffers if len(each) <= LARGEST_GATHER]
+    found = {
+        "average": [(BYTES * len(x), seconds_of_exchange(partial(ranks.average, [x]), device)) for x in buffers],
+        "gather": [(BYTES * len(x), seconds_of_exchange(partial(ranks.gather, x), device)) for x in parts],
+    }
+    return {**found, "agreement": seconds_of_exchange(partial(ranks.ending, None), device)}
+
+
+def exchanges_of(traffic: Traffic, asked: float, ranks: Ranks, device: torch.device) -> dict[str, float]:
+    """Seconds of every exchange of a step, each measured on its own."""
+
+    def average(nbytes: float) -> float:
+        return seconds_of_exchange(partial(ranks.average, [torch.zeros(int(nbytes) // BYTES, device=device)]), device)
+
+    def gather(nbytes: int) -> float:
+        return seconds_of_exchange(partial(ranks.gather, torch.zeros(nbytes // BYTES, device=device)), device)
+
     return {
-        "average": [(BYTES * len(each), timed(lambda each=each: ranks.average([each]))) for each in buffers],
-        "gather": [(BYTES * len(each), timed(lambda each=each: ranks.gather(each))) for each in parts],
-        "agreement": timed(lambda: ranks.ending(None)),
+        "average": average(traffic.summed),
+        "gather": sum(map(gather, traffic.gathered)),
+        "whitening": average(traffic.covariances) / EVERY if traffic.covariances else 0.0,
+        "agreement": asked * seconds_of_exchange(partial(ranks.ending, None), device),
     }
 
 
+def compare_in_turn(case: Case, ranks: Ranks, steps: int, repeats: int, device: torch.device) -> list[Results]:
+    """Steps without exchange, exchanges without steps, and both together: in turn, since a machine has better and worse minutes."""
+    found = []
+    for _ in range(repeats):
+        dry = steps_of(case, DryRanks(0, 2, is_connected=True), steps, device)
+        everyone = ranks.collect(dry["seconds"])
+        traffic = traffic_of(case, dry, case.batch // 2)
+        exchange = exchanges_of(traffic, dry["asked"], ranks, device)
+        real = steps_of(case, ranks, steps, device)
+        together = ranks.collect(real["seconds"])
+        found.append({**dry, "seconds": everyone, "exchange": exchange, "real": together})
+    return found
+
+
 def work(job: Results) -> Any:
-    """What one process does; the first one returns the steps of all."""
+    """What one process does."""
     ranks = Ranks.current()
     device = ranks.device(torch.device(job["device"]))
-    ranks.collect(None)  # begin together
     if job["kind"] == "exchange":
-        return exchanges_of(ranks, job["sizes"], device)
+        return exchanges_by_size(ranks, job["sizes"], device)
     case = Case(**job["case"])
-    found = steps_of(case, ranks if job["kind"] == "real" else DryRanks(0, 2, is_connected=True), job["steps"], device)
-    everyone = ranks.collect(found["seconds"])
-    return {**found, "seconds": everyone}
+    if job["kind"] == "alone":
+        return steps_of(case, DryRanks(0, 2, is_connected=True), job["steps"], device)
+    return compare_in_turn(case, ranks, job["steps"], job["repeats"], device)
 
 
 def processes(number: int, job: Results) -> Any:
@@ -237,43 +273,26 @@ def traffic_of(case: Case, found: Results, local: int) -> Traffic:
     return Traffic(BYTES * found["weights"], gathered, BYTES * found["covariances"], EVERY)
 
 
-def seconds_of(points: list[tuple[int, float]], nbytes: float) -> float:
-    """Interpolate between measured exchanges."""
-    return float(np.interp(nbytes, *zip(*points, strict=True)))
-
-
-def exchange_seconds(traffic: Traffic, exchange: Results, asked: float) -> dict[str, float]:
-    """Seconds of all exchanges of a step of two ranks, from those that were measured."""
-    return {
-        "average": seconds_of(exchange["average"], traffic.summed),
-        "gather": sum(seconds_of(exchange["gather"], nbytes) for nbytes in traffic.gathered),
-        "whitening": seconds_of(exchange["average"], traffic.covariances) / EVERY if traffic.covariances else 0.0,
-        "agreement": asked * exchange["agreement"],
-    }
-
-
-def compare(case: Case, exchange: Results, device: str, steps: int, repeats: int) -> Results:
+def compare(case: Case, device: str, steps: int, repeats: int) -> Results:
     """Predict the step of two ranks, and measure it."""
-    job = {"case": asdict(case), "steps": steps, "device": device}
-    runs = [{kind: processes(2, {**job, "kind": kind}) for kind in ("dry", "real")} for _ in range(repeats)]
-    alone = processes(1, {**job, "kind": "dry"})
-    one = runs[0]["dry"]
-    traffic = traffic_of(case, one, case.batch // 2)
-    parts = {"step of the slower rank": float(np.median([slowest(run["dry"]["seconds"], 2) for run in runs]))}
-    parts |= exchange_seconds(traffic, exchange, one["asked"])
-    measured = float(np.median([typical(run["real"]["seconds"][0]) for run in runs]))
-    predicted = sum(parts.values())
+    job = {"case": asdict(case), "steps": steps, "repeats": repeats, "device": device}
+    alone, runs = processes(1, {**job, "kind": "alone"}), processes(2, {**job, "kind": "compare"})
+    traffic = traffic_of(case, runs[0], case.batch // 2)
+    parts = [{"step of the slower rank": slowest(run["seconds"], 2), **run["exchange"]} for run in runs]
+    predicted, measured = [sum(each.values()) for each in parts], [typical(run["real"][0]) for run in runs]
+    errors = [made / took - 1 for made, took in zip(predicted, measured, strict=True)]
     return {
         **{name: value for name, value in asdict(case).items() if name != "schedule"},
-        "weights": one["weights"],
+        "weights": runs[0]["weights"],
         "sent_bytes": round(traffic.sent(2)),
-        "alone_ms": 1e3 * typical(alone["seconds"][0]),
-        "beside_ms": 1e3 * float(np.median([typical(each) for run in runs for each in run["dry"]["seconds"]])),
-        "parts_ms": {name: 1e3 * value for name, value in parts.items()},
-        "predicted_ms": 1e3 * predicted,
-        "measured_ms": 1e3 * measured,
-        "error": predicted / measured - 1,
-        "steps_of_one_rank": [seconds for run in runs for seconds in run["dry"]["seconds"]],
+        "alone_ms": 1e3 * typical(alone["seconds"]),
+        "beside_ms": 1e3 * median([typical(each) for run in runs for each in run["seconds"]]),
+        "parts_ms": {name: 1e3 * median([each[name] for each in parts]) for name in parts[0]},
+        "predicted_ms": 1e3 * median(predicted),
+        "measured_ms": 1e3 * median(measured),
+        "error": median(errors),
+        "errors": errors,
+        "steps_of_one_rank": [seconds for run in runs for seconds in run["seconds"]],
         "traffic": asdict(traffic),
     }
 
@@ -315,8 +334,8 @@ def sweep(encoder: str, device: str, steps: int, local: list[int]) -> Results:
     seconds, weights = [], 0
     for rows in local:
         case = Case("", encoder, BATCH, 2 * rows)
-        found = processes(1, {"kind": "dry", "case": asdict(case), "steps": steps, "device": device})
-        seconds.append(typical(found["seconds"][0]))
+        found = processes(1, {"kind": "alone", "case": asdict(case), "steps": steps, "device": device})
+        seconds.append(typical(found["seconds"]))
         weights = found["weights"]
     fixed, per_row = affine_fit(local, seconds)
     return {
@@ -347,8 +366,8 @@ def rounded(value: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--steps", type=int, default=6 * WINDOW)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=3 * WINDOW)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cases", type=int, nargs="+", help="numbers of the cases, from 0 on")
     parser.add_argument("--quick", action="store_true", help="fewer steps, and nothing is recorded")
     parser.add_argument("--job", help=argparse.SUPPRESS)
@@ -360,7 +379,7 @@ def main() -> None:
             Path(job["out"]).write_text(json.dumps(found))
         return
     device, steps = arguments.device, WINDOW if arguments.quick else arguments.steps
-    repeats = 1 if arguments.quick else arguments.repeats
+    repeats = 2 if arguments.quick else arguments.repeats
     cases = CASES[device] if arguments.cases is None else [CASES[device][i] for i in arguments.cases]
     exchange = processes(2, {"kind": "exchange", "sizes": SIZES[:11] if arguments.quick else SIZES, "device": device})
     link = fitted_link(exchange)
@@ -369,7 +388,7 @@ def main() -> None:
     print(f"latency {1e6 * link.latency:.0f} us, {link.bandwidth / 1e9:.2f} GB/s; {rounded(exchange)}", flush=True)
     runs = []
     for case in cases:
-        runs.append(compare(case, exchange, device, steps, repeats))
+        runs.append(compare(case, device, steps, repeats))
         shown = {name: value for name, value in runs[-1].items() if name != "steps_of_one_rank"}
         print(json.dumps(rounded(shown)), flush=True)
     swept = [sweep(each, device, WINDOW, list(LOCAL[1:4:2] if arguments.quick else LOCAL)) for each in SWEPT[device]]
