@@ -6,12 +6,13 @@ Constants are assumptions, or numbers of the code. Everything else is read from 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
+from dre.encoder.patch_mlp import PatchMLP
 from dre.plan.recipes.default import EPOCH_ROWS, MOST, WIDE
-from dre.runtime.ranks import DEALT
 from result_text import load
-from ring_model import BYTES, LINKS, Link, Traffic
+from ring_model import BYTES, LINKS, Traffic
 
 SIZES = (10**6, 10**7, 10**8, 10**9)
 COLUMNS = 768
@@ -33,7 +34,7 @@ EDGE = ID + BYTES  # id and weight of a neighbor, while a graph is used by batch
 LINKED = 2 * (BYTES + BYTES)  # int32 id and weight, at both ends of a pair, while it is used by coordinates or the bank
 COLLECTED = 3  # copies of the embedding while ranks collect it: their own parts, the pickled ones, and the whole
 
-PARTS_ROWS = 2**20  # rows among which neighbors are searched on a GPU
+FIT_PASSES = 3  # over the rows: two for their moments, one through the PCA front, whose output is held
 FIRST_EPOCHS = 40  # of the default inside batches, for up to EPOCH_ROWS rows
 ADAM_COPIES = 3  # weights and two moments in a checkpoint
 
@@ -52,10 +53,16 @@ class Rates(NamedTuple):
     float32: float  # products and sums per second
 
 
+@cache
+def count_weights() -> int:
+    """Weights of the network of ``gpu-step.json``, "the default" of many images inside batches: a stand-in for any large one."""
+    network = PatchMLP(2048, depth=4, n_pcs=300).build((1, 28, 28), COMPONENTS)
+    return sum(weight.numel() for weight in network.parameters() if weight.requires_grad)
+
+
 def measured() -> Rates:
     """Read the rates of one GPU."""
     stream, graph, step = load("infinite-stream-gpu")["results"], load("gpu-graph")["results"][-1], load("gpu-step")["results"]
-    ranks = load("ranks-gpu-nccl")["results"]["inside each rank's batch"]["1"][0]
     fit, flops = load("mnist8m")["results"], load("gpu-ceilings")["results"]["float32_tflops"]
     named = next(name for name in step if name.startswith("the default, "))
     return Rates(
@@ -65,14 +72,14 @@ def measured() -> Rates:
         part=graph["n"],
         step=step[named] / 1e3,
         batch=int(named.split()[2]),
-        weights=ranks["weights"],
+        weights=count_weights(),
         fitted=fit["seconds"]["fit"] / fit["fitted"],
         float32=1e12 * flops,
     )
 
 
 def held_by_rank(n: int, ranks: int) -> dict[str, float]:
-    """Bytes on one rank that trains inside batches; None of them grows with the square of the rows."""
+    """Bytes on one rank that trains inside batches; none of them grows with the square of the rows."""
     own = n / ranks
     return {
         "its rows behind the PCA front, float32": own * WIDE * BYTES,
@@ -96,7 +103,8 @@ def on_host(n: int, ranks: int) -> float:
 
 def ranks_for(n: int) -> int:
     """The fewest ranks, a power of two, on whose GPUs rows and graph fit."""
-    return 2 ** max(0, math.ceil(math.log2(on_gpu(n, 1) / (GPU_SHARE * GPU_BYTES))))
+    fewest = on_gpu(n, 1) / (GPU_SHARE * GPU_BYTES)
+    return 1 << max(0, math.ceil(math.log2(fewest)))
 
 
 def phases_by_ranks(n: int, ranks: int, rates: Rates) -> dict[str, float]:
@@ -106,7 +114,7 @@ def phases_by_ranks(n: int, ranks: int, rates: Rates) -> dict[str, float]:
     step = rates.step + Traffic(BYTES * rates.weights).seconds(LINK, ranks)
     row_bytes = COLUMNS * BYTES
     return {
-        "read": own * row_bytes / READ,
+        "read": FIT_PASSES * own * row_bytes / READ,
         "PCA front": own * 2 * COLUMNS * WIDE / rates.float32,
         "neighbors": own / rates.part * rates.searched,
         "steps": epochs * own / rates.batch * step,
@@ -119,7 +127,7 @@ def phases_by_sample(n: int, gpus: int, rates: Rates) -> dict[str, float]:
     sample = min(n, MOST["cuda"])
     row_bytes = COLUMNS * BYTES
     return {
-        "read the sample": sample * row_bytes / READ,
+        "read the sample": FIT_PASSES * sample * row_bytes / READ,
         "fit the sample": sample * rates.fitted,
         "embed": max(n / gpus / rates.embedded, n / gpus * row_bytes / READ),
     }
@@ -135,6 +143,11 @@ def rows_where(nbytes_of_row: float, limit: float) -> float:
     return limit / nbytes_of_row
 
 
+def dealt_seconds(n: int) -> float:
+    """Seconds to read rows for a fit if they are dealt from compressed files: every rank reads every row group."""
+    return FIT_PASSES * n * COLUMNS * BYTES / READ
+
+
 def limits() -> list[dict[str, Any]]:
     """What ends first, and at how many rows."""
     coordinates = WIDE * BYTES + NEIGHBORS * (EDGE + LINKED)
@@ -147,7 +160,8 @@ def limits() -> list[dict[str, Any]]:
         {"what": "rows and graph of a single rank", "row": on_gpu(10**6, 1) / 10**6,
          "rows": rows_where(on_gpu(10**6, 1) / 10**6, gpu), "why": "half of a GPU; more ranks, or a sample"},
         {"what": "embedding_ of all rows, collected on every rank", "row": COLLECTED * COMPONENTS * BYTES + ID,
-         "rows": rows_where(COLLECTED * COMPONENTS * BYTES + ID, host), "why": "half of a rank's host memory, however many ranks; shards instead"},
+         "rows": rows_where(COLLECTED * COMPONENTS * BYTES + ID, host),
+         "why": "half of a rank's host memory; shards instead"},
         {"what": "int32 ids of neighbors, against the bank", "row": LINKED * NEIGHBORS, "rows": 2**31 - 1, "why": "int32"},
     ]  # fmt: skip
 
@@ -160,11 +174,3 @@ def checkpoint_bytes(n: int, weights: int) -> dict[str, float]:
 def step_bytes(weights: int, ranks: int) -> float:
     """Bytes that a rank sends in a step."""
     return Traffic(BYTES * weights).sent(ranks)
-
-
-def dealt_blocks(n: int) -> int:
-    """Blocks in which rows are dealt to ranks."""
-    return math.ceil(n / DEALT)
-
-
-__all__ = ["LINK", "Link", "measured"]

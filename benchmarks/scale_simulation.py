@@ -4,9 +4,9 @@
     python benchmarks/scale_simulation.py --device cuda     # results/scale-simulation-gpu.json: 2 ranks on one GPU through gloo
     python benchmarks/scale_simulation.py --quick           # fewer steps; nothing is recorded
 
-The step of one rank is measured without an exchange: a process does what a rank of two does, with what it would send in place of
-what it would receive. Two such processes run side by side, since ranks of one machine share its memory and its cache. They then
-measure each exchange alone, and train together, several times in turn.
+The step of one rank is measured without an exchange: a process does what a rank of two does, with what it would send in place
+of what it would receive. Two such processes run side by side, since ranks of one machine share its memory and its cache. They
+then measure each exchange alone, and train together, several times in turn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from dre.data.scaling import Scaling
+from dre.encoder import Encoder
 from dre.model.fitted import to_model_rows
 from dre.optimizer.whitening import EVERY, WIDEST
 from dre.plan.recipe import Recipe
@@ -47,7 +48,7 @@ WARMUP = 40  # steps: the first ones compile, and whitening looks at all of them
 WINDOW = math.lcm(EVERY, AGREED)  # steps of which the mean has everything that comes once in a while
 SIZES = [4**i for i in range(13)]  # numbers in a buffer
 LARGEST_GATHER = 4**10
-EXCHANGES = 60
+EXCHANGES = 200
 LOCAL = (125, 250, 500, 1000, 2000)  # rows of a rank's batch, in the steps of one rank
 GLOBAL = 16_000  # rows of a batch that more and more ranks share
 TOLERANCE = 0.2
@@ -66,7 +67,8 @@ class Case:
     optimizer: str = ADAM
 
     def recipe(self, epochs: int) -> Recipe:
-        return Recipe(self.schedule.format(epochs=epochs), self.encoder, f"shuffled({self.batch})", self.optimizer)
+        parts: list[Any] = [self.schedule.format(epochs=epochs), self.encoder, f"shuffled({self.batch})", self.optimizer]
+        return Recipe(*parts)
 
 
 FOLLOW, BANK = "x: gaussian(30) -> kl * 0 from pca follow {epochs}", "x: gaussian(30) -> kl * {epochs} against bank"
@@ -134,6 +136,7 @@ def steps_of(case: Case, ranks: Ranks, steps: int, device: torch.device) -> Resu
     runtime = Runtime.on(device)
     rows = to_model_rows(X, Scaling.fit(X), device)
     recipe = case.recipe(epochs=math.ceil((steps + WARMUP) / (ROWS // case.batch - 1)))
+    assert isinstance(recipe.encoder, Encoder)
     encoder = runtime.place(recipe.encoder.build(rows.shape[1:], 2))
     seconds: list[float] = []
     asked: list[bool] = []
@@ -162,7 +165,7 @@ def steps_of(case: Case, ranks: Ranks, steps: int, device: torch.device) -> Resu
 
 
 def seconds_of_exchange(work: Callable[[], object], device: torch.device) -> float:
-    """The median of a number of exchanges; the first ones open connections."""
+    """The mean of an exchange, as of a step: some wait for a core. The first ones open connections, and do not count."""
     found = []
     for _ in range(EXCHANGES):
         began = time.perf_counter()
@@ -170,7 +173,7 @@ def seconds_of_exchange(work: Callable[[], object], device: torch.device) -> flo
         if device.type == "cuda":
             torch.cuda.synchronize()
         found.append(time.perf_counter() - began)
-    return float(np.median(found[EXCHANGES // 6 :]))
+    return median_of_means(found[EXCHANGES // 5 :], EXCHANGES // 5)
 
 
 def exchanges_by_size(ranks: Ranks, sizes: list[int], device: torch.device) -> Results:
@@ -202,7 +205,7 @@ def exchanges_of(traffic: Traffic, asked: float, ranks: Ranks, device: torch.dev
 
 
 def compare_in_turn(case: Case, ranks: Ranks, steps: int, repeats: int, device: torch.device) -> list[Results]:
-    """Steps without exchange, exchanges without steps, and both together: in turn, since a machine has better and worse minutes."""
+    """Steps without exchange, exchanges without steps, and both together: in turn, since the speed of a machine changes."""
     found = []
     for _ in range(repeats):
         dry = steps_of(case, DryRanks(0, 2, is_connected=True), steps, device)
@@ -243,10 +246,15 @@ def processes(number: int, job: Results) -> Any:
 # What is made of the measurements
 
 
-def typical(seconds: list[float]) -> float:
-    """Return the median, over windows of steps, of the mean: with what comes once in a while, without a rare interruption."""
-    windows = [seconds[i : i + WINDOW] for i in range(0, len(seconds), WINDOW)]
-    return float(np.median([np.mean(each) for each in windows if len(each) == WINDOW or len(windows) == 1]))
+def median_of_means(seconds: list[float], window: int) -> float:
+    """Return the median, over windows, of the mean: with what comes once in a while, without a rare interruption."""
+    windows = [seconds[i : i + window] for i in range(0, len(seconds), window)]
+    return median([fmean(each) for each in windows if len(each) == window or len(windows) == 1])
+
+
+def typical(steps: list[float]) -> float:
+    """Return the seconds of a step."""
+    return median_of_means(steps, WINDOW)
 
 
 def slowest(steps: list[list[float]], ranks: int) -> float:
@@ -366,8 +374,8 @@ def rounded(value: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--steps", type=int, default=3 * WINDOW)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=2 * WINDOW)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--cases", type=int, nargs="+", help="numbers of the cases, from 0 on")
     parser.add_argument("--quick", action="store_true", help="fewer steps, and nothing is recorded")
     parser.add_argument("--job", help=argparse.SUPPRESS)
@@ -391,7 +399,11 @@ def main() -> None:
         runs.append(compare(case, device, steps, repeats))
         shown = {name: value for name, value in runs[-1].items() if name != "steps_of_one_rank"}
         print(json.dumps(rounded(shown)), flush=True)
-    swept = [sweep(each, device, WINDOW, list(LOCAL[1:4:2] if arguments.quick else LOCAL)) for each in SWEPT[device]]
+    swept = (
+        []
+        if arguments.cases
+        else [sweep(each, device, WINDOW, list(LOCAL[1:4:2] if arguments.quick else LOCAL)) for each in SWEPT[device]]
+    )
     simulated = [each for run in runs for each in weak(run)] + [each for step in swept for each in strong(step)]
     missed = [f"{run['name']}, {run['encoder']}" for run in runs if abs(run["error"]) > TOLERANCE]
     print(f"{len(missed)} of {len(runs)} predictions are off by more than {TOLERANCE:.0%}: {missed}", flush=True)
