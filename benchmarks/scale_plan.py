@@ -55,7 +55,7 @@ class Rates(NamedTuple):
 
 @cache
 def count_weights() -> int:
-    """Weights of the network of ``gpu-step.json``, "the default" of many images inside batches: a stand-in for any large one."""
+    """Weights of the network of ``gpu-step.json``, "the default" of images inside batches: a stand-in for any large one."""
     network = PatchMLP(2048, depth=4, n_pcs=300).build((1, 28, 28), COMPONENTS)
     return sum(weight.numel() for weight in network.parameters() if weight.requires_grad)
 
@@ -78,11 +78,14 @@ def measured() -> Rates:
     )
 
 
+FEATURES = WIDE * BYTES  # bytes of a row behind the PCA front
+
+
 def held_by_rank(n: int, ranks: int) -> dict[str, float]:
     """Bytes on one rank that trains inside batches; none of them grows with the square of the rows."""
     own = n / ranks
     return {
-        "its rows behind the PCA front, float32": own * WIDE * BYTES,
+        "its rows behind the PCA front, float32": own * FEATURES,
         "its graph, int64 and float32": own * NEIGHBORS * EDGE,
         "ids of its own rows, int64": own * ID,
         "ids of all rows in the order of the ranks, int64": n * ID,
@@ -99,6 +102,11 @@ def on_host(n: int, ranks: int) -> float:
     """Bytes of the host of a rank, at the most: ids, and the embedding while it is collected."""
     own_ids, order, embedding = list(held_by_rank(n, ranks).values())[2:]
     return own_ids + order + COLLECTED * embedding
+
+
+def sample_rows(n: int) -> int:
+    """Rows that the default fits on a GPU."""
+    return min(n, MOST["cuda"])
 
 
 def ranks_for(n: int) -> int:
@@ -124,7 +132,7 @@ def phases_by_ranks(n: int, ranks: int, rates: Rates) -> dict[str, float]:
 
 def phases_by_sample(n: int, gpus: int, rates: Rates) -> dict[str, float]:
     """Seconds of a fit of a sample on one GPU, and of the embedding of all rows in shards, one for each GPU."""
-    sample = min(n, MOST["cuda"])
+    sample = sample_rows(n)
     row_bytes = COLUMNS * BYTES
     return {
         "read the sample": FIT_PASSES * sample * row_bytes / READ,
@@ -150,7 +158,7 @@ def dealt_seconds(n: int) -> float:
 
 def limits() -> list[dict[str, Any]]:
     """What ends first, and at how many rows."""
-    coordinates = WIDE * BYTES + NEIGHBORS * (EDGE + LINKED)
+    coordinates = FEATURES + NEIGHBORS * (EDGE + LINKED)
     host, gpu = HOST_SHARE * HOST_BYTES, GPU_SHARE * GPU_BYTES
     return [
         {"what": "free coordinates, bank: the first rank has features and graph of all rows", "row": coordinates,
