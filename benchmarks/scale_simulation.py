@@ -371,12 +371,39 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
+def measure(arguments: argparse.Namespace) -> Results:
+    """Measure exchanges, steps and runs, and simulate."""
+    device, steps = arguments.device, WINDOW if arguments.quick else arguments.steps
+    repeats = 2 if arguments.quick else arguments.repeats
+    cases = CASES[device] if arguments.cases is None else [CASES[device][i] for i in arguments.cases]
+    exchange = processes(2, {"kind": "exchange", "sizes": SIZES[:11] if arguments.quick else SIZES, "device": device})
+    link = fitted_link(exchange)
+    fit_errors = [link.all_reduce(nbytes, 2) / seconds - 1 for nbytes, seconds in exchange["average"]]
+    print(f"latency {1e6 * link.latency:.0f} us, {link.bandwidth / 1e9:.2f} GB/s; {rounded(exchange)}", flush=True)
+    runs, simulated = [], []
+    for case in cases:
+        run = compare(case, device, steps, repeats)
+        simulated += weak(run)
+        runs.append({name: value for name, value in run.items() if name != "steps_of_one_rank"})
+        print(json.dumps(rounded(runs[-1])), flush=True)
+    local = list(LOCAL[1:4:2] if arguments.quick else LOCAL)
+    swept = [] if arguments.cases else [sweep(each, device, WINDOW, local) for each in SWEPT[device]]
+    return {
+        "exchange": {**exchange, "latency": link.latency, "bandwidth": link.bandwidth, "fit_errors": fit_errors},
+        "steps": swept,
+        "runs": runs,
+        "links": [asdict(each) for each in LINKS],
+        "simulation": simulated + [each for step in swept for each in strong(step)],
+        "tolerance": TOLERANCE,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--steps", type=int, default=2 * WINDOW)
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--cases", type=int, nargs="+", help="numbers of the cases, from 0 on")
+    parser.add_argument("--cases", type=int, nargs="+", help="numbers of some cases, from 0 on; nothing is recorded")
     parser.add_argument("--quick", action="store_true", help="fewer steps, and nothing is recorded")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -386,37 +413,12 @@ def main() -> None:
         if Ranks.current().is_first:
             Path(job["out"]).write_text(json.dumps(found))
         return
-    device, steps = arguments.device, WINDOW if arguments.quick else arguments.steps
-    repeats = 2 if arguments.quick else arguments.repeats
-    cases = CASES[device] if arguments.cases is None else [CASES[device][i] for i in arguments.cases]
-    exchange = processes(2, {"kind": "exchange", "sizes": SIZES[:11] if arguments.quick else SIZES, "device": device})
-    link = fitted_link(exchange)
-    nbytes, seconds = zip(*exchange["average"], strict=True)
-    fit_errors = [link.all_reduce(size, 2) / took - 1 for size, took in zip(nbytes, seconds, strict=True)]
-    print(f"latency {1e6 * link.latency:.0f} us, {link.bandwidth / 1e9:.2f} GB/s; {rounded(exchange)}", flush=True)
-    runs = []
-    for case in cases:
-        runs.append(compare(case, device, steps, repeats))
-        shown = {name: value for name, value in runs[-1].items() if name != "steps_of_one_rank"}
-        print(json.dumps(rounded(shown)), flush=True)
-    swept = (
-        []
-        if arguments.cases
-        else [sweep(each, device, WINDOW, list(LOCAL[1:4:2] if arguments.quick else LOCAL)) for each in SWEPT[device]]
-    )
-    simulated = [each for run in runs for each in weak(run)] + [each for step in swept for each in strong(step)]
-    missed = [f"{run['name']}, {run['encoder']}" for run in runs if abs(run["error"]) > TOLERANCE]
-    print(f"{len(missed)} of {len(runs)} predictions are off by more than {TOLERANCE:.0%}: {missed}", flush=True)
-    results = {
-        "exchange": {**exchange, "latency": link.latency, "bandwidth": link.bandwidth, "fit_errors": fit_errors},
-        "steps": swept,
-        "runs": [{name: value for name, value in run.items() if name != "steps_of_one_rank"} for run in runs],
-        "links": [asdict(each) for each in LINKS],
-        "simulation": simulated,
-        "tolerance": TOLERANCE,
-    }
-    if not arguments.quick:
-        record("scale-simulation" + ("-gpu" if device == "cuda" else ""), rounded(results), rows=ROWS, columns=COLUMNS)
+    results = measure(arguments)
+    missed = [f"{run['name']}, {run['encoder']}" for run in results["runs"] if abs(run["error"]) > TOLERANCE]
+    print(f"{len(missed)} of {len(results['runs'])} predictions are off by more than {TOLERANCE:.0%}: {missed}", flush=True)
+    if not arguments.quick and arguments.cases is None:
+        name = "scale-simulation" + ("-gpu" if arguments.device == "cuda" else "")
+        record(name, rounded(results), rows=ROWS, columns=COLUMNS)
 
 
 if __name__ == "__main__":

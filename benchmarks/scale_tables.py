@@ -11,8 +11,10 @@ import scale_plan as plan
 from paper.report.formatting import number
 from record import RESULTS
 from result_text import load, machine, table
+from ring_model import BYTES
 
 SHOWN_RANKS = (1, 2, 8, 64, 256)
+EXCHANGED_MS = 0.005  # below, nothing was exchanged
 SCORES = {"nearest_neighbor": "1-NN", "neighborhood_hit": "neighborhood hit", "trustworthiness": "trustworthiness",
           "shepard_goodness": "Shepard goodness"}  # fmt: skip
 
@@ -69,7 +71,8 @@ def out_of_core() -> str:
         return not_yet("out-of-core")
     result = load("out-of-core")
     whole, subset = result["results"]["whole"], result["results"]["subset"]
-    fits = [(f"{size(whole['file_bytes'])}, `{name}`, from the file", found) for name, found in whole.items() if _is_fit(found)]
+    large = {name: found for name, found in whole.items() if isinstance(found, dict)}
+    fits = [(f"{size(whole['file_bytes'])}, `{name}`, from the file", found) for name, found in large.items()]
     for name, both in subset.items():
         if isinstance(both, dict):
             fits += [(f"{size(subset['file_bytes'])}, `{name}`, {_way(way)}", both[way]) for way in ("file", "memory")]
@@ -82,10 +85,6 @@ def out_of_core() -> str:
         if isinstance(both, dict) and "file_to_memory" in both
     ]
     return table(head, rows) + f"\n{'; '.join(ratios)}.\n" + source(result)
-
-
-def _is_fit(found: Any) -> bool:
-    return isinstance(found, dict)
 
 
 def _way(way: str) -> str:
@@ -132,9 +131,6 @@ def ranks(name: str) -> str:
     ]  # fmt: skip
     head = [result["data"], "ranks", "1-NN of each seed, held out", "mean", "fit, s", "weights", "exchange of gradients, ms"]
     return table(head, rows) + source(result)
-
-
-EXCHANGED_MS = 0.005  # below, nothing was exchanged
 
 
 def transform_memory() -> str:
@@ -184,8 +180,8 @@ def predicted(name: str) -> str:
     within = sum(abs(run["error"]) <= found["tolerance"] for run in found["runs"])
     exchange = found["exchange"]
     return table(head, rows) + (
-        f"\n{within} of {len(rows)} predictions are within {found['tolerance']:.0%}. An exchange of two ranks fits a latency of "
-        f"{1e6 * exchange['latency']:.0f} µs and {exchange['bandwidth'] / 1e9:.2f} GB/s.\n" + source(result)
+        f"\n{within} of {len(rows)} predictions are within {found['tolerance']:.0%}. An exchange of two ranks fits a latency "
+        f"of {1e6 * exchange['latency']:.0f} µs and {exchange['bandwidth'] / 1e9:.2f} GB/s.\n" + source(result)
     )
 
 
@@ -218,18 +214,18 @@ def _simulated_cell(found: dict[str, Any] | None) -> str:
 
 def row_bytes() -> str:
     """Bytes of a row in each thing that is held."""
-    k, columns = plan.NEIGHBORS, plan.COLUMNS
-    rows = [
-        [f"the row itself, {columns} columns", f"float32; float16 {2 * columns:,}", columns * plan.BYTES, "disk, or memory"],
-        ["its features behind the PCA front", f"{plan.WIDE} × float32", plan.WIDE * plan.BYTES, "its rank"],
-        [f"its {k} neighbors, inside batches", "int64 id, float32 weight", k * plan.EDGE, "its rank"],
-        [f"its {k} neighbors, for coordinates and bank", "int32 id, float32 weight, at both ends", k * plan.LINKED,
-         "the first rank has all, each rank its own"],
-        ["its coordinates, or its place in the bank", f"{plan.COMPONENTS} × float32", plan.COMPONENTS * plan.BYTES, "every rank"],
-        ["its number among those that were dealt", "int64", plan.ID, "every rank"],
-        ["its place in `embedding_`", f"{plan.COMPONENTS} × float32", plan.COMPONENTS * plan.BYTES, "every rank"],
+    k, columns, point = plan.NEIGHBORS, plan.COLUMNS, plan.COMPONENTS * BYTES
+    rows: list[tuple[str, str, int, str]] = [
+        (f"the row itself, {columns} columns", f"float32; float16 {2 * columns:,}", columns * BYTES, "disk, or memory"),
+        ("its features behind the PCA front", f"{plan.FEATURES // BYTES} × float32", plan.FEATURES, "its rank"),
+        (f"its {k} neighbors, inside batches", "int64 id, float32 weight", k * plan.EDGE, "its rank"),
+        (f"its {k} neighbors, for coordinates and bank", "int32 id, float32 weight, at both ends", k * plan.LINKED,
+         "the first rank has all, each rank its own"),
+        ("its coordinates, or its place in the bank", f"{plan.COMPONENTS} × float32", point, "every rank"),
+        ("its number among those that were dealt", "int64", plan.ID, "every rank"),
+        ("its place in `embedding_`", f"{plan.COMPONENTS} × float32", point, "every rank"),
     ]  # fmt: skip
-    return table(["of one row", "as", "bytes", "held by"], [[a, b, f"{c:,}", d] for a, b, c, d in rows])
+    return table(["of one row", "as", "bytes", "held by"], [[what, kind, f"{n:,}", who] for what, kind, n, who in rows])
 
 
 def by_rows() -> str:
@@ -242,12 +238,16 @@ def by_rows() -> str:
         hours = plan.gpu_hours(phases, ranks_of)
         columns.append(
             [size(n * plan.COLUMNS * 4), size(n * plan.COLUMNS * 2), str(ranks_of), *map(duration, phases.values()),
-             duration(sum(phases.values())), duration(plan.dealt_seconds(n)), size(plan.on_gpu(n, ranks_of)), size(plan.on_host(n, ranks_of)),
+             duration(sum(phases.values())), duration(plan.dealt_seconds(n)),
+             size(plan.on_gpu(n, ranks_of)), size(plan.on_host(n, ranks_of)),
              size(plan.step_bytes(rates.weights, ranks_of)), f"{hours:.2g}", f"${hours * plan.PRICE:.2g}"]
         )  # fmt: skip
-    names = ["float32 on disk", "float16 on disk", "ranks, one GPU each", f"read {plan.FIT_PASSES} times, own files", "PCA front", "neighbors, in parts",
-             "training steps", "embed all rows", "in all", "instead of reading own files: dealt from Parquet", "GPU memory of a rank", "host memory of a rank, beside the rows",
-             "sent by a rank in a step", "GPU hours", "cost"]  # fmt: skip
+    names = [
+        "float32 on disk", "float16 on disk", "ranks, one GPU each", f"read {plan.FIT_PASSES} times, own files", "PCA front",
+        "neighbors, in parts", "training steps", "embed all rows", "in all",
+        "instead of reading own files: dealt from Parquet", "GPU memory of a rank", "host memory of a rank, beside the rows",
+        "sent by a rank in a step", "GPU hours", "cost",
+    ]  # fmt: skip
     rows = [[name, *(column[i] for column in columns)] for i, name in enumerate(names)]
     return table([f"all rows on ranks, {plan.COLUMNS} columns", *map(count, plan.SIZES)], rows)
 
@@ -261,11 +261,13 @@ def by_sample() -> str:
         phases = plan.phases_by_sample(n, gpus, rates)
         hours = plan.gpu_hours(phases, gpus, alone=("read the sample", "fit the sample"))
         columns.append(
-            [f"{min(n, plan.MOST['cuda']):,}", str(gpus), *map(duration, phases.values()), duration(sum(phases.values())),
+            [f"{plan.sample_rows(n):,}", str(gpus), *map(duration, phases.values()), duration(sum(phases.values())),
              f"{hours:.2g}", f"${hours * plan.PRICE:.2g}"]
         )  # fmt: skip
-    names = ["rows of the sample", "shards, one GPU each", f"read the sample {plan.FIT_PASSES} times", "fit it on one GPU", "embed all rows", "in all",
-             "GPU hours", "cost"]  # fmt: skip
+    names = [
+        "rows of the sample", "shards, one GPU each", f"read the sample {plan.FIT_PASSES} times", "fit it on one GPU",
+        "embed all rows", "in all", "GPU hours", "cost",
+    ]  # fmt: skip
     rows = [[name, *(column[i] for column in columns)] for i, name in enumerate(names)]
     return table([f"a sample, then shards, {plan.COLUMNS} columns", *map(count, plan.SIZES)], rows)
 
