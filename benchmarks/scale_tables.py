@@ -14,6 +14,17 @@ from result_text import load, machine, table
 from ring_model import BYTES
 
 SHOWN_RANKS = (1, 2, 8, 64, 256)
+COMMANDS = {
+    "out-of-core": "out_of_core.py --data FOLDER",
+    "ten-million": "ten_million.py --data FOLDER",
+    "ten-million-gpu": "ten_million.py --device cuda --rows 30000000 --columns 128 --out FILE",
+    "ranks": "ranks.py --data FOLDER",
+    "ranks-gpu": "ranks.py --data FOLDER --device cuda",
+    "ranks-gpu-nccl": "ranks.py --data FOLDER --device cuda --nccl",
+    "transform-memory": "transform_memory.py",
+    "scale-simulation": "scale_simulation.py",
+    "scale-simulation-gpu": "scale_simulation.py --device cuda",
+}
 EXCHANGED_MS = 0.005  # below, nothing was exchanged
 SCORES = {"nearest_neighbor": "1-NN", "neighborhood_hit": "neighborhood hit", "trustworthiness": "trustworthiness",
           "shepard_goodness": "Shepard goodness"}  # fmt: skip
@@ -24,9 +35,9 @@ def is_there(name: str) -> bool:
     return (RESULTS / f"{name}.json").exists()
 
 
-def not_yet(*names: str) -> str:
-    """Say that results are missing."""
-    return f"Not measured yet: {', '.join(f'`results/{name}.json`' for name in names)}.\n"
+def not_yet(name: str) -> str:
+    """Say that results are missing, and which command makes them."""
+    return f"Not measured yet: `results/{name}.json`, by `python benchmarks/{COMMANDS[name]}`.\n"
 
 
 def source(result: dict[str, Any]) -> str:
