@@ -69,10 +69,10 @@ def no_extra_is_installed() -> None:
 
     assert Path(str(package.__file__)).is_relative_to(Path(sys.prefix)), package.__file__
     assert version("deep-recursive-embedding") == package.__version__
-    for module in ("matplotlib", "datashader", "faiss", "h5py", "pandas", "PIL", "pooch", "pyarrow", "umap", "zarr"):
+    for module in ("matplotlib", "datashader", "faiss", "h5py", "pandas", "PIL", "pooch", "pyarrow", "ray", "umap", "zarr"):
         assert find_spec(module) is None, f"{module} is installed"
     extras = set(metadata("deep-recursive-embedding").get_all("Provides-Extra") or [])
-    assert {"plot", "files", "datasets", "baselines", "faiss", "bench"} <= extras, extras
+    assert {"plot", "files", "datasets", "baselines", "faiss", "bench", "ray"} <= extras, extras
 
 
 def digits_are_fitted_saved_loaded_and_embedded_again() -> None:

@@ -43,6 +43,7 @@ ROWS, EPOCHS = 100, 2  # enough rows for the perplexity of the recipes; epochs o
 REGISTRIES = (AFFINITIES, AUGMENTS, BATCHES, ENCODERS, LOSSES)
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LAUNCHERS = ("docker", "ray", "sbatch")  # which start what lies in examples/
 INLINE_COMMAND = re.compile(r"`dre ([^`]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -177,6 +178,12 @@ def test_commands_in_blocks_exist_with_their_arguments(page: Path) -> None:
                 bench().make_context("bench", rest[1:])
         elif program == "make":
             assert rest[0] in targets, rest
+        elif program == "torchrun":
+            name, *words = rest[rest.index("dre") + 1 :]
+            commands().commands[name].make_context(name, words)
+        elif program in LAUNCHERS:
+            files = [ROOT / word for word in rest if word.startswith("examples")]
+            assert all(file.exists() for file in files), rest
         else:
             assert [program, rest[0]] == ["pip", "install"], rest
 

@@ -7,6 +7,7 @@ from . import explore as explore
 from . import io as io
 from . import metrics as metrics
 from . import plot as plot
+from . import ray as ray
 from .affinity.fuzzy import Fuzzy as Fuzzy
 from .affinity.gaussian import Gaussian as Gaussian
 from .encoder.mlp import MLP as MLP

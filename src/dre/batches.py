@@ -140,8 +140,7 @@ class Fixed(Batches, name="fixed"):
         return _parts(n, self.size)
 
     def sampler(self, target: Target, n: int, streams: RandomStreams) -> Sampler:
-        once = streams.of_stage(0).generator("fixed batches")  # the same in every stage
-        parts = _evenly(torch.randperm(n, generator=once, device=once.device), self.steps(n))
+        parts = _evenly(streams.of_stage(0).order(n, "fixed batches"), self.steps(n))  # the same in every stage
         if 4 * n * self.size > KEEP_BYTES:
             return lambda epoch: (presampled(ids, target.block(ids)) for ids in parts)
         kept = [presampled(ids, target.block(ids)) for ids in parts]
@@ -170,8 +169,7 @@ class Shuffled(Batches, name="shuffled"):
             return Batch(ids, target.block(ids))
 
         def sample(epoch: int) -> Iterator[LazyBatch]:
-            generator = streams.generator("batches", epoch)
-            parts = _evenly(torch.randperm(n, generator=generator, device=generator.device), self.steps(n))
+            parts = _evenly(streams.order(n, "batches", epoch), self.steps(n))
             if target.capturable:
                 return (LazyBatch(len(ids), (ids,), assemble) for ids in parts)
             return (presampled(ids, target.block(ids)) for ids in parts)

@@ -156,6 +156,7 @@ class Deadly(Store):
         super().save(job, record)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_takes_no_other_job_with_it(setting, tmp_path):
     deadly = replace(setting, store=Deadly(tmp_path / "cells", tmp_path / "maps"), workers=2)
     jobs = [Job("digits", "pca", seed) for seed in (0, 7, 1)]

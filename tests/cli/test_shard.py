@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model, and three files with rows for it."""
     monkeypatch.setattr(dre.io.writers.pieces, "PIECE_ROWS", 100)
     monkeypatch.setattr(dre.io.writers.pieces.piece_edges, "__defaults__", (None, 100))
-    monkeypatch.setattr("dre.io.readers.parquet._fits", lambda *_: False)  # files are read by row group
+    monkeypatch.setattr("dre.io.readers.parquet.fits", lambda *_: False)  # files are read by row group
     monkeypatch.chdir(tmp_path)
     frame = pl.DataFrame(X, schema=COLUMNS)
     model = DRE(schedule="x: gaussian(5) -> kl * 1", encoder="mlp(8)", random_state=0, device="cpu").fit(X[:100])

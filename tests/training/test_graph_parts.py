@@ -20,6 +20,7 @@ from dre.training import graph_parts
 from dre.training.graph_parts import count_parts, make_graph
 from dre.training.learner import make_learner
 from dre.training.run import Run
+from dre.training.targets import _distance_to_tenth
 
 CPU = torch.device("cpu")
 N, PARTS = 120, 4
@@ -178,3 +179,15 @@ def test_the_rows_and_the_free_memory_decide_the_parts(
 ) -> None:
     monkeypatch.setattr(graph_parts, "available_bytes", lambda device: free)
     assert count_parts(n, 50, 90, "cpu") == parts
+
+
+def test_the_radius_in_parts_is_about_that_among_all_rows():
+    x = torch.randn(4000, 3, generator=torch.Generator().manual_seed(1))
+    affinity = Gaussian(10)
+    whole = Graph.of(affinity, nearest(x, 30))
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(2))
+    parts = [ids.sort().values for ids in order.chunk(5)]
+    joined = Graph.joined([(ids, Graph.of(affinity, nearest(x[ids], 30))) for ids in parts], len(x), compact=True)
+    stage = Recipe("x: gaussian(10) -> kl * 1", "mlp", "shuffled(20)", "adam").schedule[0]
+    ratio = _distance_to_tenth(x, stage, joined) / _distance_to_tenth(x, stage, whole)
+    assert 0.8 < ratio.median() < 1.25

@@ -119,7 +119,8 @@ def match_columns(model: DRE, source: Source, color: str | None = None, *, keep_
     others = sorted((name for name in source.columns if name not in known), key=lambda name: name != color)
     extra = column_values(source.rows, source.columns, others[:MAX_EXTRA_COLUMNS]) if keep_others else {}
     rows = select_columns(source.rows, [index[name] for name in names])
-    return replace(source, rows=rows, columns=list(names), metadata={**extra, **source.metadata})
+    metadata = {**extra, **source.metadata} if extra else source.metadata
+    return replace(source, rows=rows, columns=list(names), metadata=metadata)
 
 
 def _check_width(model: DRE, source: Source) -> None:

@@ -178,7 +178,7 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
 def _from_file(name: str, source: Source | None, standardize: bool | None, *, allow_external: bool) -> LoadedMap:
     embedding, table = read_coordinates(name, allow_external=allow_external)
     if source is None:
-        return LoadedMap([embedding], [name], table.metadata, table.names, dropped=table.dropped)
+        return LoadedMap([embedding], [name], dict(table.metadata), table.names, dropped=table.dropped)
     return replace(match_points(name, embedding, table, source), units=units_of(source, standardize))
 
 

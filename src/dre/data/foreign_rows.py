@@ -37,6 +37,7 @@ class ForeignRows:
     def __init__(self, array: Any, columns: list[str] | None = None) -> None:
         self._rows = HostRows(array)
         self.shape, self.columns = self._rows.shape, columns
+        self.in_blocks = isinstance(array, BlockArray)
 
     def read(self, start: int, stop: int) -> Tensor:
         """Read consecutive rows."""
@@ -187,13 +188,15 @@ def _is_vector(schema: Any, columns: list[str]) -> bool:
 def _arrow_block(table: Any, columns: list[str]) -> Array:
     """Values of some rows of a table, (m, d)."""
     if _is_vector(table.schema, columns):
+        import pyarrow.compute
+
         column = table[columns[0]].combine_chunks()
         if column.null_count:
             raise ValueError(f"the column {columns[0]!r} has rows without a vector: drop them first")
-        values = column.flatten().to_numpy(zero_copy_only=False)
-        if len(column) and len(values) % len(column):
+        lengths = pyarrow.compute.list_value_length(column)
+        if len(pyarrow.compute.unique(lengths)) > 1:
             raise ValueError(f"the vectors of the column {columns[0]!r} have different lengths: pad or cut them")
-        return np.asarray(values).reshape(len(column), -1)
+        return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(len(column), -1)
     return np.column_stack([table[name].to_numpy() for name in columns])  # a gap becomes NaN, and is named later
 
 

@@ -55,6 +55,7 @@ class FitRows(NamedTuple):
 
     X: Any
     n: int  # rows that all ranks fit
+    scaled: Any  # rows whose moments this rank finds: X, and on the first rank also those that are left over
     ids: Array | None = None  # of these rows in the data; None: all of them
     sample: Array | None = None  # ids of the rows that all ranks fit; None: all rows, but for a few that are left over
     order: torch.Tensor | None = None  # position of the rows of all ranks in the sample; None: the first rank's come first
@@ -65,14 +66,26 @@ def choose_rows(X: Any, sample: int | None, seed: int, ranks: Ranks, *, is_own: 
     if is_own:
         if sample is not None:
             raise ValueError(f"sample={sample}: rows that are a rank's own are fitted as they are; sample them before")
-        return FitRows(X, X.shape[0] * ranks.size)
+        return FitRows(X, X.shape[0] * ranks.size, X)
     ids = sample_ids(X.shape[0], sample, seed)
     n = X.shape[0] if ids is None else len(ids)
     if not ranks.is_connected:
-        return FitRows(X if ids is None else take_sample(X, ids), n, ids, ids)
+        rows = X if ids is None else take_sample(X, ids)
+        return FitRows(rows, n, rows, ids, ids)
     if n < LEAST * ranks.size:
         raise RankError(f"{n} rows are too few for {ranks.size} ranks, which need {LEAST} each: start fewer ranks")
-    dealt = ranks.deal(n, seed).numpy()
-    rows = dealt if ids is None else ids[dealt]
-    own = RowSubset(X, torch.from_numpy(rows)) if is_rows(X) and ids is None else take_sample(X, rows)
-    return FitRows(own, len(dealt) * ranks.size, rows, ids, ranks.dealt(n, seed))
+    order = ranks.dealt(n, seed)
+    rows = _in_data(ranks.deal(n, seed).numpy(), ids)
+    own = _taken(X, rows, held=ids is not None)
+    left = np.setdiff1d(np.arange(n), order.numpy()) if len(order) < n and ranks.is_first else rows[:0]
+    scaled = _taken(X, np.sort(np.concatenate([rows, _in_data(left, ids)])), held=False) if len(left) else own
+    return FitRows(own, len(order), scaled, rows, ids, order)
+
+
+def _in_data(rows: Array, sample: Array | None) -> Array:
+    return rows if sample is None else sample[rows]
+
+
+def _taken(X: Any, ids: Array, *, held: bool) -> Any:
+    """Rows with these ids; those of a stream are held in memory, or read when they are needed."""
+    return take_sample(X, ids) if held or not is_rows(X) else RowSubset(X, torch.from_numpy(ids))

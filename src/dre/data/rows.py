@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dre.progress.activity import activity
-from dre.runtime import available_bytes
+from dre.runtime import available_bytes, scratch
 
 CHUNK_VALUES = 2**24  # values read at a time
 CACHED_VALUES = 2**18  # values converted at a time on a CPU: within its cache that is many times as fast
@@ -21,7 +21,8 @@ CPU = torch.device("cpu")
 class Rows(Protocol):
     """Data that are read as tensors of shape (rows, *shape of one row), on any device.
 
-    Rows that set ``thread_safe = True`` may be read by several threads at once.
+    Rows that set ``thread_safe = True`` may be read by several threads at once. With ``in_blocks = True`` reading one row means
+    decoding a block of them, as in compressed files. ``is_stream = True`` says that they may be larger than the memory.
     """
 
     shape: tuple[int, ...]
@@ -85,8 +86,15 @@ def read_checked(rows: Rows, start: int, stop: int) -> Tensor:
     if not bool(finite.all()):
         first = (~finite).flatten(1).any(1).nonzero()[0, 0]
         kind = "NaN" if x[first].isnan().any() else "infinity"
-        raise ValueError(f"Input X contains {kind}, first in row {start + int(first)}. Leave such rows out, or impute them.")
+        where = describe_row(rows, start + int(first))
+        raise ValueError(f"Input X contains {kind}, first in {where}. Leave such rows out, or impute them.")
     return x
+
+
+def describe_row(rows: Rows, row: int) -> str:
+    """Name a row for messages; rows of a file know its name."""
+    place = getattr(rows, "place", None)
+    return f"row {row}" if place is None else str(place(row))
 
 
 def check_stream_output(rows: Rows, x: Any, n: int, method: str) -> Tensor:
@@ -96,6 +104,30 @@ def check_stream_output(rows: Rows, x: Any, n: int, method: str) -> Tensor:
         given = f"a tensor {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
         raise TypeError(f"{type(rows).__name__}.{method} returned {given}: it must return a float32 tensor {expected}")
     return x
+
+
+def empty_rows(shape: tuple[int, ...], device: torch.device, rows: Rows, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return an uninitialized tensor for what is computed from rows; a large one of a stream lies in a scratch file."""
+    if device.type != "cpu" or not is_stream(rows):
+        return torch.empty(shape, dtype=dtype, device=device)
+    return scratch.empty(
+        shape, dtype, what=f"{shape[0]:,} rows of {math.prod(shape[1:]):,} values", held_bytes=held_of_stream()
+    )
+
+
+def held_of_stream() -> int:
+    """Largest size in bytes of an array that is held in memory for a stream."""
+    return min(scratch.HELD_BYTES, scratch.held())
+
+
+def is_stream(rows: Rows) -> bool:
+    """Whether rows may be larger than the memory."""
+    return bool(getattr(rows, "is_stream", False))
+
+
+def in_blocks(rows: Rows) -> bool:
+    """Whether reading one row means decoding a block of them."""
+    return bool(getattr(rows, "in_blocks", False))
 
 
 class HostRows:
@@ -124,20 +156,25 @@ def _as_tensor(part: Any) -> Tensor:
 
 
 class ArrayRows:
-    """A float32 tensor, kept on the computing device if it fits there."""
+    """A float32 tensor, kept on the computing device if it fits there; ``is_stream=True`` if it lies in a file."""
 
     thread_safe = True
 
-    def __init__(self, data: Tensor, device: torch.device) -> None:
+    def __init__(self, data: Tensor, device: torch.device, *, is_stream: bool = False) -> None:
         self.data = data.to(device) if fits(data.nbytes, device) else data
-        self.shape = tuple(data.shape)
+        self.shape, self.is_stream = tuple(data.shape), is_stream
         self._device = device
 
     def read(self, start: int, stop: int) -> Tensor:
         return self.data[start:stop].to(self._device)
 
     def take(self, ids: Tensor) -> Tensor:
-        return self.data[ids.to(self.data.device)].to(self._device)
+        wanted = ids.to(self.data.device)
+        if self._device.type != "cuda" or self.data.is_cuda:
+            return self.data[wanted].to(self._device)
+        # Pinned memory is copied while the GPU computes. Its allocator waits for the copy before it gives it out again.
+        buffer = torch.empty(len(wanted), *self.shape[1:], dtype=self.data.dtype, pin_memory=True)
+        return torch.index_select(self.data, 0, wanted, out=buffer).to(self._device, non_blocking=True)
 
 
 class RowSubset:
@@ -146,12 +183,16 @@ class RowSubset:
     def __init__(self, rows: Rows, ids: Tensor) -> None:
         self.shape = (len(ids), *rows.shape[1:])
         self._rows, self._ids = rows, ids
+        self.in_blocks, self.is_stream = in_blocks(rows), is_stream(rows)
+
+    def place(self, row: int) -> str:
+        return describe_row(self._rows, int(self._ids[row]))
 
     def read(self, start: int, stop: int) -> Tensor:
         """Take the rows in chunks: ``take`` may need several times their memory."""
         pieces = self._ids[start:stop].split(chunk_length(self.shape[1:]))
         first = self._rows.take(pieces[0])
-        out = torch.empty(stop - start, *first.shape[1:], dtype=first.dtype, device=first.device)
+        out = empty_rows((stop - start, *first.shape[1:]), first.device, self, first.dtype)
         at = len(first)
         out[:at] = first
         for piece in pieces[1:]:
@@ -170,6 +211,10 @@ class RowSlice:
         self.shape = (stop - start, *rows.shape[1:])
         self._rows, self._start = rows, start
         self.thread_safe = bool(getattr(rows, "thread_safe", False))
+        self.in_blocks, self.is_stream = in_blocks(rows), is_stream(rows)
+
+    def place(self, row: int) -> str:
+        return describe_row(self._rows, self._start + row)
 
     def read(self, start: int, stop: int) -> Tensor:
         return self._rows.read(self._start + start, self._start + stop)
@@ -180,7 +225,7 @@ class RowSlice:
 
 def is_on_device(rows: Rows, device: torch.device) -> bool:
     """Whether the rows are in the memory of this device."""
-    return isinstance(rows, ArrayRows) and rows.data.device.type == device.type
+    return isinstance(rows, ArrayRows) and rows.data.device.type == device.type and not rows.is_stream
 
 
 def fits(nbytes: int, device: torch.device) -> bool:

@@ -13,7 +13,18 @@ from dre.data.image_layout import channels_first, image_layout, model_shape
 from dre.data.metric import check_metric, transform_rows
 from dre.data.moments import Moments, find_moments
 from dre.data.range_error import RangeError
-from dre.data.rows import CACHED_VALUES, CPU, HostRows, Rows, check_stream_output, chunk_length, float64_pieces, read_checked
+from dre.data.rows import (
+    CACHED_VALUES,
+    CPU,
+    HostRows,
+    Rows,
+    check_stream_output,
+    chunk_length,
+    empty_rows,
+    float64_pieces,
+    in_blocks,
+    read_checked,
+)
 from dre.data.sparse import METRICS as SPARSE_METRICS
 from dre.data.sparse import ScaledSparse, is_sparse
 from dre.data.sparse import moments as sparse_moments
@@ -149,6 +160,7 @@ class ScaledRows:
         self._scaling = copy.deepcopy(scaling).to(device)
         self._piece = chunk_length(rows.shape[1:], CACHED_VALUES)
         self.thread_safe = bool(getattr(rows, "thread_safe", False))
+        self.in_blocks, self.is_stream = in_blocks(rows), not isinstance(rows, HostRows)
 
     @property
     def sparse(self) -> ScaledSparse | None:
@@ -162,7 +174,7 @@ class ScaledRows:
         step = chunk_length(self.shape[1:])
         if stop - start <= step:
             return self._scale(read_checked(self._rows, start, stop))
-        out = torch.empty(stop - start, *self.shape[1:], device=self._device)
+        out = empty_rows((stop - start, *self.shape[1:]), self._device, self)
         with activity("reading rows", stop - start) as reading:
             for at in range(start, stop, step):
                 out[at - start : at - start + step] = self.read(at, min(stop, at + step))

@@ -10,7 +10,7 @@ from threading import get_ident
 import torch
 from torch import Tensor, nn
 
-from dre.data.rows import Rows, chunk_length
+from dre.data.rows import Rows, chunk_length, empty_rows
 from dre.encoder.network import Network
 from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
@@ -48,7 +48,7 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
         slices = [(start, min(n, start + step)) for start in range(0, n, step)]
         for (start, _), y in zip(slices, _chunks(encoder, rows, source, slices), strict=True):
             if out is None:
-                out = torch.empty(n, y.shape[1], dtype=torch.float32, device=y.device)
+                out = empty_rows((n, y.shape[1]), y.device, rows)
             out[start : start + step] = y
             embedding.advance(len(y))
     assert out is not None  # there is at least one row

@@ -200,7 +200,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like, sparse matrix, Tensor or Rows of shape (n, d), (n, h, w), (n, h, w, c) or (n, c, h, w)
             Vectors or images. Rows are anything with ``shape``, ``read(start, stop)`` and ``take(ids)``, such as
             ``dre.datasets.infimnist(70_000, 370_000)``: batches and chunks are read when they are needed. Only the features
-            from which a stage takes its neighbors, and the output of a PCA front, are held in memory.
+            from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
             Labels, for losses that read them; otherwise ignored.
         observers : iterable of callables
@@ -275,7 +275,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         def merge(found: Moments) -> Moments:
             return Moments.merged(ranks.collect(found)) if ranks.is_connected else found
 
-        scaling = Scaling.fit(rows.X, device, metric=self.metric, standardize=self.standardize, merge=merge)
+        scaling = Scaling.fit(rows.scaled, device, metric=self.metric, standardize=self.standardize, merge=merge)
         self._warn_of_units(scaling)
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n)

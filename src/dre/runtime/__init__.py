@@ -16,6 +16,7 @@ from dre.runtime.host_memory import free_bytes
 from dre.runtime.isolated_rng import IsolatedRNG as IsolatedRNG
 from dre.runtime.opaque import is_opaque as is_opaque
 from dre.runtime.torch_state import FULL, TF32, matmul_precision
+from dre.runtime.window import Window
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 
@@ -171,6 +172,7 @@ class RandomStreams:
     device: torch.device
     stage: int = 0
     rank: int = 0
+    window: Window | None = None  # of rows on a disk; None: rows in any order
 
     def of_stage(self, stage: int) -> RandomStreams:
         return replace(self, stage=stage)
@@ -181,6 +183,13 @@ class RandomStreams:
 
     def generator(self, purpose: str, epoch: int = 0) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(self.seed_of(purpose, epoch))
+
+    def order(self, n: int, purpose: str, epoch: int = 0) -> Tensor:
+        """Return a random order of n rows; of rows on a disk, one that reads it nearly in sequence."""
+        generator = self.generator(purpose, epoch)
+        if self.window is not None:
+            return self.window.order(n, generator)
+        return torch.randperm(n, generator=generator, device=generator.device)
 
     def isolated(self, purpose: str, epoch: int = 0, *, exchange: bool = False) -> IsolatedRNG:
         return IsolatedRNG(self.seed_of(purpose, epoch), self.device, exchange=exchange)

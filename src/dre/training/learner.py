@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 
 from dre.augment import Augment
 from dre.augment.augmentation import apply_augment, split_augment
-from dre.data.rows import ArrayRows, Rows, RowSlice, RowSubset
+from dre.data.cached_rows import array_of, without_blocks
+from dre.data.rows import Rows, RowSlice, RowSubset, is_stream
 from dre.encoder import Encoder
 from dre.encoder.forward import INPUT, outputs
 from dre.encoder.network import Network
@@ -18,6 +20,7 @@ from dre.encoder.pca_front import PCAFront
 from dre.progress.activity import activity
 from dre.runtime import full_float32
 from dre.runtime.ranks import ALONE, Ranks
+from dre.runtime.window import Window
 
 FEATURES = "features"  # the source that is the front's output
 
@@ -42,6 +45,11 @@ class Learner:
     def reads_radius(self) -> bool:
         """Whether the augmentation needs the distance of each row to its tenth neighbor, among what the trained part reads."""
         return any(augment is not None and augment.reads_radius for augment in (self.before, self.after))
+
+    @property
+    def window(self) -> Window | None:
+        """The window within which rows are shuffled, where steps read a large stream."""
+        return Window.of(self.rows.shape[0], 4 * math.prod(self.rows.shape[1:])) if is_stream(self.rows) else None
 
     @property
     def first_source(self) -> str:
@@ -110,14 +118,17 @@ def make_learner(
     """
     front = encoder.features if isinstance(encoder, Network) else None
     if not isinstance(encoder, Network) or not isinstance(front, PCAFront):
+        rows = without_blocks(rows, mean.device)
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
+    before, after = split_augment(augment)
+    if before is not None:
+        rows = without_blocks(rows, mean.device)
     if not front.is_fitted:
         with torch.no_grad(), full_float32(), activity("computing principal components"):
             if ranks.is_first:
                 front.fit(rows, generator)
             ranks.copy_first(list(front.buffers()))
-    before, after = split_augment(augment)
     if before is not None:
         return Learner(encoder, rows, encoder.without_features(), rows, before, front, after, mean)
-    cached = ArrayRows(outputs(encoder, rows, FEATURES), mean.device)
+    cached = array_of(rows, outputs(encoder, rows, FEATURES), mean.device)
     return Learner(encoder, rows, encoder.without_features(), cached, None, None, after, mean)

@@ -38,7 +38,7 @@ from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepE
 from dre.training.learner import make_learner
 from dre.training.optional import judge, loss_for_next_stage, skip
 from dre.training.run import EpochProgress, Run
-from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, Stepper, StepResult
+from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, ReadAheadStepper, Stepper, StepResult
 from dre.training.targets import find_coordinates, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
 
 LARGE_STEP = 10**9  # products in the forward pass of a step, from which several threads of torch pay
@@ -110,6 +110,7 @@ def train(
         streams = RandomStreams(seed, runtime.device, rank=ranks.rank)
         mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
         learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks)
+        streams = replace(streams, window=learner.window)
         run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order)
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
         yield from _run_stages(run, resume)
@@ -317,6 +318,8 @@ def _stepper(run: Run, optimizer: AdamState) -> Stepper:
 
     rows, device = run.learner.rows, run.runtime.device
     on_device = is_on_device(rows, device)
+    if device.type == "cpu" and not on_device:
+        return ReadAheadStepper(learn, rows)
     if device.type != "cuda" or (on_device and not captured):
         return EagerStepper(learn, rows.take)
     lock = Lock()

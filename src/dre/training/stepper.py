@@ -1,10 +1,10 @@
-"""Steppers make training steps: eagerly, captured as CUDA graphs, or with rows prefetched to a GPU."""
+"""Steppers make training steps: eagerly, captured as CUDA graphs, or with rows that a thread reads ahead."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import NamedTuple, Protocol
 
@@ -12,9 +12,12 @@ import torch
 from torch import Tensor
 
 from dre.batches import Batch, LazyBatch
+from dre.data.rows import Rows
+from dre.runtime.threads import one_thread
 from dre.training.cuda_graphs import GraphCapture, Learn, Work
 
 PREFETCHED = 2  # batches that are read while the GPU works on one
+READ_AHEAD = 8  # batches that are read while a CPU works on one: some may come from a disk
 Take = Callable[[Tensor], Tensor]  # from ids to rows
 
 
@@ -60,6 +63,40 @@ class CapturedStepper:
             return self._learn(batch, self._take(batch.ids))
 
         return work
+
+
+class ReadAheadStepper:
+    """Reads the rows of the next batches in a thread while a CPU works on this one.
+
+    Batches are sampled in the calling thread, so that the order of all draws is that of ``EagerStepper``. Rows that are not
+    thread-safe are read by no one else: the thread pauses whenever an observer may look at them.
+    """
+
+    def __init__(self, learn: Learn, rows: Rows) -> None:
+        self._learn, self._take = learn, rows.take
+        self._pauses = not getattr(rows, "thread_safe", False)
+
+    def steps(self, batches: Iterable[LazyBatch]) -> Generator[StepResult, None, None]:
+        drawn, pending = iter(batches), deque[tuple[LazyBatch, Batch, Future[Tensor]]]()
+        reader = ThreadPoolExecutor(1, "rows")
+        try:
+            while True:
+                while len(pending) < READ_AHEAD and (lazy := next(drawn, None)) is not None:
+                    batch = lazy.batch()
+                    pending.append((lazy, batch, reader.submit(self._read, batch.ids)))
+                if not pending:
+                    return
+                lazy, batch, read = pending.popleft()
+                loss = self._learn(batch, read.result())
+                if self._pauses:
+                    wait(each[2] for each in pending)
+                yield StepResult(lazy.rows, loss)
+        finally:
+            reader.shutdown(cancel_futures=True)
+
+    def _read(self, ids: Tensor) -> Tensor:
+        with one_thread(), torch.no_grad():
+            return self._take(ids)
 
 
 class PrefetchStepper:

@@ -101,11 +101,14 @@ def _radius(run: Run, stage: Stage, target: Target) -> Tensor:
 
 
 def _distance_to_tenth(features: Tensor, stage: Stage, target: Target) -> Tensor:
-    if isinstance(target, Graph) and stage.source in (INPUT, FEATURES) and target.search.parts == 1:
-        indices = target.indices  # nearest first
+    count, parts = min(RADIUS_NEIGHBORS, len(features) - 1), 1
+    if isinstance(target, Graph) and stage.source in (INPUT, FEATURES):
+        indices, parts = target.indices, target.search.parts  # nearest first
     else:
-        indices = nearest(features, min(RADIUS_NEIGHBORS, len(features) - 1)).indices
-    tenth = indices[:, min(RADIUS_NEIGHBORS, indices.shape[1]) - 1]
+        indices = nearest(features, count).indices
+    # The tenth neighbor among all rows is about as far as the fifth in a random half of them.
+    rank = max(1, round(min(count, indices.shape[1]) / parts))
+    tenth = indices[:, rank - 1].long()
     step = chunk_length(features.shape[1:])
     return torch.cat([(x - features[ids]).norm(dim=1) for x, ids in zip(features.split(step), tenth.split(step), strict=True)])
 

@@ -21,6 +21,7 @@ def check(cases: list[int], folder: Path) -> None:
     assert counts(found)["refused"] > len(cases) / 2
 
 
+@pytest.mark.slow
 def test_some_files_of_every_kind(tmp_path: Path) -> None:
     check([*range(0, len(HOSTILE), 4), *range(len(HOSTILE), len(HOSTILE) + 120)], tmp_path)
 

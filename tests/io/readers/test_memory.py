@@ -25,7 +25,8 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the memory that readers find."""
 
     def available(size: int) -> None:
-        for module in ("io.readers.memory", "data.block_array", "io.readers.parquet", "io.readers.frames"):
+        readers = ("memory", "parquet", "large_tables", "frames")
+        for module in ("data.block_array", *(f"io.readers.{reader}" for reader in readers)):
             monkeypatch.setattr(f"dre.{module}.available_bytes", lambda: size)
 
     return available

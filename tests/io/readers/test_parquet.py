@@ -27,7 +27,7 @@ def table():
 def memory(request, monkeypatch):
     """Files are read whole, or as if they did not fit into memory."""
     if request.param != "held":
-        monkeypatch.setattr(parquet, "_fits", lambda file, flat: False)
+        monkeypatch.setattr(parquet, "fits", lambda *_: False)
 
 
 def values(rows):
@@ -118,7 +118,7 @@ def test_a_gap_is_named_with_its_column_and_row(tmp_path):
 
 
 def test_a_gap_among_integers_of_a_large_file_is_read_as_a_gap(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "_fits", lambda file, flat: False)
+    monkeypatch.setattr(parquet, "fits", lambda *_: False)
     frame = pandas.DataFrame({name: pandas.array([1, 2] * 7, dtype="Int64") for name in "ab"})
     frame.loc[9, "b"] = None
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
@@ -243,11 +243,11 @@ def test_written_embeddings_have_checksums(tmp_path):
 
 
 def test_a_wide_table_is_described_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "_fits", lambda file, flat: False)
+    monkeypatch.setattr(parquet, "fits", lambda *_: False)
     X = np.random.default_rng(0).normal(size=(12, 60))
     pandas.DataFrame(X, columns=[f"c{i}" for i in range(60)]).to_parquet(tmp_path / "x.parquet", row_group_size=4)
     schemas, groups = [], []
-    ours = parquet._verified
+    ours = parquet.open_file
 
     class Counted:
         """The file, which counts how often it is asked for what is made anew each time."""
@@ -263,10 +263,10 @@ def test_a_wide_table_is_described_once(tmp_path, monkeypatch):
             schemas.append(1)
             return self._file.schema_arrow
 
-    monkeypatch.setattr(parquet, "_verified", lambda path: Counted(ours(path)))
+    monkeypatch.setattr(parquet, "open_file", lambda path: Counted(ours(path)))
     rows = open_source(tmp_path / "x.parquet").rows
     assert len(schemas) < 10  # not one for each column
-    monkeypatch.setattr(parquet, "_places", lambda file, columns: groups.append(1))
+    monkeypatch.setattr("dre.io.readers.row_groups.column_places", lambda file, columns: groups.append(1))
     for _ in range(2):
         same_rows(rows, X)
     assert not groups
@@ -275,7 +275,7 @@ def test_a_wide_table_is_described_once(tmp_path, monkeypatch):
 def test_sizes_of_columns_are_those_of_each_row_group_whatever_their_order(tmp_path):
     frame = pandas.DataFrame({"a": np.arange(10), "b": np.arange(10.0), "v": [[1.0, 2.0]] * 10})
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=4)
-    file = parquet._verified(tmp_path / "x.parquet")
+    file = parquet.open_file(tmp_path / "x.parquet")
     one, other, vector = (parquet.ColumnSizes(file, columns) for columns in (["a"], ["b", "a"], ["v"]))
     for i, rows in enumerate([4, 4, 2]):
         assert one[i] >= parquet.CELL_BYTES * rows

@@ -70,7 +70,7 @@ def test_folders_in_folders_are_read_too(tmp_path: Path) -> None:
 
 def test_more_files_than_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dre.io.readers.shards, "OPEN_FILES", 2)
-    monkeypatch.setattr("dre.io.readers.parquet._fits", lambda *_: False)
+    monkeypatch.setattr("dre.io.readers.parquet.fits", lambda *_: False)
     source = open_source(write(tmp_path / "shards", ".parquet"))
     np.testing.assert_array_equal(values(source), X)
     ids = torch.arange(len(X)).flip(0)

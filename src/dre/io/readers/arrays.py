@@ -12,8 +12,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, is_rows
+from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, describe_row, in_blocks, is_rows
 from dre.io.readers.features import dropped_message, expand
+from dre.io.readers.lazy_columns import change_columns
 from dre.io.readers.missing import complete
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, Source, SourceError, to_strings
@@ -46,7 +47,11 @@ class ColumnSubset:
 
     def __init__(self, rows: Rows, columns: list[int]) -> None:
         self.shape = (rows.shape[0], len(columns))
-        self._rows, self._columns = rows, torch.tensor(columns)
+        self._rows, self._columns, self.in_blocks = rows, torch.tensor(columns), in_blocks(rows)
+        self.edges = getattr(rows, "edges", None)
+
+    def place(self, row: int) -> str:
+        return describe_row(self._rows, row)
 
     def read(self, start: int, stop: int) -> Tensor:
         return self._select(self._rows.read(start, stop))
@@ -130,7 +135,7 @@ def without_gaps(path: Path, source: Source, kept: Array) -> Source:
         source,
         rows=RowSubset(source.rows, torch.from_numpy(ids)) if is_rows(source.rows) else source.rows[ids],
         names=None if source.names is None else source.names[ids],
-        metadata={name: values[ids] for name, values in source.metadata.items()},
+        metadata=change_columns(source.metadata, lambda values: values[ids]),
         messages=[*source.messages, *dropped_message(dropped)],
         dropped=dropped,
     )

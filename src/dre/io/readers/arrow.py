@@ -1,55 +1,28 @@
-"""Arrow files (.arrow, .feather), and tables of Arrow as DataFrames of polars, if they fit into memory once unfolded.
-
-Arrow can store a billion equal values, or one long text for a million rows, in a small file.
-"""
+"""Arrow files (.arrow, .feather): held in memory if they are small once unfolded, else read by record batch."""
 
 from __future__ import annotations
 
 import mmap
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dre.io.readers.frames import open_frame
-from dre.io.readers.memory import CELL_BYTES, STRING_BYTES, check_memory
-from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import INSTALL, Source, SourceFormat, as_source_error
+import numpy as np
 
-FEWER = "choose fewer columns or rows, and save them in a file of their own"
+from dre.data.rows import chunk_length
+from dre.io.readers.arrow_frames import FEWER, is_nested, is_vector, to_frame
+from dre.io.readers.frames import choose_vector, open_frame
+from dre.io.readers.large_tables import BLOCK_VALUES, held_bytes, open_large_table, open_large_vectors
+from dre.io.readers.memory import CELL_BYTES, check_memory, check_rows
+from dre.io.readers.options import ReadOptions
+from dre.io.readers.source import INSTALL, Array, Source, SourceFormat, as_source_error, summarize_names
+
 MAGIC, CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"  # at the end of a file, and at the beginning of a message
 DICTIONARIES, BATCHES = 2, 3  # fields of the footer
 BLOCK = "<qi4xq"  # place of a message, length of its metadata, length of its body
-
-
-def to_frame(path: Path, table: Any) -> Any:
-    """Convert a table of Arrow to a DataFrame of polars; what a dictionary holds once is unfolded if it fits."""
-    import polars as pl
-    from pyarrow import types
-
-    columns = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        is_folded = types.is_dictionary(column.type)
-        if is_folded:
-            check_memory(path, _unfolded(column), f"the column {name!r} of {len(column):,} rows", FEWER)
-        columns.append(column.cast(column.type.value_type) if is_folded else column)
-    what = f"a table of {table.num_rows:,} rows by {table.num_columns:,} columns"
-    check_memory(path, CELL_BYTES * table.num_rows * table.num_columns, what, FEWER)
-    return pl.from_arrow(type(table).from_arrays(columns, names=table.column_names))
-
-
-def _unfolded(column: Any) -> int:
-    """Bytes of a column without its dictionary."""
-    import pyarrow.compute as pc
-    from pyarrow import types
-
-    kind, total = column.type.value_type, 0
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
-    for chunk in column.chunks:
-        if is_text:
-            total += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
-        total += STRING_BYTES * len(chunk)
-    return int(total)
+SMALLER_BATCHES = "write the file with smaller record batches"
 
 
 def _open_arrow(path: Path, part: str | None, options: ReadOptions) -> Source:
@@ -59,28 +32,126 @@ def _open_arrow(path: Path, part: str | None, options: ReadOptions) -> Source:
         raise ImportError(f"{path} needs pyarrow: {INSTALL}") from problem
     with as_source_error(path), pyarrow.memory_map(str(path)) as file:
         schema = pyarrow.ipc.open_file(file).schema
-        rows, size = _unfolded_size(path)
-        what = f"a table of {rows:,} rows by {len(schema.names):,} columns"
-        check_memory(path, size + CELL_BYTES * rows * len(schema.names), what, FEWER)
+        sizes = BatchSizes(path)
+        rows, needed = sum(sizes.rows), sizes.dictionaries + sum(sizes.bytes)
+        needed += CELL_BYTES * rows * len(schema.names)
+        is_plain = not sizes.dictionaries and len(set(schema.names)) == len(schema.names)
+        if needed > held_bytes() and is_plain and rows:
+            return _open_large(ArrowTable(path, schema, sizes), part, options)
+        check_memory(path, needed, f"a table of {rows:,} rows by {len(schema.names):,} columns", FEWER)
         table = pyarrow.ipc.open_file(file).read_all()
         table.validate(full=True)
         return open_frame(path, to_frame(path, table), part, options)
 
 
-def _unfolded_size(path: Path) -> tuple[int, int]:
-    """Rows and bytes of all record batches and dictionaries, as their messages declare them."""
-    rows = size = 0
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        length = struct.unpack_from("<i", content, len(content) - len(MAGIC) - 4)[0]
-        footer = _Flat(content[len(content) - len(MAGIC) - 4 - length :])
-        for field, in_batch in ((DICTIONARIES, 1), (BATCHES, None)):
-            for offset, metadata, _ in footer.structs(field, BLOCK):
-                start = offset + (8 if content[offset : offset + 4] == CONTINUED else 4)
-                batch = _Flat(content[start : offset + metadata]).table(2)
-                batch = batch if in_batch is None else batch.table(in_batch)
-                rows += batch.integer(0) if in_batch is None else 0
-                size += sum(_buffer_sizes(batch, content, offset + metadata))
-    return rows, size
+def _open_large(table: ArrowTable, part: str | None, options: ReadOptions) -> Source:
+    """Vectors, or features, that are read by record batch."""
+    schema = table.schema
+    check_rows(table.path, (len(table), 1), np.dtype(np.float64), "a table")
+    flat = [column.name for column in schema if not is_nested(column.type)]
+    vector = choose_vector(table.path, [name for name in schema.names if is_vector(schema.field(name).type)], part)
+    if vector is not None:
+        return open_large_vectors(table, vector, flat, options, None)
+    return open_large_table(table, flat, options, None)
+
+
+class BatchSizes:
+    """Rows of each record batch, and bytes of batches and dictionaries, as their messages declare them."""
+
+    def __init__(self, path: Path) -> None:
+        self.rows, self.bytes, self.dictionaries = list[int](), list[int](), 0
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            length = struct.unpack_from("<i", content, len(content) - len(MAGIC) - 4)[0]
+            footer = _Flat(content[len(content) - len(MAGIC) - 4 - length :])
+            for offset, metadata, _ in footer.structs(DICTIONARIES, BLOCK):
+                batch = _message(content, offset, metadata).table(1)
+                self.dictionaries += sum(_buffer_sizes(batch, content, offset + metadata))
+            for offset, metadata, _ in footer.structs(BATCHES, BLOCK):
+                batch = _message(content, offset, metadata)
+                self.rows.append(batch.integer(0))
+                self.bytes.append(sum(_buffer_sizes(batch, content, offset + metadata)))
+
+
+def _message(content: mmap.mmap, offset: int, metadata: int) -> _Flat:
+    start = offset + (8 if content[offset : offset + 4] == CONTINUED else 4)
+    return _Flat(content[start : offset + metadata]).table(2)
+
+
+class ArrowTable:
+    """An Arrow file that is mapped into memory."""
+
+    def __init__(self, path: Path, schema: Any, sizes: BatchSizes) -> None:
+        self.path, self.schema, self._sizes = path, schema, sizes
+
+    @classmethod
+    def open(cls, path: Path) -> ArrowTable:
+        """Open a file."""
+        import pyarrow.ipc
+
+        with pyarrow.memory_map(str(path)) as file:
+            return cls(path, pyarrow.ipc.open_file(file).schema, BatchSizes(path))
+
+    def __len__(self) -> int:
+        return sum(self._sizes.rows)
+
+    def read(self, columns: list[str]) -> Any:
+        """Read columns as a whole; a table of Arrow."""
+        return self.head(columns, len(self))
+
+    def head(self, columns: list[str], rows: int) -> Any:
+        """Read the first rows, or all if there are fewer; a table of Arrow."""
+        import pyarrow
+
+        blocks = self.blocks(columns, len(columns))
+        rows = min(rows, len(self))
+        ends = [(a, b) for a, b in pairwise(blocks.edges.tolist()) if a < rows]
+        what = f"the first {rows:,} rows of {summarize_names(columns, 3)}"
+        check_memory(self.path, CELL_BYTES * rows * len(columns), what, FEWER)
+        return pyarrow.concat_tables([blocks.read(a, b) for a, b in ends]).slice(0, rows)
+
+    def blocks(self, columns: list[str], width: int, values: int = BLOCK_VALUES) -> RecordBatches:
+        """Columns with so many values in a row, in blocks of at most so many values."""
+        return RecordBatches(self.path, self.schema, columns, chunk_length((width,), values), self._sizes)
+
+    def scan(self) -> Any:
+        """A lazy frame of polars."""
+        import polars as pl
+
+        return pl.scan_ipc(self.path)
+
+    def is_complete(self, columns: list[str]) -> bool:
+        """Arrow files do not tell."""
+        return False
+
+
+class RecordBatches:
+    """Columns of an Arrow file in blocks, each a part of a record batch. Other columns are neither read nor decompressed."""
+
+    def __init__(self, path: Path, schema: Any, columns: list[str], step: int, sizes: BatchSizes) -> None:
+        import pyarrow.ipc
+
+        self._path, self._sizes = path, sizes
+        self.groups: Array = np.cumsum([0, *sizes.rows]).astype(np.int64)
+        pieces = [np.arange(a, b, step) for a, b in pairwise(self.groups.tolist())]
+        self.edges: Array = np.concatenate([*pieces, self.groups[-1:]]).astype(np.int64)
+        options = pyarrow.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in columns])
+        self._reader = pyarrow.ipc.open_file(pyarrow.memory_map(str(path)), options=options)
+        self._batch: tuple[int, Any] = (-1, None)
+
+    def read(self, start: int, stop: int) -> Any:
+        """Read a block; a table of Arrow."""
+        import pyarrow
+
+        i = int(np.searchsorted(self.groups, start, side="right")) - 1
+        if i != self._batch[0]:
+            check_memory(self._path, self._sizes.bytes[i], f"record batch {i} of {self._sizes.rows[i]:,} rows", SMALLER_BATCHES)
+            batch = self._reader.get_batch(i)
+            if batch.num_rows != self._sizes.rows[i]:
+                raise ValueError(f"record batch {i} has {batch.num_rows:,} rows where it declares {self._sizes.rows[i]:,}")
+            batch.validate(full=True)
+            self._batch = (i, batch)
+        first = int(self.groups[i])
+        return pyarrow.Table.from_batches([self._batch[1].slice(start - first, stop - start)])
 
 
 def _buffer_sizes(batch: _Flat, content: mmap.mmap, body: int) -> Iterator[int]:

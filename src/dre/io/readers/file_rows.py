@@ -14,7 +14,7 @@ from dre.data.block_array import BlockArray
 from dre.data.rows import HostRows, chunk_length
 from dre.io.readers.chunks import checked_chunks, read_whole
 from dre.io.readers.memory import ARRAY_COPIES, check_memory, check_rows
-from dre.io.readers.source import Array, as_source_error, check_numeric
+from dre.io.readers.source import Array, as_source_error, check_numeric, file_state, unchanged
 
 MIN_BLOCK_VALUES = 2**16  # smaller blocks cost more per read than they save
 
@@ -35,18 +35,32 @@ class FileRows:
     """`Rows` over a lazy array, in the array's own dtype.
 
     They are not `HostRows`, so training checks their values as it reads them.
+
+    Parameters
+    ----------
+    path : Path
+    array : LazyArray
+    what : str, default="an array"
+        For messages.
+    edges : array, default=None
+        Rows at which parts of the file begin and end, in which work is best divided; by default those of the array's blocks.
     """
 
-    def __init__(self, path: Path, array: LazyArray, what: str = "an array") -> None:
+    def __init__(self, path: Path, array: LazyArray, what: str = "an array", edges: Array | None = None) -> None:
         check_numeric(path, array.shape, array.dtype, what)
         check_rows(path, array.shape, array.dtype, what)
         self.shape = tuple(int(size) for size in array.shape)
-        self._path, self._rows = path, HostRows(array)
-        self.edges: Array | None = array.edges if isinstance(array, BlockArray) else None  # of blocks that are read at once
+        self._path, self._rows, self._state = path, HostRows(array), file_state(path)
+        self.in_blocks = not isinstance(array, np.memmap)  # HDF5 is slow at single rows too
+        self.edges = array.edges if edges is None and isinstance(array, BlockArray) else edges
+
+    def place(self, row: int) -> str:
+        """Name a row for messages."""
+        return f"row {row} of {self._path}"
 
     def read(self, start: int, stop: int) -> Tensor:
         """Read consecutive rows."""
-        with as_source_error(self._path):
+        with as_source_error(self._path), unchanged(self._path, self._state):
             return self._rows.read(start, stop)
 
     def take(self, ids: Tensor) -> Tensor:
@@ -54,7 +68,7 @@ class FileRows:
         unique, inverse = np.unique(ids.cpu().numpy(), return_inverse=True)
         if len(unique) and not 0 <= unique[0] <= unique[-1] < self.shape[0]:
             raise IndexError(f"row ids {unique[0]} to {unique[-1]} are out of range: there are {self.shape[0]} rows")
-        with as_source_error(self._path):
+        with as_source_error(self._path), unchanged(self._path, self._state):
             return self._rows.take(torch.from_numpy(unique))[torch.from_numpy(inverse)]
 
 

@@ -98,10 +98,10 @@ def _vectors(path: Path, series: Any) -> Array:
     import polars as pl
 
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
-    lengths = lists.list.len().to_list()
-    odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
-    if odd is not None or lengths[0] is None:
-        raise vector_error(path, series.name, odd or 0, lengths[odd or 0], lengths)
+    lengths = lists.list.len()
+    different = (lengths.ne_missing(lengths[0])).arg_max() if lengths.n_unique() > 1 else None
+    if different is not None or lengths[0] is None:
+        raise vector_error(path, series.name, different or 0, lengths[different or 0], lengths.to_list())
     return np.asarray(lists.explode().to_numpy()).reshape(len(series), -1)
 
 

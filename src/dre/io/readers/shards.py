@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.data.rows import HostRows, Rows, is_rows
+from dre.data.rows import HostRows, Rows, describe_row, in_blocks, is_rows
+from dre.io.readers.lazy_columns import join_columns, join_names
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, EmptySourceError, Source, SourceError, match_suffix
 from dre.progress.activity import activity
@@ -88,7 +89,7 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
         return rows
 
     parts = [_opened(source.rows, partial(reopen, i)) for i, source in enumerate(sources)]
-    return _join(sources, JoinedRows(parts), len(paths))
+    return _join(sources, JoinedRows(parts, [str(path) for path in kept]), len(paths))
 
 
 def _like(first: Source, options: ReadOptions) -> ReadOptions:
@@ -121,6 +122,8 @@ class _ClosedRows:
 class _ReopenedRows:
     """Rows whose file is opened when they are read, and closed after others were read."""
 
+    in_blocks = True  # a file may be opened again for each row
+
     def __init__(self, shape: tuple[int, ...], reopen: Callable[[], Rows]) -> None:
         self.shape, self._reopen = shape, reopen
 
@@ -144,6 +147,8 @@ class JoinedRows:
     ----------
     parts : sequence of Rows
         With rows of the same shape.
+    names : sequence of str, default=()
+        Names of the parts, for messages.
 
     Examples
     --------
@@ -152,11 +157,18 @@ class JoinedRows:
     ([0.0, 1.0, 1.0], [1.0, 0.0])
     """
 
-    def __init__(self, parts: Sequence[Rows]) -> None:
-        self._parts = list(parts)
+    def __init__(self, parts: Sequence[Rows], names: Sequence[str] = ()) -> None:
+        self._parts, self._names = list(parts), list(names)
         self._starts = np.cumsum([0, *(part.shape[0] for part in parts)])
         self.shape = (int(self._starts[-1]), *parts[0].shape[1:])
         self.thread_safe = all(getattr(part, "thread_safe", False) for part in parts)
+        self.in_blocks = any(map(in_blocks, parts))
+
+    def place(self, row: int) -> str:
+        """Name a row by its file, for messages."""
+        part = int(np.searchsorted(self._starts, row, side="right")) - 1
+        local = row - int(self._starts[part])
+        return f"row {local} of {self._names[part]}" if self._names else describe_row(self._parts[part], local)
 
     @property
     def edges(self) -> Array:
@@ -196,12 +208,11 @@ def _concatenate(pieces: list[Tensor]) -> Tensor:
 
 def _join_names(parts: Iterable[Source | DroppedRows]) -> Array | None:
     names = [part.names for part in parts if part.names is not None]
-    return np.concatenate(names) if names else None
+    return join_names(names) if names else None
 
 
 def _join(sources: list[Source], rows: JoinedRows, count: int) -> Source:
     first = sources[0]
-    shared = [name for name in first.metadata if all(name in each.metadata for each in sources)]
     left_out = count - len(sources)
     messages = [f"{len(sources):,} files, {rows.shape[0]:,} rows" + (f"; {left_out:,} without rows" if left_out else "")]
     kept = None
@@ -212,7 +223,7 @@ def _join(sources: list[Source], rows: JoinedRows, count: int) -> Source:
         first,
         rows=rows,
         names=_join_names(sources),
-        metadata={name: np.concatenate([each.metadata[name] for each in sources]) for name in shared},
+        metadata=join_columns([each.metadata for each in sources]),
         messages=[*messages, *first.messages],
         dropped=kept,
         filled={},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dre.data.units import DominantColumns
+from dre.io.readers.lazy_columns import LazyColumns
 
 Array = np.ndarray[Any, Any]
 INSTALL = "pip install 'deep-recursive-embedding[files]'"
@@ -62,8 +63,8 @@ class Source:
         Names of the d columns.
     names : array of shape (n,), default=None
         Names of the rows.
-    metadata : dict of arrays of shape (n,), default=empty dict
-        Values per row that are not features, such as labels.
+    metadata : mapping of arrays of shape (n,), default=empty dict
+        Values per row that are not features, such as labels. Those of large files are read when they are asked for.
     messages : list of str, default=empty list
         Notes for the user about how the file was read.
     names_title : str, default="name"
@@ -91,7 +92,7 @@ class Source:
     rows: Any
     columns: list[str] | None = None
     names: Array | None = None
-    metadata: dict[str, Array] = field(default_factory=dict)
+    metadata: Mapping[str, Array] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
     names_title: str = "name"
     fill: dict[str, float] = field(default_factory=dict)
@@ -102,7 +103,8 @@ class Source:
     filled: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        per_row = self.metadata if self.names is None else {"row names": self.names, **self.metadata}
+        known = {} if isinstance(self.metadata, LazyColumns) else self.metadata
+        per_row = known if self.names is None else {"row names": self.names, **known}
         for name, values in per_row.items():
             if len(values) != self.rows.shape[0]:
                 raise ValueError(f"{name}: {len(values)} values for {self.rows.shape[0]} rows; expected one per row")
@@ -169,6 +171,34 @@ def as_source_error(path: Path) -> Iterator[None]:
             raise
         reason = next((line.strip(" .") for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
         raise SourceError(f"{path} cannot be read: {reason}.\nIf the file is damaged, download or write it again.") from problem
+
+
+def file_state(path: Path) -> tuple[int, ...] | None:
+    """Return what tells that a file was written again: its size, time and number; None for a folder."""
+    found = path.stat()
+    return (found.st_size, found.st_mtime_ns, found.st_ino) if path.is_file() else None
+
+
+@contextmanager
+def unchanged(path: Path, state: tuple[int, ...] | None) -> Iterator[None]:
+    """Raise a `SourceError` if a file has changed since it was opened, before and after reading a part of it.
+
+    Before: a part that was cut off from a mapped file would end the process. After: what was decoded is of two files.
+    """
+    _check_state(path, state)
+    try:
+        yield
+    finally:
+        _check_state(path, state)
+
+
+def _check_state(path: Path, state: tuple[int, ...] | None) -> None:
+    try:
+        changed = file_state(path) != state
+    except OSError as problem:
+        raise SourceError(f"{path} was open and is gone ({problem.strerror}): put it back, and start again") from problem
+    if changed:
+        raise SourceError(f"{path} has changed since it was opened: start again once it is complete")
 
 
 def check_file_kind(path: Path) -> None:
