@@ -3,8 +3,8 @@
 python benchmarks/readme.py            fill them
 python benchmarks/readme.py --check    fail if a table differs from the results
 
-A table stands between ``<!-- results: NAME -->`` and ``<!-- end of results -->``, in README.md, docs/*.md, or NOTES.md and
-SPEED.md in this folder; NAME is a key of ``TABLES``.
+A table stands between ``<!-- results: NAME -->`` and ``<!-- end of results -->``, in README.md, docs/*.md, or the
+pages in this folder; NAME is a key of ``TABLES``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from readings_tables import TABLES as READINGS
 from record import RESULTS
 from reliability_tables import TABLES as RELIABILITY
 from result_text import load, machine, table
+from scale_tables import TABLES as SCALE
 from speed_tables import TABLES as SPEED
 
 HERE = Path(__file__).parent
@@ -228,12 +229,14 @@ TABLES: dict[str, Callable[[], str]] = {
     **READINGS,
     **COORDINATES,
     **RELIABILITY,
+    **SCALE,
 }
 
 
 def pages(root: Path = HERE.parent) -> list[Path]:
     """Return the Markdown files that may have result tables."""
-    return [root / "README.md", *sorted((root / "docs").glob("*.md")), HERE / "NOTES.md", HERE / "PANEL.md", HERE / "SPEED.md"]
+    own = [HERE / name for name in ("NOTES.md", "PANEL.md", "SCALE.md", "SPEED.md")]
+    return [root / "README.md", *sorted((root / "docs").glob("*.md")), *own]
 
 
 def fill_tables(text: str) -> str:
