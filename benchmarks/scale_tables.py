@@ -95,7 +95,16 @@ def out_of_core() -> str:
         for name, both in subset.items()
         if isinstance(both, dict) and "file_to_memory" in both
     ]
-    return table(head, rows) + f"\n{'; '.join(ratios)}.\n" + source(result)
+    seeds = [
+        f"`{name}` has a 1-NN of {_listed(both['seeds']['file'])} from the file and of {_listed(both['seeds']['memory'])} in memory"
+        for name, both in subset.items()
+        if isinstance(both, dict) and len(both.get("seeds", {}).get("file", [])) > 1
+    ]
+    return table(head, rows) + f"\n{'; '.join([*ratios, *seeds])}.\n" + source(result)
+
+
+def _listed(scores: list[float]) -> str:
+    return " / ".join(f"{score:.3f}" for score in scores)
 
 
 def _way(way: str) -> str:

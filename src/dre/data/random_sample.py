@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from dre.data.rows import RowSubset, is_rows, read_all
+from dre.data.rows import RowSubset, float64_pieces, is_rows
 from dre.runtime import RandomStreams
 from dre.runtime.ranks import RankError, Ranks
+from dre.runtime.scratch import HELD_BYTES, empty, held
 
 Array = np.ndarray[Any, Any]
 LEAST = 2  # rows of a rank
@@ -42,12 +43,16 @@ def sample_ids(n: int, sample: int | None, seed: int) -> Array | None:
 
 
 def take_sample(X: Any, ids: Array) -> Any:
-    """Return the rows with these ids. Those of a stream or a file are read in one pass, and held in memory."""
+    """Return the rows with these ids. Those of a stream or a file are read in one pass; many of them lie in a scratch file."""
     if not is_rows(X):
         return X[ids]
-    first = X.read(0, 1)
-    dtype = np.float64 if first.dtype == torch.double else np.float32
-    return read_all(RowSubset(X, torch.from_numpy(ids)), dtype)
+    dtype = torch.double if X.read(0, 1).dtype == torch.double else torch.float32
+    out = empty((len(ids), *X.shape[1:]), dtype, what="the sampled rows", held_bytes=min(HELD_BYTES, held()))
+    at = 0
+    for part in float64_pieces(RowSubset(X, torch.from_numpy(ids))):
+        out[at : at + len(part)] = part
+        at += len(part)
+    return out.numpy()
 
 
 class FitRows(NamedTuple):
