@@ -178,7 +178,7 @@ def rounded(value: Any) -> Any:
 
 
 def compare(path: Path, held_out: Path, plans: list[str], seeds: list[int]) -> Results:
-    """Fit a file and the same rows in memory, each with the same number of steps; of all seeds but the first, the score alone."""
+    """Fit a file and the same rows in memory, with the same number of steps; of later seeds, keep the score alone."""
     found: Results = {}
     for plan in plans:
         fits = {

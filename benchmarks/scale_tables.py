@@ -96,7 +96,7 @@ def out_of_core() -> str:
         if isinstance(both, dict) and "file_to_memory" in both
     ]
     seeds = [
-        f"`{name}` has a 1-NN of {_listed(both['seeds']['file'])} from the file and of {_listed(both['seeds']['memory'])} in memory"
+        f"`{name}`: 1-NN of {_listed(both['seeds']['file'])} from the file, {_listed(both['seeds']['memory'])} in memory"
         for name, both in subset.items()
         if isinstance(both, dict) and len(both.get("seeds", {}).get("file", [])) > 1
     ]
