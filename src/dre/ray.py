@@ -5,6 +5,7 @@ A local Ray of this machine is started if none is connected. Needs ``deep-recurs
 
 from __future__ import annotations
 
+import copy
 import os
 import tempfile
 from collections.abc import Sequence
@@ -222,6 +223,8 @@ def fit(
     if "device" in parameters:
         raise TypeError("device is chosen by use_gpu: leave it out")
     seed = parameters.pop("random_state", None)
+    if checkpoint is not None and seed is None:
+        raise ValueError("checkpoint needs a random_state: another fit goes on with the same rows and seed")
     seed = int(seed) if isinstance(seed, int | np.integer) else check_seed(seed)  # the same for all workers
     model = DRE(**parameters, random_state=seed, device="cuda" if use_gpu else "cpu")
     _start()
@@ -242,10 +245,9 @@ def fit(
 
 def _shuffled(dataset: Dataset, features: Features, seed: int) -> Dataset:
     """Return the features in a random order, which is the same whenever the fit is called: a checkpoint needs it."""
-    from ray.data import ExecutionOptions
-
-    own = dataset.copy(dataset)
-    own.context.execution_options = ExecutionOptions(preserve_order=True)
+    own = dataset.copy(dataset, _deep_copy=True)  # else its context is that of the caller's
+    own.context.execution_options = copy.copy(own.context.execution_options)
+    own.context.execution_options.preserve_order = True
     return own.map_batches(features.column, batch_format="pyarrow").random_shuffle(seed=seed).materialize()
 
 
@@ -392,8 +394,8 @@ class Features:
         row = int(np.flatnonzero(~finite)[0])
         mapped = {self.vector, *(self.names or [])}
         others = [name for name in table.column_names if name not in mapped][:LISTED]
-        told = ", ".join(f"{name}={table[name][row].as_py()!r}" for name in others) or f"number {row} of a batch"
-        raise ValueError(f"the row with {told} has NaN or infinity: drop such rows first, or fill their gaps")
+        named = ", ".join(f"{name}={table[name][row].as_py()!r}" for name in others) or f"number {row} of a batch"
+        raise ValueError(f"the row with {named} has NaN or infinity: drop such rows first, or fill their gaps")
 
     def column(self, table: Table) -> dict[str, Array]:
         """Return the features as one column of float32."""

@@ -54,7 +54,7 @@ def exchange() -> dict[str, Any]:
         "to_first": None if to_first is None else to_first.tolist(),
         "from_first": ranks.from_first(own if ranks.is_first else None, own.device).tolist(),
         "scatter": ranks.scatter(parts, own.device).tolist(),
-        "share": ranks.share(f"of {ranks.rank}"),
+        "share": ranks.broadcast(f"of {ranks.rank}"),
         "collect": ranks.collect(ranks.rank),
         "ending": [
             ranks.ending(None),

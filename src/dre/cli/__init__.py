@@ -92,9 +92,15 @@ def main() -> None:
     except Exception as problem:
         if os.environ.get(DEBUG):
             raise
-        rank = "" if os.environ.get("WORLD_SIZE", "1") == "1" else f", rank {os.environ.get('RANK', '?')}"
+        rank = "" if _rank() is None else f", rank {_rank()}"
         print(f"dre{rank}: {printable(_message(problem))}", file=sys.stderr)
         sys.exit(USAGE_ERROR if isinstance(problem, UsageError) else 1)
+
+
+def _rank() -> str | None:
+    """The number of this process among those that torchrun has started; None if it is the only one."""
+    is_one_of_several = "MASTER_ADDR" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1"
+    return os.environ.get("RANK") if is_one_of_several else None
 
 
 def _runnable(command: Callable[..., None]) -> Callable[..., None]:
@@ -107,7 +113,7 @@ def _runnable(command: Callable[..., None]) -> Callable[..., None]:
     def run(*arguments: Any, **options: Any) -> None:
         from dre.progress.display import muted, shown
 
-        is_first = os.environ.get("RANK", "0") == "0"  # of several ranks, one tells what they do
+        is_first = _rank() in (None, "0")  # of several ranks, one tells what they do
         try:
             with (
                 shown(verbose=is_first),

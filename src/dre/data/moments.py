@@ -40,6 +40,10 @@ class Moments(NamedTuple):
         flat = torch.where(self.squares > 0, self.mean.abs().clamp_min(1.0), 1.0)
         return torch.where(self.is_constant, flat, self.std)
 
+    def cpu(self) -> Moments:
+        """Return the same on the host."""
+        return self._replace(mean=self.mean.cpu(), squares=self.squares.cpu())
+
     @classmethod
     def merged(cls, parts: Sequence[Moments]) -> Moments:
         """Return the moments of all rows, from those of disjoint parts of them.

@@ -201,7 +201,7 @@ class RowSubset:
         return out
 
     def take(self, ids: Tensor) -> Tensor:
-        return self._rows.take(self._ids[ids])
+        return self._rows.take(self._ids[ids.to(self._ids.device)])
 
 
 class RowSlice:

@@ -34,7 +34,7 @@ from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
 from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
-from dre.model.fitting import MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
+from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
@@ -232,18 +232,17 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = select_features(X.rows if isinstance(X, OwnRows) else X, check_columns(self.columns))
             X = check_rows(self, X, fitting=True)
             if ranks.is_connected:
-                share = share._replace(rows=self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume)))
+                self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume))
             with open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving:
                 return self._fit(X, y, check_observers(observers), precomputed_knn, saving, share=share)
 
-    def _agree(self, X: Any, share: Share, **facts: str) -> str:
-        """Check that all ranks fit the same map, and return a description of the rows."""
+    def _agree(self, X: Any, share: Share, **facts: str) -> None:
+        """Check that all ranks fit the same map."""
         rows = f"{tuple(X.shape)} of each rank" if share.is_own else fingerprint(X)
         own = ("device", "verbose", "random_state")  # which may differ, or have no text
         parameters = {name: encode(value) for name, value in self.get_params(deep=False).items() if name not in own}
         versions = "\n".join(f"{name} {version}" for name, version in compute_versions().items())
         share.ranks.agree({"rows": rows, "parameters": str(parameters), "versions": versions, **facts})
-        return rows
 
     def _fit(
         self,
@@ -263,23 +262,22 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         sample = check_sample(self.sample) if share.is_own else ranks.on_first(lambda: self._sample(tuple(X.shape), knn))
         seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
         if self.random_state is None:
-            seed = ranks.share(seed)
+            seed = ranks.broadcast(seed)
         ranks.agree({"random_state": str(seed)})
         rows = choose_rows(X, sample, seed, ranks, is_own=share.is_own)
         if knn is not None and (rows.ids is not None or ranks.is_connected):
             raise ValueError("precomputed_knn has the neighbors of all rows: fit them all in one process, without sample")
-        if y is not None and rows.ids is not None:
-            y = np.asarray(y)[rows.ids]
         n = rows.X.shape[0]
 
         def merge(found: Moments) -> Moments:
-            return Moments.merged(ranks.collect(found)) if ranks.is_connected else found
+            return Moments.merged(ranks.collect(found.cpu())) if ranks.is_connected else found
 
         scaling = Scaling.fit(rows.scaled, device, metric=self.metric, standardize=self.standardize, merge=merge)
         self._warn_of_units(scaling)
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n)
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
+        labels = check_labels(y, X.shape[0]) if reads_labels else None
         work = MapFit(
             rows.X,
             scaling,
@@ -288,9 +286,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             runtime=Runtime.on(device, recipe.precision),
             seed=seed,
             random_state=self.random_state,
-            labels=check_labels(y, n) if reads_labels else None,
+            labels=labels if labels is None or rows.ids is None else labels[torch.from_numpy(rows.ids)],
             neighbors=given_neighbors(knn, recipe, n),
-            share=share._replace(order=rows.order) if ranks.is_connected else None,
+            data=Data(X, labels, sample),
+            share=share._replace(order=rows.order),
         )
         shown_to_user = self._default_observers((rows.n, *X.shape[1:])) if ranks.is_first else []
         self._map, embedding, self.interrupted_ = fit_map(work, [*shown_to_user, *observers], saving)

@@ -47,8 +47,18 @@ class Share(NamedTuple):
 
     ranks: Ranks
     is_own: bool = False  # whether the rank was given its own rows, and not those of all
-    rows: str = ""  # a description of all rows, by which others are noticed
     order: Tensor | None = None  # position in the data of the rows of all ranks; None: those of the first rank come first
+
+
+ONE_PROCESS = Share(ALONE)
+
+
+class Data(NamedTuple):
+    """All rows and labels, of which a fit may have a sample, or a rank its share."""
+
+    rows: Any
+    labels: Tensor | None = None
+    sample: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,19 +74,18 @@ class MapFit:
     random_state: Any = None  # of the user, from which the seed comes
     labels: Tensor | None = None
     neighbors: Neighbors | None = None
-    share: Share | None = None  # of X in the data of all ranks
-
-    @property
-    def ranks(self) -> Ranks:
-        return ALONE if self.share is None else self.share.ranks
+    data: Data | None = None  # of which X is a part
+    share: Share = ONE_PROCESS
 
     @cached_property
     def identity(self) -> dict[str, str]:
         """What has to be the same when the fit is resumed, by name."""
+        data = self.data or Data(self.X, self.labels)
         knn = None if self.neighbors is None else torch.cat([part.double() for part in self.neighbors[:2]], 1).numpy()
         return {
-            "rows": fingerprint(self.X) if self.share is None else self.share.rows,
-            "labels": "none" if self.labels is None else fingerprint(self.labels.numpy()[:, None], sampled=False),
+            "rows": f"{tuple(data.rows.shape)} of each rank" if self.share.is_own else fingerprint(data.rows),
+            "labels": "none" if data.labels is None else fingerprint(data.labels.numpy()[:, None], sampled=False),
+            "sample": str(data.sample),
             "precomputed_knn": "none" if knn is None else fingerprint(knn, sampled=False),
             "metric": self.scaling.metric,
             "standardize": str(self.scaling.column_mean is not None),
@@ -159,8 +168,8 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         labels=work.labels,
         neighbors=work.neighbors,
         resume=None if found is None else found.run,
-        ranks=work.ranks,
-        order=None if work.share is None else work.share.order,
+        ranks=work.share.ranks,
+        order=work.share.order,
     )
     watching: list[Observer] = [history, interrupt, *observers]
     if saving is not None and saving.writes:  # last: what another observer ends is written

@@ -141,7 +141,8 @@ class AdamState:
         if self._plan.clip is not None:
             nn.utils.clip_grad_norm_([one.weight for one in moved], self._plan.clip)
         if isinstance(self.rate, Tensor):
-            self.rate.copy_(self._device_rates.index_select(0, self._device_position)[0])
+            position = self._device_position.clamp_max(len(self._rates) - 1)
+            self.rate.copy_(self._device_rates.index_select(0, position)[0])
             self._device_position += 1
         else:
             self.rate = self._rates[min(self._position, len(self._rates) - 1)]

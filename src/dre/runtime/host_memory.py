@@ -12,8 +12,15 @@ CGROUP = Path("/sys/fs/cgroup")
 
 def free_bytes() -> int | None:
     """The smallest of all limits; None if the system tells none."""
-    known = [each for each in (_system(), _address_space(), *_groups()) if each is not None]
+    shared = [each for each in (_system(), *_groups()) if each is not None]
+    known = [each // _processes() for each in shared] + [each for each in (_address_space(),) if each is not None]
     return max(0, min(known)) if known else None
+
+
+def _processes() -> int:
+    """Processes that torchrun has started on this machine, and that share its memory."""
+    count = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return int(count) if count.isdecimal() and int(count) > 0 else 1
 
 
 def _system() -> int | None:

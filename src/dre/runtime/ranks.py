@@ -77,10 +77,12 @@ class Ranks:
         return not self.is_connected or "nccl" in str(dist.get_backend_config())
 
     def device(self, device: torch.device) -> torch.device:
-        """Return the device of this rank, for one without a number."""
+        """Return the device of this rank, for one without a number, and make it current."""
         if not self.is_connected or device.type != "cuda" or device.index is not None:
             return device
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", self.rank)) % torch.cuda.device_count())
+        own = torch.device("cuda", int(os.environ.get("LOCAL_RANK", self.rank)) % torch.cuda.device_count())
+        torch.cuda.set_device(own)
+        return own
 
     # Rows
 
@@ -150,7 +152,8 @@ class Ranks:
         there = x.contiguous() if _is_reached(x) else x.cpu().contiguous()
         out = there.new_empty((self.size * len(there), *there.shape[1:]))
         with _naming_failures(self.rank, self.size):
-            _all_gather(out, there)
+            # newer torch calls the second one deprecated
+            getattr(dist, "all_gather_single", dist.all_gather_into_tensor)(out, there)
         return out.to(x.device)
 
     def gather_with_gradient(self, y: Tensor) -> Tensor:
@@ -177,7 +180,7 @@ class Ranks:
         if not self.is_connected:
             assert x is not None
             return x
-        shape, dtype = self.share(None if x is None else (tuple(x.shape), x.dtype))
+        shape, dtype = self.broadcast(None if x is None else (tuple(x.shape), x.dtype))
         there = torch.empty(shape, dtype=dtype) if x is None else x.cpu().contiguous()
         with _naming_failures(self.rank, self.size):
             dist.broadcast(there, 0)
@@ -185,7 +188,7 @@ class Ranks:
 
     def scatter(self, parts: Sequence[Tensor] | None, device: torch.device) -> Tensor:
         """Return the part that the first rank has for this one; parts may differ in length."""
-        lengths, dtype = self.share(None if parts is None else ([len(part) for part in parts], parts[0].dtype))
+        lengths, dtype = self.broadcast(None if parts is None else ([len(part) for part in parts], parts[0].dtype))
         with _naming_failures(self.rank, self.size):
             if parts is None:
                 own = torch.empty(lengths[self.rank], dtype=dtype)
@@ -205,7 +208,7 @@ class Ranks:
 
     # Agreement
 
-    def share(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """Return the first rank's value on all ranks."""
         if not self.is_connected:
             return value
@@ -234,7 +237,7 @@ class Ranks:
                 result = work()
             except Exception as caught:
                 problem = caught
-        result, problem = self.share((result, problem))
+        result, problem = self.broadcast((result, problem))
         if problem is not None:
             raise problem
         return result  # type: ignore[no-any-return]
@@ -298,9 +301,6 @@ def alone() -> Iterator[None]:
         yield
     finally:
         _is_alone.reset(token)
-
-
-_all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # which newer torch calls deprecated
 
 
 def _backend() -> str:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from dre.affinity.bank import Bank
 from dre.affinity.target import BatchCoordinates, Coordinates, Pairs, Target
-from dre.batches import Batch, Batches
+from dre.batches import Batch, Batches, Neighborhoods
 from dre.data.rows import Rows, is_on_device
 from dre.encoder import Encoder
 from dre.encoder.dense_pass import DensePass
@@ -127,7 +127,8 @@ def _run_stages(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     first = 0
     if resume is not None:
         first, run.steps = resume["stage"], resume["steps"]
-        run.radius = None if resume["radius"] is None else resume["radius"].to(run.runtime.device)
+        if resume["radius"] is not None and not run.ranks.is_connected:  # else it is found again: ranks number rows otherwise
+            run.radius = resume["radius"].to(run.runtime.device)
         run.map_loss = resume["map_loss"]
     stages = range(first, len(run.recipe.schedule))
     try:
@@ -149,6 +150,8 @@ def _check(recipe: Recipe, rows: Rows, *, has_labels: bool, has_neighbors: bool)
             raise ValueError(f"the loss {stage.loss} reads labels: pass them, fit(X, y)")
         if stage.against == "ranks" and (stage.loss.reads_labels or stage.loss.reads_hidden):
             raise ValueError(f"the loss {stage.loss} reads more than pairs, of its own rank alone: use 'against batch'")
+        if stage.against == "ranks" and isinstance(recipe.batches, Neighborhoods):
+            raise ValueError(f"{recipe.batches} have other sizes on other ranks: use shuffled or edges, or 'against batch'")
     if recipe.augment is not None:
         recipe.augment.check(rows.shape[1:])
     if has_neighbors and not any(map(reads_input_graph, recipe.schedule)):
@@ -191,6 +194,7 @@ def _run_stage(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
             run.target = following = Coordinates(coordinates, run.first_row)
             coordinates = None
         yield StageBegan(run, target, batches, steps - done, ready - began, free_seconds)
+        run.ends()  # ranks agree here: below, all of them go the same way
         if following is not None:
             with _threads(run):
                 yield from _run_phase(run, following, range(first, stage.follow), resume)

@@ -34,7 +34,7 @@ def loss_of_map(run: Run, target: Target | None, loss: Loss) -> float | None:
     if len(target.indices) == len(y):
         return run.ranks.mean(_loss_against_all(run, target, loss, y))
     of_all = run.ranks.to_first(y)  # the first rank holds the graph of the rows of all ranks
-    return run.ranks.share(None if of_all is None else _loss_against_all(run, target, loss, of_all))  # type: ignore[no-any-return]
+    return run.ranks.broadcast(None if of_all is None else _loss_against_all(run, target, loss, of_all))  # type: ignore[no-any-return]
 
 
 def _loss_against_all(run: Run, graph: Graph, loss: Loss, y: Tensor) -> float:

@@ -21,7 +21,7 @@ from dre.io.readers.frames import table_of, vector_error, vector_source
 from dre.io.readers.lazy_columns import LazyColumns, LazyNames
 from dre.io.readers.memory import CELL_BYTES
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, Source, SourceError, as_source_error, file_state, to_strings
+from dre.io.readers.source import Array, Source, SourceError, as_source_error, file_state, to_strings, unchanged
 from dre.io.readers.table import TEXT, Table
 from dre.runtime import available_bytes
 
@@ -103,10 +103,10 @@ def _first_rows(table: LargeTable, columns: list[str], index: str | None = None)
 
 def _lazy_metadata(table: LargeTable, columns: list[str]) -> LazyColumns:
     """Columns that are read when they are asked for; no file stays open for them."""
-    path, kind = table.path, type(table)
+    path, kind, state = table.path, type(table), file_state(table.path)
 
     def load(name: str) -> Array:
-        with as_source_error(path):
+        with unchanged(path, state), as_source_error(path):
             return table_of(path, to_frame(path, kind.open(path).read([name]))).columns[0].as_metadata()
 
     return LazyColumns(columns, load)
@@ -114,11 +114,11 @@ def _lazy_metadata(table: LargeTable, columns: list[str]) -> LazyColumns:
 
 def _lazy_names(table: LargeTable, column: str) -> Any:
     """Names of the rows, read in blocks."""
-    path, kind, n = table.path, type(table), len(table)
+    path, kind, n, state = table.path, type(table), len(table), file_state(table.path)
 
     def load(start: int, stop: int) -> Array:
-        with as_source_error(path):
-            frame = to_frame(path, _names(kind, path, file_state(path), column).read(start, stop))
+        with unchanged(path, state), as_source_error(path):
+            frame = to_frame(path, _names(kind, path, state, column).read(start, stop))
             return to_strings(table_of(path, frame).columns[0].as_metadata().tolist())
 
     blocks = BlockArray((n,), str, table.blocks([column], 1, NAMES_AT_ONCE).edges, load)
