@@ -76,7 +76,7 @@ def test_finished_pieces_are_skipped_and_missing_ones_written(folder: Path) -> N
     before = {path: path.stat().st_mtime_ns for path in pieces}
     pieces[2].unlink()
     told = run("in", "-o", "out", "--shard", "0/1")
-    assert "Wrote 1 pieces with" in told
+    assert "Wrote 1 piece of " in told
     assert f"{len(pieces) - 1} were there" in told
     assert all(path.stat().st_mtime_ns == before[path] for path in pieces if path != pieces[2])
     np.testing.assert_allclose(written(folder / "out").select("dre1", "dre2").to_numpy(), wanted(), atol=1e-5)
@@ -123,3 +123,9 @@ def test_names_of_rows_are_kept(folder: Path) -> None:
     pl.DataFrame(X[:30], schema=COLUMNS).insert_column(0, pl.Series("name", names)).write_csv("named.csv")
     run("named.csv", "-o", "out", "--shard", "0/1", "--id", "name")
     assert written(folder / "out")["name"].to_list() == names
+
+
+def test_a_file_name_is_refused_where_pieces_are_written(folder: Path) -> None:
+    with pytest.raises(UsageError, match="--shard writes a folder of pieces"):
+        run("in", "-o", "embedding.csv", "--shard", "0/2")
+    assert not (folder / "embedding.csv").exists()

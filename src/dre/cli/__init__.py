@@ -93,6 +93,8 @@ def main() -> None:
         if os.environ.get(DEBUG):
             raise
         rank = "" if _rank() is None else f", rank {_rank()}"
+        if isinstance(problem, UsageError) and _rank() not in (None, "0"):
+            sys.exit(USAGE_ERROR)  # all ranks find the same
         print(f"dre{rank}: {printable(_message(problem))}", file=sys.stderr)
         sys.exit(USAGE_ERROR if isinstance(problem, UsageError) else 1)
 

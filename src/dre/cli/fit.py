@@ -284,6 +284,8 @@ def _summary(model: DRE, rows: Any, labels: tuple[str, Any] | None = None) -> st
     shape = " × ".join(f"{size:,}" for size in rows.shape)
     embedded = f"{shape} values embedded in {model.embedding_.shape[1]} dimensions by {model.recipe_.encoder}"
     stages = stage_lines(model.history_, model.schedule_, len(model.stages_))
+    if model.sample_indices_ is not None:
+        embedded += f"; fitted to {len(model.sample_indices_):,} rows, sampled at random"
     return "\n".join([embedded, "", *stages, "", *_quality(model, rows, labels)])
 
 
@@ -299,4 +301,5 @@ def _quality(model: DRE, rows: Any, labels: tuple[str, Any] | None) -> list[str]
     classes = None if labels is None else (labels[0], np.asarray(labels[1])[ids])
     values = quick_scores(model.metric_rows(to_array(rows, ids)), model.embedding_[ids], classes, metric=model.metric)
     lines = [f"{name} {value:.3f}" for name, value in values.items()]
-    return [*lines, f"Computed on {len(ids):,} training rows; expect less on new data."]
+    scored = "training rows; expect less on new data" if model.sample_indices_ is None else "rows, fitted and embedded ones"
+    return [*lines, f"Computed on {len(ids):,} {scored}."]

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from dre.cli.echo import echo
-from dre.cli.options import AllowExternal, Data, Decimal, Device, Force, Id, Missing, Threads, Vector, as_usage_error
+from dre.cli.options import (
+    AllowExternal,
+    Data,
+    Decimal,
+    Device,
+    Force,
+    Id,
+    Missing,
+    Threads,
+    UsageError,
+    Vector,
+    as_usage_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,12 +94,16 @@ def transform(
     from dre.cli.map import load_model, overwritten
     from dre.data.range_error import RangeError
     from dre.io.readers import ReadOptions
+    from dre.io.readers.source import match_suffix
     from dre.io.writers import check_writable, open_sink, open_stdout
+    from dre.io.writers.formats import FORMATS
     from dre.io.writers.pieces import Shard
     from dre.progress.display import progress_bar, say
 
     with as_usage_error():
         own_shard = None if shard is None else Shard.parse(shard)
+        if own_shard is not None and match_suffix(output.name, FORMATS) is not None:
+            raise UsageError(f"--shard writes a folder of pieces, and {output} is the name of a file: pass -o FOLDER")
         if str(output) != STDOUT and own_shard is None:
             check_writable(output, force=force, read=[model, *overwritten(output, data)])
         options = ReadOptions(id=row_id, missing=missing, decimal=decimal, vector=vector, allow_external=allow_external)
@@ -166,7 +182,8 @@ def _write_pieces(model: DRE, source: Source, about: OutputSpec, job: PieceJob, 
                 _embed(model, source.rows, ends, job.stage, sink, advance)
     there = len(shard.pieces(len(edges) - 1)) - len(missing)
     before = f"; {there:,} were there" if there else ""
-    echo(f"Wrote {len(missing):,} pieces with {total:,} rows to {job.folder}, for shard {shard.number}/{shard.count}{before}.")
+    pieces = f"{len(missing):,} piece{'' if len(missing) == 1 else 's'} of {len(edges) - 1:,}"
+    echo(f"Wrote {pieces} with {total:,} rows to {job.folder}, for shard {shard.number}/{shard.count}{before}.")
 
 
 def _spread_caution(model: DRE, rows: Any) -> list[str]:
