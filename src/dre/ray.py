@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dre.data.dataframes import NUMBERS, check_columns
-from dre.data.foreign_rows import ForeignRows, foreign_rows
+from dre.data.dataframes import check_columns
+from dre.data.foreign_rows import NUMBERS, ForeignRows, foreign_rows
 from dre.data.validation import check_seed
 from dre.model.estimator import DRE
 from dre.runtime.ranks import PATIENCE, OwnRows, RankError

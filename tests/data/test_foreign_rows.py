@@ -101,12 +101,31 @@ def test_rows_are_read_in_any_order(kind: str, tmp_path: Path, monkeypatch: pyte
     np.testing.assert_array_equal(rows.take(ids).numpy(), X[ids])
 
 
-def test_columns_of_the_fit_are_expected_later() -> None:
+def test_columns_of_the_fit_are_found_by_name_later() -> None:
     model = DRE(**OPTIONS).fit(arrow())
-    with pytest.raises(ValueError, match="fitted to 'a', 'b', 'c', 'd': select these"):
-        model.transform(arrow().select(["b", "a", "c", "d"]))
-    with pytest.raises(ValueError, match="X has 3 features, but DRE is expecting 4"):
+    others = arrow().append_column("kind", pa.array(["x"] * len(X))).select(["kind", "d", "b", "a", "c"])
+    np.testing.assert_array_equal(model.transform(others), model.transform(arrow()))
+    with pytest.raises(ValueError, match="X has no column 'd'"):
         model.transform(arrow().select(["a", "b", "c"]))
+
+
+@pytest.mark.parametrize("kind", ["arrow table", "arrow dataset", "lazy frame", "hugging face"])
+def test_columns_can_be_chosen(kind: str, tmp_path: Path) -> None:
+    table = arrow().append_column("kind", pa.array(["x"] * len(X)))
+    pl.from_arrow(table).write_parquet(tmp_path / "rows.parquet")
+    data = {
+        "arrow table": lambda: table,
+        "arrow dataset": lambda: pyarrow.dataset.dataset(tmp_path / "rows.parquet"),
+        "lazy frame": lambda: pl.scan_parquet(tmp_path / "rows.parquet"),
+        "hugging face": lambda: datasets.Dataset(table),
+    }[kind]()
+    for columns, names in (("numbers", NAMES), (["c", "a"], ["c", "a"])):
+        rows = foreign_rows(data, columns)
+        assert rows.columns == names
+        np.testing.assert_array_equal(rows.read(0, 120).numpy(), X[:, [NAMES.index(name) for name in names]])
+    assert DRE(columns="numbers", **OPTIONS).fit(data).transform(data).shape == (120, 2)
+    with pytest.raises(ValueError, match=r"do not hold numbers: 'kind'\. Choose others: columns='numbers'"):
+        foreign_rows(data)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +134,7 @@ def test_columns_of_the_fit_are_expected_later() -> None:
         (Stream(), "can't be read twice"),
         (DataLoader(Stream()), "can't be read twice"),
         (pa.table({"a": ["x", "y"]}), "do not hold numbers: 'a'"),
-        (pa.table({"a": [[1.0], [2.0]], "b": [[1.0], [2.0]]}), "several columns of vectors: a, b"),
+        (pa.table({"a": [[1.0], [2.0]], "b": [[1.0], [2.0]]}), "columns of vectors: a, b"),
         (pa.table({"a": [[1.0, 2.0], [2.0]]}), "different lengths"),
         (pa.table({"a": [[1.0, 2.0], None]}), "without a vector"),
         (pa.table({"a": [1.0, None], "b": [1.0, 2.0]}), "NaN, first in row 1"),

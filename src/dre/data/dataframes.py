@@ -8,9 +8,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from dre.data.foreign_rows import foreign_rows
+from dre.data.foreign_rows import NUMBERS, foreign_rows
 
-NUMBERS = "numbers"
 LISTED = 5  # columns that an error names
 REMEDIES = {  # by kind of column
     "text": "encode",
@@ -49,7 +48,7 @@ def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[st
     >>> select_features(frame, "numbers").columns
     ['size']
     """
-    X = foreign_rows(X)
+    X = foreign_rows(X, columns if fitted is None else list(fitted))
     _check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):

@@ -1,7 +1,7 @@
 """Rows of other libraries, read in pieces: torch datasets, Arrow tables and datasets, lazy frames, Hugging Face and dask.
 
 None of these libraries is imported here: an object tells by its class where it comes from. An adapter is a function from such
-an object to Rows, and a line in ``ADAPTERS``.
+an object to Rows, and a line in ``ADAPTERS``, or in ``TABLES``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dre.data.block_array import BlockArray
 from dre.data.rows import HostRows, chunk_length, is_rows
 
 Array = np.ndarray[Any, Any]
+Columns = str | Sequence[str] | None  # "numbers", names, or all
+NUMBERS = "numbers"
 LISTED = 5  # names that an error lists
 BLOCK_VALUES = 2**20  # values that are read at a time from a table, at least
 
@@ -49,8 +51,15 @@ class ForeignRows:
         return self._rows.take(torch.from_numpy(unique))[torch.from_numpy(inverse)]
 
 
-def foreign_rows(X: Any) -> Any:
+def foreign_rows(X: Any, columns: Columns = None) -> Any:
     """Return Rows for data of another library that is read in pieces; anything else unchanged.
+
+    Parameters
+    ----------
+    X : any
+    columns : "numbers" or list of str, default=None
+        Columns of a table to read: those that hold numbers, or these. By default all, which must hold numbers, or the only
+        column of vectors.
 
     Examples
     --------
@@ -60,9 +69,11 @@ def foreign_rows(X: Any) -> Any:
     if is_rows(X) or isinstance(X, np.ndarray | Tensor):
         return X
     for kind in type(X).__mro__:
-        adapter = ADAPTERS.get((kind.__module__.split(".")[0], kind.__name__))
-        if adapter is not None:
-            return adapter(X)
+        name = (kind.__module__.split(".")[0], kind.__name__)
+        if name in TABLES:
+            return TABLES[name](X, columns)
+        if name in ADAPTERS:
+            return ADAPTERS[name](X)
     return X
 
 
@@ -118,8 +129,8 @@ class _DatasetRows:
 # Arrow
 
 
-def _from_arrow_table(X: Any) -> ForeignRows:
-    columns = _arrow_features(X.schema)
+def _from_arrow_table(X: Any, chosen: Columns) -> ForeignRows:
+    columns = _arrow_features(X.schema, chosen)
     first = _arrow_block(X.slice(0, 1), columns)
     edges = _edges(X.num_rows, first.shape[1:])
     array = BlockArray(
@@ -128,9 +139,9 @@ def _from_arrow_table(X: Any) -> ForeignRows:
     return ForeignRows(array, None if _is_vector(X.schema, columns) else columns)
 
 
-def _from_arrow_dataset(X: Any) -> ForeignRows:
+def _from_arrow_dataset(X: Any, chosen: Columns) -> ForeignRows:
     """A dataset of files: row groups are read one by one where the format has them, else files."""
-    columns = _arrow_features(X.schema)
+    columns = _arrow_features(X.schema, chosen)
     fragments = [part for each in X.get_fragments() for part in _row_groups(each)]
     counts = [_count_rows(part) for part in fragments]
     fragments = [part for part, count in zip(fragments, counts, strict=True) if count]
@@ -158,20 +169,30 @@ def _count_rows(fragment: Any) -> int:
     return int(fragment.count_rows() if groups is None else sum(group.num_rows for group in groups))
 
 
-def _arrow_features(schema: Any) -> list[str]:
-    """The columns of numbers, or the one column of vectors."""
-    vectors = [field.name for field in schema if _is_list_of_numbers(field.type)]
-    if len(vectors) == 1:
-        return vectors
-    if vectors:
-        raise ValueError(f"several columns of vectors: {', '.join(vectors[:LISTED])}; select one: table.select([name])")
+def _arrow_features(schema: Any, chosen: Columns) -> list[str]:
+    """The columns that the user has chosen; else the one column of vectors, or all columns, which must hold numbers."""
     import pyarrow.types as kinds
 
-    wrong = [f.name for f in schema if not (kinds.is_integer(f.type) or kinds.is_floating(f.type) or kinds.is_boolean(f.type))]
-    if wrong or not schema.names:
-        listed = ", ".join(map(repr, wrong[:LISTED])) or "none"
-        raise ValueError(f"columns that do not hold numbers: {listed}. Select the others: table.select([names])")
-    return list(schema.names)
+    def is_number(name: str) -> bool:
+        kind = schema.field(name).type
+        return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind))
+
+    if chosen == NUMBERS:
+        chosen = [name for name in schema.names if is_number(name) and not kinds.is_boolean(schema.field(name).type)]
+    lacking = [name for name in chosen or () if name not in schema.names]
+    if lacking:
+        raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, schema.names[:LISTED]))}")
+    names = list(chosen or schema.names)
+    vectors = [name for name in names if _is_list_of_numbers(schema.field(name).type)]
+    if len(vectors) == 1 and (chosen is None or len(names) == 1):
+        return vectors
+    if vectors:
+        raise ValueError(f"columns of vectors: {', '.join(vectors[:LISTED])}; choose one: columns=[{vectors[0]!r}]")
+    wrong = [name for name in names if not is_number(name)]
+    if wrong or not names:
+        listed = ", ".join(map(repr, wrong[:LISTED])) or "all"
+        raise ValueError(f"columns that do not hold numbers: {listed}. Choose others: columns='numbers', or a list of names.")
+    return names
 
 
 def _is_list_of_numbers(kind: Any) -> bool:
@@ -203,13 +224,13 @@ def _arrow_block(table: Any, columns: list[str]) -> Array:
 # Tables and arrays
 
 
-def _from_lazy_frame(X: Any) -> ForeignRows:
+def _from_lazy_frame(X: Any, chosen: Columns) -> ForeignRows:
     """A lazy frame of polars: each block is a query of its own, so that no more than a block is held."""
     import polars as pl
 
     n = int(X.select(pl.len()).collect().item())
     first = X.head(1).collect().to_arrow()
-    columns = _arrow_features(first.schema)
+    columns = _arrow_features(first.schema, chosen)
     sample = _arrow_block(first, columns)
 
     def load(start: int, stop: int) -> Array:
@@ -219,10 +240,10 @@ def _from_lazy_frame(X: Any) -> ForeignRows:
     return ForeignRows(array, None if _is_vector(first.schema, columns) else columns)
 
 
-def _from_hugging_face(X: Any) -> ForeignRows:
+def _from_hugging_face(X: Any, chosen: Columns) -> ForeignRows:
     """A dataset of Hugging Face, which is an Arrow table in files."""
     arrow = X.with_format("arrow")
-    columns = _arrow_features(arrow[:1].schema)
+    columns = _arrow_features(arrow[:1].schema, chosen)
     first = _arrow_block(arrow[:1], columns)
     array = BlockArray(
         (len(X), *first.shape[1:]),
@@ -248,9 +269,11 @@ def _edges(n: int, shape: tuple[int, ...]) -> Array:
 ADAPTERS: dict[tuple[str, str], Callable[[Any], Any]] = {  # by package and class
     ("torch", "Dataset"): _from_torch_dataset,
     ("torch", "DataLoader"): _from_data_loader,
+    ("dask", "Array"): _from_dask,
+}
+TABLES: dict[tuple[str, str], Callable[[Any, Columns], Any]] = {  # of which columns can be chosen
     ("pyarrow", "Table"): _from_arrow_table,
     ("pyarrow", "Dataset"): _from_arrow_dataset,
     ("polars", "LazyFrame"): _from_lazy_frame,
     ("datasets", "Dataset"): _from_hugging_face,
-    ("dask", "Array"): _from_dask,
 }
