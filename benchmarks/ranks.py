@@ -39,8 +39,9 @@ def load(folder: Path, device: str) -> tuple[Array, Array, Array, Array]:
     """Rows and labels to fit, and to score."""
     if device == "cpu":
         found = np.load(folder / "tables" / "pendigits.npz")
-        X, y = found["X"].astype(np.float32), found["y"]
-        return X[:7494], y[:7494], X[7494:], y[7494:]
+        order = np.random.default_rng(0).permutation(len(found["X"]))
+        X, y, fitted = found["X"][order].astype(np.float32), found["y"][order], len(order) * 3 // 4
+        return X[:fitted], y[:fitted], X[fitted:], y[fitted:]
     from dre.datasets import load as load_dataset
 
     data = load_dataset("mnist", folder=folder)

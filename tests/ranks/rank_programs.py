@@ -15,7 +15,7 @@ import torch
 from dre import DRE, OwnRows, RankError, alone
 from dre.data.validation import check_seed
 from dre.runtime.ranks import Ranks
-from dre.training.events import StepEnded
+from dre.training.events import StageBegan, StepEnded
 
 RANK = int(os.environ["RANK"]) if "RANK" in os.environ else 0
 
@@ -171,39 +171,39 @@ class Die:
             os.kill(os.getpid(), self.number)
 
 
-def die(rank: int, steps: int, folder: str | None = None) -> str:
+def die(rank: int, steps: int, folder: str | None = None, sample: int | None = None) -> str:
     """One rank is killed in the middle of a fit."""
     X, _ = blobs()
     observers = [Die(steps)] if rank == RANK else []
     try:
-        DRE(random_state=0).fit(X, observers=observers, checkpoint=folder, checkpoint_minutes=0)
+        DRE(random_state=0, sample=sample).fit(X, observers=observers, checkpoint=folder, checkpoint_minutes=0)
     except RankError as problem:
         return str(problem)
     return "no error"
 
 
-def resume(folder: str) -> dict[str, Any]:
+def resume(folder: str, sample: int | None = None) -> dict[str, Any]:
     """A fit that goes on."""
     X, labels = blobs()
-    model = DRE(random_state=0).fit(X, checkpoint=folder, resume=True)
+    model = DRE(random_state=0, sample=sample).fit(X, checkpoint=folder, resume=True)
     return {"embedding": model.embedding_, "labels": labels, "epochs": len(model.history_), "stages": len(model.stages_)}
 
 
-def stop_early() -> int:
-    """The first rank alone asks to end the fit."""
+def stop_early(schedule: str | None, steps: int) -> int:
+    """The first rank alone asks to end the fit, after so many steps, or when a stage begins."""
 
     def end(event: Any) -> None:
-        if RANK == 0 and event.run.steps >= 5:
+        if RANK == 0 and event.run.steps >= steps and (steps or isinstance(event, StageBegan)):
             event.run.end_fit()
 
     X, _ = blobs()
-    steps = []
+    made = []
 
     def count(event: Any) -> None:
-        steps.append(event.run.steps)
+        made.append(event.run.steps)
 
-    DRE(random_state=0).fit(X, observers=[end, count])
-    return steps[-1]
+    DRE(random_state=0, schedule=schedule).fit(X, observers=[end, count])
+    return made[-1]
 
 
 def main() -> None:

@@ -214,8 +214,20 @@ def test_a_fit_goes_on_with_any_number_of_ranks(tmp_path, size):
 
 
 @pytest.mark.slow
-def test_all_ranks_end_where_one_wants_to():
-    first, second = (each.result for each in run_ranks("stop_early"))
+def test_a_sample_of_one_process_goes_on_with_two_ranks(tmp_path):
+    folder = str(tmp_path / "run")
+    run_ranks("die", 0, 30, folder, 300, size=1)
+    outcomes = run_ranks("resume", folder, 300)
+    assert [each.code for each in outcomes] == [0, 0], outcomes[0].stderr
+    assert outcomes[0].result["embedding"].shape == (400, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schedule", "steps"), [(None, 5), ("x: gaussian(10) -> kl * 3", 0)], ids=["in an epoch", "as a stage begins"]
+)
+def test_all_ranks_end_where_one_wants_to(schedule, steps):
+    first, second = (each.result for each in run_ranks("stop_early", schedule, steps, timeout=100))
     assert first == second
     assert first < 64
 
