@@ -90,6 +90,7 @@ def test_the_summary_counts_where_the_default_is_at_or_above_both(monkeypatch):
     assert "b, -0.100" in first
 
 
+@pytest.mark.slow
 def test_pacmap_embeds_held_out_rows_and_images_and_says_that_it_takes_no_sparse_rows():
     pytest.importorskip("pacmap")
     from scipy.sparse import csr_matrix
