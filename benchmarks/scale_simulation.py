@@ -49,6 +49,7 @@ WINDOW = math.lcm(EVERY, AGREED)  # steps of which the mean has everything that 
 SIZES = [4**i for i in range(13)]  # numbers in a buffer
 LARGEST_GATHER = 4**10
 EXCHANGES = 200
+MULTIPLIED = 128  # rows and columns of a matrix
 LOCAL = (125, 250, 500, 1000, 2000)  # rows of a rank's batch, in the steps of one rank
 GLOBAL = 16_000  # rows of a batch that more and more ranks share
 TOLERANCE = 0.2
@@ -164,16 +165,30 @@ def steps_of(case: Case, ranks: Ranks, steps: int, device: torch.device) -> Resu
     }
 
 
-def seconds_of_exchange(work: Callable[[], object], device: torch.device) -> float:
-    """The mean of an exchange, as of a step: some wait for a core. The first ones open connections, and do not count."""
+def seconds_of_exchange(work: Callable[[], object], device: torch.device, pause: float = 0.0) -> float:
+    """The mean of an exchange, as of a step: some wait for a core. The first ones open connections, and do not count.
+
+    In the pause before each, the process computes, as in a step: an exchange takes longer after it than after another one,
+    since the threads of the backend have gone to sleep, and their memory has left the cache.
+    """
     found = []
     for _ in range(EXCHANGES):
+        compute_for(pause, device)
         began = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize()
         found.append(time.perf_counter() - began)
     return median_of_means(found[EXCHANGES // 5 :], EXCHANGES // 5)
+
+
+def compute_for(seconds: float, device: torch.device) -> None:
+    """Multiply matrices for some time; processes that begin together end together."""
+    end, x = time.perf_counter() + seconds, torch.ones(MULTIPLIED, MULTIPLIED, device=device)
+    while time.perf_counter() < end:
+        x = (x @ x).clamp_(max=1.0)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
 
 
 def exchanges_by_size(ranks: Ranks, sizes: list[int], device: torch.device) -> Results:
@@ -187,20 +202,21 @@ def exchanges_by_size(ranks: Ranks, sizes: list[int], device: torch.device) -> R
     return {**found, "agreement": seconds_of_exchange(partial(ranks.ending, None), device)}
 
 
-def exchanges_of(traffic: Traffic, asked: float, ranks: Ranks, device: torch.device) -> dict[str, float]:
-    """Seconds of every exchange of a step, each measured on its own."""
+def exchanges_of(traffic: Traffic, asked: float, step: float, ranks: Ranks, device: torch.device) -> dict[str, float]:
+    """Seconds of every exchange of a step, each measured on its own, after a computation that takes as long as a step."""
 
     def average(nbytes: float) -> float:
-        return seconds_of_exchange(partial(ranks.average, [torch.zeros(int(nbytes) // BYTES, device=device)]), device)
+        x = torch.zeros(int(nbytes) // BYTES, device=device)
+        return seconds_of_exchange(partial(ranks.average, [x]), device, step)
 
     def gather(nbytes: int) -> float:
-        return seconds_of_exchange(partial(ranks.gather, torch.zeros(nbytes // BYTES, device=device)), device)
+        return seconds_of_exchange(partial(ranks.gather, torch.zeros(nbytes // BYTES, device=device)), device, step)
 
     return {
         "average": average(traffic.summed),
         "gather": sum(map(gather, traffic.gathered)),
         "whitening": average(traffic.covariances) / EVERY if traffic.covariances else 0.0,
-        "agreement": asked * seconds_of_exchange(partial(ranks.ending, None), device),
+        "agreement": asked * seconds_of_exchange(partial(ranks.ending, None), device, step),
     }
 
 
@@ -211,7 +227,7 @@ def compare_in_turn(case: Case, ranks: Ranks, steps: int, repeats: int, device: 
         dry = steps_of(case, DryRanks(0, 2, is_connected=True), steps, device)
         everyone = ranks.collect(dry["seconds"])
         traffic = traffic_of(case, dry, case.batch // 2)
-        exchange = exchanges_of(traffic, dry["asked"], ranks, device)
+        exchange = exchanges_of(traffic, dry["asked"], typical(dry["seconds"]), ranks, device)
         real = steps_of(case, ranks, steps, device)
         together = ranks.collect(real["seconds"])
         found.append({**dry, "seconds": everyone, "exchange": exchange, "real": together})
