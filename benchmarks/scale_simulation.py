@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -49,6 +49,7 @@ WINDOW = math.lcm(EVERY, AGREED)  # steps of which the mean has everything that 
 SIZES = [4**i for i in range(13)]  # numbers in a buffer
 LARGEST_GATHER = 4**10
 EXCHANGES = 200
+PAUSED_EXCHANGES = 100  # with a pause before each
 MULTIPLIED = 128  # rows and columns of a matrix
 LOCAL = (125, 250, 500, 1000, 2000)  # rows of a rank's batch, in the steps of one rank
 GLOBAL = 16_000  # rows of a batch that more and more ranks share
@@ -66,6 +67,7 @@ class Case:
     schedule: str
     batch: int
     optimizer: str = ADAM
+    repeats: int = 9  # long steps vary less, and need fewer
 
     def recipe(self, epochs: int) -> Recipe:
         parts: list[Any] = [self.schedule.format(epochs=epochs), self.encoder, f"shuffled({self.batch})", self.optimizer]
@@ -79,8 +81,8 @@ CASES = {
         Case("following coordinates, whitened", "mlp(128, depth=6)", FOLLOW, 500, WHITENED),
         Case("against the bank, whitened", "mlp(128, depth=6)", BANK, 500, WHITENED),
         Case("inside each rank's batch", "mlp(256)", BATCH, 1000),
-        Case("inside each rank's batch", "mlp(1024, depth=4)", BATCH, 1000),
-        Case("inside each rank's batch, batch norm", "model-a(norm=true)", BATCH, 1000),
+        Case("inside each rank's batch", "mlp(1024, depth=4)", BATCH, 1000, repeats=3),
+        Case("inside each rank's batch, batch norm", "model-a(norm=true)", BATCH, 1000, repeats=3),
         Case("inside the gathered batch", "mlp(256)", GATHERED, 1000),
     ),
     "cuda": (
@@ -171,15 +173,16 @@ def seconds_of_exchange(work: Callable[[], object], device: torch.device, pause:
     In the pause before each, the process computes, as in a step: an exchange takes longer after it than after another one,
     since the threads of the backend have gone to sleep, and their memory has left the cache.
     """
-    found = []
-    for _ in range(EXCHANGES):
+    found: list[float] = []
+    count = PAUSED_EXCHANGES if pause else EXCHANGES
+    for _ in range(count):
         compute_for(pause, device)
         began = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize()
         found.append(time.perf_counter() - began)
-    return median_of_means(found[EXCHANGES // 5 :], EXCHANGES // 5)
+    return median_of_means(found[count // 5 :], count // 5)
 
 
 def compute_for(seconds: float, device: torch.device) -> None:
@@ -220,10 +223,10 @@ def exchanges_of(traffic: Traffic, asked: float, step: float, ranks: Ranks, devi
     }
 
 
-def compare_in_turn(case: Case, ranks: Ranks, steps: int, repeats: int, device: torch.device) -> list[Results]:
+def compare_in_turn(case: Case, ranks: Ranks, steps: int, device: torch.device) -> list[Results]:
     """Steps without exchange, exchanges without steps, and both together: in turn, since the speed of a machine changes."""
     found = []
-    for _ in range(repeats):
+    for _ in range(case.repeats):
         dry = steps_of(case, DryRanks(0, 2, is_connected=True), steps, device)
         everyone = ranks.collect(dry["seconds"])
         traffic = traffic_of(case, dry, case.batch // 2)
@@ -243,7 +246,7 @@ def work(job: Results) -> Any:
     case = Case(**job["case"])
     if job["kind"] == "alone":
         return steps_of(case, DryRanks(0, 2, is_connected=True), job["steps"], device)
-    return compare_in_turn(case, ranks, job["steps"], job["repeats"], device)
+    return compare_in_turn(case, ranks, job["steps"], device)
 
 
 def processes(number: int, job: Results) -> Any:
@@ -297,9 +300,9 @@ def traffic_of(case: Case, found: Results, local: int) -> Traffic:
     return Traffic(BYTES * found["weights"], gathered, BYTES * found["covariances"], EVERY)
 
 
-def compare(case: Case, device: str, steps: int, repeats: int) -> Results:
+def compare(case: Case, device: str, steps: int) -> Results:
     """Predict the step of two ranks, and measure it."""
-    job = {"case": asdict(case), "steps": steps, "repeats": repeats, "device": device}
+    job = {"case": asdict(case), "steps": steps, "device": device}
     alone, runs = processes(1, {**job, "kind": "alone"}), processes(2, {**job, "kind": "compare"})
     traffic = traffic_of(case, runs[0], case.batch // 2)
     parts = [{"step of the slower rank": slowest(run["seconds"], 2), **run["exchange"]} for run in runs]
@@ -398,7 +401,7 @@ def measure(arguments: argparse.Namespace) -> Results:
     print(f"latency {1e6 * link.latency:.0f} us, {link.bandwidth / 1e9:.2f} GB/s; {rounded(exchange)}", flush=True)
     runs, simulated = [], []
     for case in cases:
-        run = compare(case, device, steps, repeats)
+        run = compare(case if repeats is None else replace(case, repeats=repeats), device, steps)
         simulated += weak(run)
         runs.append({name: value for name, value in run.items() if name != "steps_of_one_rank"})
         print(json.dumps(rounded(runs[-1])), flush=True)
@@ -418,7 +421,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--steps", type=int, default=2 * WINDOW)
-    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--repeats", type=int, help="how often each case is measured; default: what the case says")
     parser.add_argument("--cases", type=int, nargs="+", help="numbers of some cases, from 0 on; nothing is recorded")
     parser.add_argument("--quick", action="store_true", help="fewer steps, and nothing is recorded")
     parser.add_argument("--job", help=argparse.SUPPRESS)
