@@ -30,7 +30,8 @@ LINK = next(link for link in LINKS if "InfiniBand" in link.name)
 
 # Bytes of the code
 ID = 8  # int64
-EDGE = ID + BYTES  # id and weight of a neighbor, while a graph is used by batches
+EDGE = 4 + 2  # int32 id and float16 weight of a neighbor, while batches use a graph in parts
+EXACT_EDGE = ID + BYTES  # int64 and float32, of a graph in one part
 LINKED = 2 * (BYTES + BYTES)  # int32 id and weight, at both ends of a pair, while it is used by coordinates or the bank
 COLLECTED = 3  # copies of the embedding while ranks collect it: their own parts, the pickled ones, and the whole
 
@@ -86,7 +87,7 @@ def held_by_rank(n: int, ranks: int) -> dict[str, float]:
     own = n / ranks
     return {
         "its rows behind the PCA front, float32": own * FEATURES,
-        "its graph, int64 and float32": own * NEIGHBORS * EDGE,
+        "its graph, int32 and float16": own * NEIGHBORS * EDGE,
         "ids of its own rows, int64": own * ID,
         "ids of all rows in the order of the ranks, int64": n * ID,
         "embedding_ of all rows, float32": n * COMPONENTS * BYTES,

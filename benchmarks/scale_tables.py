@@ -17,7 +17,8 @@ SHOWN_RANKS = (1, 2, 8, 64, 256)
 COMMANDS = {
     "out-of-core": "out_of_core.py --data FOLDER",
     "ten-million": "ten_million.py --data FOLDER",
-    "ten-million-gpu": "ten_million.py --device cuda --rows 30000000 --columns 128 --out FILE",
+    "ten-million-gpu": "ten_million.py --device cuda --rows 30000000 --columns 128 --ways sample --out FILE",
+    "ten-million-gpu-parts": "ten_million.py --device cuda --rows 30000000 --columns 128 --ways parts --out FILE",
     "ranks": "ranks.py --data FOLDER",
     "ranks-gpu": "ranks.py --data FOLDER --device cuda",
     "ranks-gpu-nccl": "ranks.py --data FOLDER --device cuda --nccl",
@@ -95,12 +96,21 @@ def out_of_core() -> str:
         for name, both in subset.items()
         if isinstance(both, dict) and "file_to_memory" in both
     ]
+    ratios += [
+        f"`{name}` from {size(whole['file_bytes'])} makes {found['steps_per_second'] / _in_memory(subset, name):.0%} of them"
+        for name, found in large.items()
+        if "file_to_memory" in subset.get(name, {}) and "failed" not in found
+    ]
     seeds = [
         f"`{name}`: 1-NN of {_listed(both['seeds']['file'])} from the file, {_listed(both['seeds']['memory'])} in memory"
         for name, both in subset.items()
         if isinstance(both, dict) and len(both.get("seeds", {}).get("file", [])) > 1
     ]
     return table(head, rows) + f"\n{'; '.join([*ratios, *seeds])}.\n" + source(result)
+
+
+def _in_memory(subset: dict[str, Any], name: str) -> float:
+    return float(subset[name]["memory"]["steps_per_second"])
 
 
 def _listed(scores: list[float]) -> str:
@@ -120,20 +130,22 @@ def _out_of_core_cells(found: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def many_rows(name: str) -> str:
-    """A sample and parts: minutes, memory and scores."""
-    if not is_there(name):
-        return not_yet(name)
-    result = load(name)
+def many_rows(*names: str) -> str:
+    """A sample and parts, from one file or several: minutes, memory and scores."""
+    missing = [name for name in names if not is_there(name)]
+    if missing:
+        return not_yet(missing[0])
+    results = [load(name) for name in names]
     rows = [
         [f"{found['rows']:,} × {found['columns']}, {way}", f"{found['fitted']:,}", f"{found['fit_minutes']:.1f}",
          ", ".join(f"{phase} {seconds:.0f}" for phase, seconds in found["phase_seconds"].items()),
          f"{found['graph'].get('gib', 0):.1f}", " / ".join(f"{kind} {gib:.1f}" for kind, gib in found["peak_gib"].items()),
          *(number(found[score]) for score in SCORES)]
+        for result in results
         for way, found in result["results"].items()
     ]  # fmt: skip
     head = ["Gaussian clusters", "fitted rows", "fit, min", "phases, s", "graph, GiB", "peak, GiB", *SCORES.values()]
-    return table(head, rows) + source(result)
+    return table(head, rows) + "".join(map(source, results))
 
 
 def ranks(name: str) -> str:
@@ -238,7 +250,8 @@ def row_bytes() -> str:
     rows: list[tuple[str, str, int, str]] = [
         (f"the row itself, {columns} columns", f"float32; float16 {2 * columns:,}", columns * BYTES, "disk, or memory"),
         ("its features behind the PCA front", f"{plan.FEATURES // BYTES} × float32", plan.FEATURES, "its rank"),
-        (f"its {k} neighbors, inside batches", "int64 id, float32 weight", k * plan.EDGE, "its rank"),
+        (f"its {k} neighbors, inside batches", f"int32 id, float16 weight; {k * plan.EXACT_EDGE:,} of a graph in one part",
+         k * plan.EDGE, "its rank"),
         (f"its {k} neighbors, for coordinates and bank", "int32 id, float32 weight, at both ends", k * plan.LINKED,
          "the first rank has all, each rank its own"),
         ("its coordinates, or its place in the bank", f"{plan.COMPONENTS} × float32", point, "every rank"),
@@ -329,7 +342,7 @@ def checkpoint_sizes() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "scale-out-of-core": out_of_core,
     "scale-ten-million": partial(many_rows, "ten-million"),
-    "scale-thirty-million": partial(many_rows, "ten-million-gpu"),
+    "scale-thirty-million": partial(many_rows, "ten-million-gpu", "ten-million-gpu-parts"),
     "scale-ranks": partial(ranks, "ranks"),
     "scale-ranks-gpu": partial(ranks, "ranks-gpu"),
     "scale-ranks-nccl": partial(ranks, "ranks-gpu-nccl"),

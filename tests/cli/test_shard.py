@@ -15,6 +15,7 @@ from dre import DRE
 from dre.cli import app
 from dre.cli.options import UsageError
 from dre.io.readers import open_source
+from dre.io.writers.pieces import Shard, piece_edges
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1000, 4)).astype(np.float32)
@@ -24,8 +25,7 @@ COLUMNS = list("abcd")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model, and three files with rows for it."""
-    monkeypatch.setattr(dre.io.writers.pieces, "PIECE_ROWS", 100)
-    monkeypatch.setattr(dre.io.writers.pieces.piece_edges, "__defaults__", (None, 100))
+    monkeypatch.setattr(dre.io.writers.pieces, "piece_rows", lambda n: 100)
     monkeypatch.setattr("dre.io.readers.parquet.fits", lambda *_: False)  # files are read by row group
     monkeypatch.chdir(tmp_path)
     frame = pl.DataFrame(X, schema=COLUMNS)
@@ -129,3 +129,18 @@ def test_a_file_name_is_refused_where_pieces_are_written(folder: Path) -> None:
     with pytest.raises(UsageError, match="--shard writes a folder of pieces"):
         run("in", "-o", "embedding.csv", "--shard", "0/2")
     assert not (folder / "embedding.csv").exists()
+
+
+@pytest.mark.parametrize("n", [100_000, 3_000_000, 200_000_000])
+def test_a_dozen_processes_have_about_the_same_number_of_rows(n: int) -> None:
+    edges = piece_edges(n)
+    sizes = np.diff(edges)
+    shares = [sum(int(sizes[i]) for i in Shard(number, 6).pieces(len(sizes))) for number in range(6)]
+    assert sum(shares) == n
+    assert max(shares) - min(shares) <= max(1.1 * sizes.max(), 0.05 * max(shares))
+    assert len(sizes) < 1000
+
+
+def test_a_large_row_group_is_one_piece_and_a_huge_one_is_cut() -> None:
+    assert piece_edges(1_000_000, np.array([0, 1_000_000])).tolist() == [0, 1_000_000]
+    assert len(piece_edges(10_000_000, np.array([0, 10_000_000]))) > 100

@@ -118,6 +118,12 @@ def test_what_is_no_table_of_numbers_is_refused(bad, message):
     assert not hasattr(model, "encoder_")
 
 
+@pytest.mark.parametrize("X", ["cells.csv", Path("cells.csv")])
+def test_a_path_is_no_array_and_the_error_says_how_to_read_it(X):
+    with pytest.raises(TypeError, match=re.escape("open_source('cells.csv').rows")):
+        cheap().fit(X)
+
+
 def test_a_sparse_matrix_that_would_not_fit_in_memory_is_refused_before_it_is_tried(monkeypatch):
     monkeypatch.setattr("dre.data.validation.available_bytes", lambda: 1000)
     with pytest.raises(ValueError, match="TruncatedSVD"):

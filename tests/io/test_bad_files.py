@@ -209,7 +209,7 @@ def test_a_model_that_does_not_fit_the_columns_names_them(model: DRE, tmp_path: 
 def test_a_full_disk_loses_one_piece_and_the_next_run_goes_on(
     model: DRE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dre.io.writers.pieces.piece_edges, "__defaults__", (None, 1000))
+    monkeypatch.setattr(dre.io.writers.pieces, "piece_rows", lambda n: 1000)
     write_parquet(tmp_path / "x.parquet")
     calls, write = [], dre.io.writers.formats._ParquetSink.write
 

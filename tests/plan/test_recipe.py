@@ -379,6 +379,16 @@ def test_a_recipe_says_what_few_rows_made_of_its_affinities():
     assert [stage.affinity for stage in fitted.schedule][:4] == [Gaussian(49 / 3, scope="batch")] * 4
 
 
+def test_a_graph_that_ranks_share_has_the_rows_of_all_of_them():
+    schedule = "x: gaussian(30) -> kl * 1 against bank; x: gaussian(30) -> kl * 1; x: gaussian(30, scope=batch) -> kl * 1"
+    recipe = Recipe(schedule, "mlp(8)", "shuffled(60)", "adam(0.001)")
+    with pytest.warns(UserWarning, match="too large"):
+        shared, own, batch = (stage.affinity.perplexity for stage in recipe.clamp_to(75, ranks=2).schedule)
+    assert shared == 30
+    assert own == pytest.approx(74 / 3)  # a rank has 75 rows of its own
+    assert batch < 30 / 3  # and 30 of them in a batch
+
+
 def test_a_rate_of_nothing_is_refused():
     with pytest.raises(ValueError, match="must be a positive number"):
         apply_overrides("auto", VECTORS, Overrides(learning_rate=0.0))

@@ -160,6 +160,20 @@ def differ(what: str) -> str:
     return "no error"
 
 
+def fail() -> str:
+    """The rows of one rank have a gap."""
+    X, _ = blobs(100)
+    if RANK == 1:
+        X[7, 2] = np.nan
+    try:
+        DRE("fast", random_state=0).fit(OwnRows(X))
+    except ValueError as problem:
+        return f"ValueError: {problem}"
+    except RankError as problem:
+        return str(problem)
+    return "no error"
+
+
 class Die:
     """Ends the process without a word after so many steps."""
 

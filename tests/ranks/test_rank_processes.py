@@ -191,6 +191,13 @@ def test_ranks_that_differ_are_told_so_at_once(what, named):
 
 
 @pytest.mark.slow
+def test_the_error_of_a_rank_is_named_by_the_others():
+    first, second = (each.result for each in run_ranks("fail", timeout=60))
+    assert second.startswith("ValueError: Input X contains NaN")
+    assert first == f"rank 1 of 2 has failed: {second}"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_dies_ends_the_others_within_a_minute(rank):
     outcomes = run_ranks("die", rank, 20, timeout=60)

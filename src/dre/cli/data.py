@@ -16,6 +16,7 @@ from dre.io.readers import ReadOptions, SourceError, open_source
 from dre.io.readers.arrays import select_columns
 from dre.io.readers.features import dropped_message
 from dre.io.readers.labels import read_labels
+from dre.io.readers.lazy_columns import merge_columns
 from dre.io.readers.source import Source, summarize_names
 from dre.io.writers import OutputSpec
 from dre.progress.activity import activity
@@ -119,7 +120,7 @@ def match_columns(model: DRE, source: Source, color: str | None = None, *, keep_
     others = sorted((name for name in source.columns if name not in known), key=lambda name: name != color)
     extra = column_values(source.rows, source.columns, others[:MAX_EXTRA_COLUMNS]) if keep_others else {}
     rows = select_columns(source.rows, [index[name] for name in names])
-    metadata = {**extra, **source.metadata} if extra else source.metadata
+    metadata = merge_columns(extra, source.metadata) if extra else source.metadata
     return replace(source, rows=rows, columns=list(names), metadata=metadata)
 
 

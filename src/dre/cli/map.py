@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from dre.data.rows import is_rows, read_all
 from dre.data.subsample import to_array
 from dre.io.readers import ReadOptions
 from dre.io.readers.features import COORDINATE
+from dre.io.readers.lazy_columns import change_columns, merge_columns
 from dre.io.readers.source import DroppedRows, Source, summarize_names
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class LoadedMap:
 
     stages: list[Array]  # (n, components) each: after every stage of a model, or the coordinates of a file
     titles: list[str]  # one per stage
-    metadata: dict[str, Array] = field(default_factory=dict)  # (n,) each
+    metadata: Mapping[str, Array] = field(default_factory=dict)  # (n,) each
     names: Array | None = None  # (n,), the names of the rows
     rows: Any = None  # the embedded rows, if there is DATA
     columns: list[str] | None = None  # the names of their columns, if there are any
@@ -171,14 +172,14 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
     kept = kept if every_stage else kept[-1:]
     stages = [model.transform(source.rows, stage=None if i == last else i) for i in kept]
     titles = [f"stage {i}: {model.schedule_[i]}" for i in kept]
-    found = LoadedMap(stages, titles, dict(source.metadata), source.names, source.rows, source.columns, model)
+    found = LoadedMap(stages, titles, source.metadata, source.names, source.rows, source.columns, model)
     return replace(found, aside=source.aside, filled=source.filled, units=model.metric_rows, dropped=source.dropped)
 
 
 def _from_file(name: str, source: Source | None, standardize: bool | None, *, allow_external: bool) -> LoadedMap:
     embedding, table = read_coordinates(name, allow_external=allow_external)
     if source is None:
-        return LoadedMap([embedding], [name], dict(table.metadata), table.names, dropped=table.dropped)
+        return LoadedMap([embedding], [name], table.metadata, table.names, dropped=table.dropped)
     return replace(match_points(name, embedding, table, source), units=units_of(source, standardize))
 
 
@@ -192,7 +193,7 @@ def match_points(name: str, embedding: Array, table: Source, source: Source, *, 
         order = _order_by_position(name, table, source, whose)
         if _are_names(source.names) and table.names is None:
             echo(f"dre: matched by position: {name} has no names of rows", err=True)
-    metadata = {**{key: values[order] for key, values in table.metadata.items()}, **source.metadata}
+    metadata = merge_columns(change_columns(table.metadata, lambda values: values[order]), source.metadata)
     names = source.names if source.names is not None or table.names is None else table.names[order]
     found = LoadedMap([embedding[order]], [name], metadata, names, source.rows, source.columns)
     return replace(found, aside=source.aside, filled=source.filled, dropped=source.dropped)

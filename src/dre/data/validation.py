@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
@@ -76,6 +77,9 @@ def check_array(rows: Any, name: str) -> Any:
 
 def _to_numpy(X: Any, name: str) -> Any:
     """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
+    if isinstance(X, (str, os.PathLike)):
+        remedy = f"pass its rows, dre.io.readers.open_source({os.fspath(X)!r}).rows"
+        raise TypeError(f"{name} is a text, {os.fspath(X)!r}, not an array of numbers. If it names a file, {remedy}.")
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             first = int(np.argwhere(np.ma.getmaskarray(X))[0][0]) if X.ndim else 0

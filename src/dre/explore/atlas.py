@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def atlas_command() -> str:
     return found
 
 
-def write_table(path: Path, embedding: Array, metadata: dict[str, Array], names: Array | None) -> None:
+def write_table(path: Path, embedding: Array, metadata: Mapping[str, Array], names: Array | None) -> None:
     """Write coordinates, names and metadata as the .parquet file that the atlas reads."""
     try:
         import pyarrow

@@ -227,6 +227,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             shown(self.verbose if ranks.is_first else False),
             plain_torch(),
             one_thread_on(resolve_device(self.device)),
+            ranks.telling_failure(),
         ):
             share = Share(ranks, is_own=isinstance(X, OwnRows))
             X = select_features(X.rows if isinstance(X, OwnRows) else X, check_columns(self.columns))
@@ -275,7 +276,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scaling = Scaling.fit(rows.scaled, device, metric=self.metric, standardize=self.standardize, merge=merge)
         self._warn_of_units(scaling)
         all_rows = rows.n if share.is_own else X.shape[0]
-        recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n)
+        recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n, ranks.size)
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
         labels = check_labels(y, X.shape[0]) if reads_labels else None
         work = MapFit(
@@ -539,12 +540,12 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             stacklevel=4,  # the line that called fit
         )
 
-    def _clamp(self, recipe: Recipe, n: int) -> Recipe:
+    def _clamp(self, recipe: Recipe, n: int, ranks: int = 1) -> Recipe:
         """Lower the perplexity for few rows, with a warning if the user has chosen it."""
         chosen = not isinstance(self.recipe, str) if hasattr(self, "recipe") else True
         chosen = chosen or any(getattr(self, name) is not None for name in ("perplexity", "n_neighbors", "schedule"))
         with nullcontext() if chosen else clamping_silently():  # a filter of warnings would be that of all threads
-            return recipe.clamp_to(n)
+            return recipe.clamp_to(n, ranks)
 
     def _default_observers(self, shape: tuple[int, ...]) -> list[Observer]:
         if not self.verbose:

@@ -28,7 +28,9 @@ SELECTING = 200
 INSTALL = "pip install 'deep-recursive-embedding[faiss]'"
 RECALL_AIM = 0.95
 RECALL_SAMPLE = 512
-FEWEST_CANDIDATES = 4  # rows that the first probes visit, as a multiple of k: rows that find fewer than k cost an exact search
+# Rows that the first probes visit. Of many rows a part would be more than most data need; the recall tells if it is enough.
+FIRST_PART, FIRST_CANDIDATES = 1 / 64, 1_500
+FEWEST_CANDIDATES = 4  # as a multiple of k: rows that find fewer than k cost an exact search
 QUERIES = 1024  # that a thread searches at a time
 REMEDY = "Lower perplexity or n_neighbors, or pass more neighbors."
 
@@ -214,9 +216,9 @@ def _approximate(features: Tensor, k: int, shared: SharedCells | None = None) ->
     sample = torch.linspace(0, n - 1, min(RECALL_SAMPLE, n)).long()
     all_rows = Distances(data)
     farthest = nearest_to(all_rows, data[sample], k, sample).squared[:, -1:].sqrt() * all_rows.unit
-    probes, recall = max(1, cells // 64), 0.0
+    probes, recall = first_probes(n, k, cells), 0.0
     if shared is not None:
-        probes = shared.probes or -(-FEWEST_CANDIDATES * k * cells // n)
+        probes = shared.probes or _probes_to_visit(FEWEST_CANDIDATES * k, n, cells)
     while True:
         index.nprobe = min(probes, cells)
         # Recall by distance, not by id: among duplicates any one counts as found.
@@ -228,6 +230,20 @@ def _approximate(features: Tensor, k: int, shared: SharedCells | None = None) ->
         shared.probes = probes
     indices, distances = _search(index, data, torch.arange(n), k)
     return Neighbors(indices.to(features.device), distances.to(features.device), "approximate", recall)
+
+
+def first_probes(n: int, k: int, cells: int) -> int:
+    """Cells that are visited at first, of so many with n rows in all.
+
+    >>> first_probes(60_000, 90, 979), first_probes(1_000_000, 90, 4_000)
+    (15, 6)
+    """
+    most = _probes_to_visit(max(FIRST_CANDIDATES, FEWEST_CANDIDATES * k), n, cells)
+    return max(1, min(int(FIRST_PART * cells), most))
+
+
+def _probes_to_visit(candidates: int, n: int, cells: int) -> int:
+    return -(-candidates * cells // n)
 
 
 def _index(data: Tensor, shared: SharedCells | None) -> Any:

@@ -10,7 +10,7 @@ from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
 from dre.optimizer import OPTIMIZERS, Optimizer
-from dre.plan.schedule import Schedule
+from dre.plan.schedule import Schedule, Stage
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,18 @@ class Recipe:
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, parse(getattr(self, name)))
 
-    def clamp_to(self, n: int) -> Recipe:
-        """Lower perplexity and n_neighbors where n rows, or a batch of them, are too few, with a warning for each."""
-        smallest = n // self.batches.steps(n)
-        clamped = {a: a.clamp_to(n if a.scope == "graph" else smallest) for a in {s.affinity: None for s in self.schedule}}
-        return replace(self, schedule=Schedule(*(replace(s, affinity=clamped[s.affinity]) for s in self.schedule)))
+    def clamp_to(self, n: int, ranks: int = 1) -> Recipe:
+        """Lower perplexity and n_neighbors where the n rows of a rank, or a batch of them, are too few, with a warning."""
+        smallest = n // self.batches.split(ranks).steps(n)
+
+        def rows_of(stage: Stage) -> int:
+            if stage.affinity.scope != "graph":
+                return smallest
+            return n * ranks if stage.needs_all_rows else n
+
+        clamped = {pair: pair[0].clamp_to(pair[1]) for pair in {(s.affinity, rows_of(s)): None for s in self.schedule}}
+        stages = (replace(stage, affinity=clamped[stage.affinity, rows_of(stage)]) for stage in self.schedule)
+        return replace(self, schedule=Schedule(*stages))
 
     def __str__(self) -> str:
         encoder = self.encoder if isinstance(self.encoder, Encoder) else type(self.encoder).__name__

@@ -83,6 +83,11 @@ class Stage:
         return self.source.split("+")
 
     @property
+    def needs_all_rows(self) -> bool:
+        """Whether the graph is that of all rows, also where several ranks share them."""
+        return self.free > 0 or self.against == "bank"
+
+    @property
     def all_epochs(self) -> int:
         """Epochs of following and of minimizing the loss."""
         return self.follow + self.epochs

@@ -28,6 +28,7 @@ PATIENCE = timedelta(hours=12)
 DEALT = 2**20  # rows that are shuffled and dealt at a time
 AGREED = 32  # steps after which ranks ask each other whether to end
 ENDINGS = (None, "stage", "fit")  # the later one wins
+FAILED = "dre: why rank {} failed"  # key of the store that connects the ranks
 Result = TypeVar("Result")
 
 
@@ -208,6 +209,21 @@ class Ranks:
 
     # Agreement
 
+    @contextmanager
+    def telling_failure(self) -> Iterator[None]:
+        """Leave word of an error, so that the other ranks, which wait for this one, can name it as they end."""
+        if not self.is_connected:
+            yield
+            return
+        store, own = dist.distributed_c10d._get_default_store(), FAILED.format(self.rank)
+        store.delete_key(own)
+        try:
+            yield
+        except Exception as problem:
+            if not isinstance(problem, RankError):
+                store.set(own, f"{type(problem).__name__}: {problem}")
+            raise
+
     def broadcast(self, value: Any) -> Any:
         """Return the first rank's value on all ranks."""
         if not self.is_connected:
@@ -322,11 +338,26 @@ def _naming_failures(rank: int, size: int) -> Iterator[None]:
     except RuntimeError as problem:
         if isinstance(problem, RankError):
             raise
+        failed = _failure_of_another(rank, size)
+        if failed is not None:
+            raise RankError(failed) from problem
         reason = str(problem).strip().splitlines() or [type(problem).__name__]
         raise RankError(
             f"rank {rank} of {size} can't reach the others: one has ended, or the connection is lost ({reason[0][:200]}). "
             "The rank that failed first has the cause. With checkpoints, start all ranks again with resume."
         ) from problem
+
+
+def _failure_of_another(rank: int, size: int) -> str | None:
+    """What another rank said of its error; None if it has said nothing, or the store ended with it."""
+    try:
+        store = dist.distributed_c10d._get_default_store()
+        for other in range(size):
+            if other != rank and store.check([FAILED.format(other)]):
+                return f"rank {other} of {size} has failed: {store.get(FAILED.format(other)).decode()}"
+    except (RuntimeError, ValueError):
+        return None
+    return None
 
 
 def _leave() -> None:

@@ -97,7 +97,8 @@ def train(
     ------
     TargetBegan, CoordinatesMoved, StageBegan, StepEnded, EpochEnded, StageEnded, StageUndone or StageSkipped
     """
-    recipe = replace(recipe, batches=recipe.batches.split(ranks.size)).clamp_to(rows.shape[0])
+    recipe = recipe.clamp_to(rows.shape[0], ranks.size)
+    recipe = replace(recipe, batches=recipe.batches.split(ranks.size))
     _check(recipe, rows, has_labels=labels is not None, has_neighbors=neighbors is not None)
     if resume is not None:
         _check_resume(resume, recipe, seed)

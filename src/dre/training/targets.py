@@ -63,7 +63,7 @@ def is_shared(run: Run, stage: Stage) -> bool:
 
     Else each rank has a graph of its own rows: a random part of them all.
     """
-    return run.ranks.is_connected and (stage.free > 0 or stage.against == "bank")
+    return run.ranks.is_connected and stage.needs_all_rows
 
 
 def _shared_graph(run: Run, stage: Stage) -> Graph:

@@ -84,7 +84,6 @@ def zarr_folder(path: Path) -> None:
 
 HELD: dict[str, Callable[[Path], None]] = {
     "x.npz": npz, "x.csv": csv, "x.csv.gz": csv, "x.tsv.gz": csv, "x.xlsx": excel, "x.jsonl": json_lines, "x.arrow": feather,
-    "x.parquet": table,
 }  # fmt: skip
 
 
@@ -99,6 +98,14 @@ def test_what_is_held_in_memory_is_refused_if_it_does_not_fit(tmp_path: Path, me
     assert len(str(caught.value).splitlines()) == 1
     memory(100 * MIB)
     assert open_source(tmp_path / name).rows.shape[1] == 100
+
+
+def test_a_row_group_that_does_not_fit_is_refused_when_it_is_read(tmp_path: Path, memory: Callable[[int], None]) -> None:
+    table(tmp_path / "x.parquet")
+    memory(MIB // 2)
+    rows = open_source(tmp_path / "x.parquet").rows
+    with pytest.raises(SourceError, match=r"3,000 rows of .* of memory, of which 512\.0 KiB are available; .*row groups"):
+        rows.read(0, 10)
 
 
 def npy(path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -10,8 +12,8 @@ import pyarrow.parquet
 import pytest
 from row_checks import same_rows
 
-from dre.io.readers import open_source, parquet
-from dre.io.readers.lazy_columns import LazyColumns, LazyNames, change_columns, join_columns
+from dre.io.readers import ReadOptions, SourceError, open_source, parquet
+from dre.io.readers.lazy_columns import LazyColumns, LazyNames, change_columns, join_columns, merge_columns
 from dre.io.readers.row_groups import RowGroups, open_file
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
@@ -87,3 +89,62 @@ def test_changes_wait_until_a_column_is_read() -> None:
     assert "c" not in joined
     with pytest.raises(KeyError):
         changed["c"]
+    merged = merge_columns(lazy, {"b": np.array([9]), "c": np.array([8])})
+    read.clear()
+    assert list(merged) == ["a", "b", "c"]
+    assert merged["b"].tolist() == [9]
+    assert read == []
+    assert merged["a"].tolist() == [0, 1, 2]
+    assert merge_columns({"a": np.array([1])}, {"b": np.array([2])}) == {"a": np.array([1]), "b": np.array([2])}
+
+
+def test_the_first_rows_of_a_large_row_group_need_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"fixed": pyarrow.list_(pyarrow.float32(), 100), "free": pyarrow.list_(pyarrow.float32())}
+    for name, kind in kinds.items():
+        vectors = pyarrow.array(np.ones((10_000, 100), np.float32).tolist(), kind)
+        pyarrow.parquet.write_table(pyarrow.table({"v": vectors}), tmp_path / f"{name}.parquet")
+    monkeypatch.setattr("dre.io.readers.memory.available_bytes", lambda: 2**20)
+    assert parquet.ParquetTable.open(tmp_path / "fixed.parquet").head(["v"], 10).num_rows == 10
+    with pytest.raises(SourceError, match="smaller row groups"):  # one row may have most of the values
+        parquet.ParquetTable.open(tmp_path / "free.parquet").head(["v"], 10)
+
+
+VECTORS = [None, [1.0, 2.0], [float("nan"), 4.0], [5.0, 6.0], None, [7.0, None]]
+
+
+@pytest.fixture(params=["list", "fixed list", "large list", "json"])
+def gaps(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A file in which two of six vectors are missing, and two lack a value."""
+    if request.param == "json":
+        lines = [{"id": f"r{i}", "v": None if v is None else [None if x != x else x for x in v]} for i, v in enumerate(VECTORS)]
+        (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        return tmp_path / "x.jsonl"
+    number = pyarrow.float64()
+    kinds = {"list": pyarrow.list_(number), "fixed list": pyarrow.list_(number, 2), "large list": pyarrow.large_list(number)}
+    table = pyarrow.table({"id": [f"r{i}" for i in range(6)], "v": pyarrow.array(VECTORS, kinds[request.param])})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet", row_group_size=2)
+    return tmp_path / "x.parquet"
+
+
+def read_rows(rows: Any) -> np.ndarray:
+    return rows if isinstance(rows, np.ndarray) else rows.read(0, rows.shape[0]).numpy()
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_vectors_that_lack_values_are_left_out_or_filled_in(
+    gaps: Path, is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_large:
+        monkeypatch.setattr(parquet, "SMALL_BYTES", 0)
+    kept = open_source(gaps, options=ReadOptions(missing="drop"))
+    np.testing.assert_array_equal(read_rows(kept.rows), [[1.0, 2.0], [5.0, 6.0]])
+    assert kept.names.tolist() == ["r1", "r3"]
+    assert kept.dropped.kept.tolist() == [False, True, False, True, False, False]
+    filled = open_source(gaps, options=ReadOptions(missing="mean"))
+    middle = [(1 + 5 + 7) / 3, (2 + 4 + 6) / 3]
+    np.testing.assert_allclose(read_rows(filled.rows), [middle, [1, 2], [middle[0], 4], [5, 6], middle, [7, middle[1]]])
+
+
+def test_a_missing_vector_is_an_error_that_names_the_remedy(gaps: Path) -> None:
+    with pytest.raises(SourceError, match=r"row 0 \(counted from 0\): missing vector; pass missing='drop'"):
+        open_source(gaps).rows.read(0, 6)

@@ -15,6 +15,7 @@ from torch import Tensor
 from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, describe_row, in_blocks, is_rows
 from dre.io.readers.features import dropped_message, expand
 from dre.io.readers.lazy_columns import change_columns
+from dre.io.readers.memory import check_array
 from dre.io.readers.missing import complete
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, Source, SourceError, to_strings
@@ -31,7 +32,7 @@ def with_options(path: Path, source: Source, options: ReadOptions) -> Source:
     source = _named(path, source, options.id)
     if options.columns or options.drop:
         source = _selected(path, source, options)
-    return _completed(path, source, options)
+    return completed(path, source, options)
 
 
 def select_columns(rows: Any, columns: list[int]) -> Any:
@@ -87,7 +88,8 @@ def _selected(path: Path, source: Source, options: ReadOptions) -> Source:
     return replace(source, rows=rows, columns=names, metadata=metadata)
 
 
-def _completed(path: Path, source: Source, options: ReadOptions) -> Source:
+def completed(path: Path, source: Source, options: ReadOptions) -> Source:
+    """Do with rows that lack values what the options say: leave them out, or fill them in."""
     if options.missing == "error" and not options.fill:
         return source
     if options.where_possible and math.prod(source.rows.shape) > MOST_EXAMINED:
@@ -99,6 +101,7 @@ def _completed(path: Path, source: Source, options: ReadOptions) -> Source:
         return without_gaps(path, source, kept)
     if len(source.rows.shape) != 2:
         raise SourceError(f"{path}: images with missing pixels cannot be filled in; pass missing='drop'")
+    check_array(path, source.rows.shape, np.dtype(np.float64), "an array whose gaps are filled in", "pass missing='drop'")
     rows = source.rows.read(0, source.rows.shape[0]).numpy() if is_rows(source.rows) else source.rows
     values = np.array(rows, dtype=np.float64)
     names = source.columns or [str(i) for i in range(values.shape[1])]

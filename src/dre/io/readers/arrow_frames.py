@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.io.readers.frames import vector_error
+from dre.io.readers.frames import spread, vector_error
 from dre.io.readers.memory import CELL_BYTES, STRING_BYTES, check_memory
 from dre.io.readers.source import Array
 
@@ -65,10 +65,17 @@ def is_nested(kind: Any) -> bool:
     return bool(types.is_nested(kind) or is_vector(kind))
 
 
-def to_vectors(path: Path, name: str, column: Any, start: int) -> Array:
-    """The vectors of a piece of a column, (m, d) or (m, ...); ``start`` is the number of its first row."""
+def to_vectors(path: Path, name: str, column: Any, start: int, *, width: int | None = None) -> Array:
+    """The vectors of a piece of a column, (m, d) or (m, ...); ``start`` is the number of its first row.
+
+    If ``width`` is given, vectors may be missing: they are NaN.
+    """
     import pyarrow.compute
 
+    if column.null_count and width is not None:
+        present = column.is_valid().to_numpy(zero_copy_only=False)
+        there = column.drop_null()
+        return spread(to_vectors(path, name, there, start) if len(there) else np.empty((0, width)), present)
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise vector_error(path, name, start + row, None, [])

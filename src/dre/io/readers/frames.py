@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.io.readers.arrays import completed
 from dre.io.readers.features import DROPPED, choose, source_of
 from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, STRING_BYTES, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
@@ -54,7 +55,7 @@ def open_frame(path: Path, frame: Any, part: str | None, options: ReadOptions, i
         source = source_of(table, options)
         ignored = [f"nested columns are ignored: {summarize_names(nested)}"] if nested and not options.features else []
         return replace(source, messages=[*source.messages, *ignored])
-    return vector_source(table, vector, _vectors(path, frame[vector]), options)
+    return completed(path, vector_source(table, vector, _vectors(path, frame[vector], options), options), options)
 
 
 def table_of(path: Path, frame: Any, names: Array | None = None) -> Table:
@@ -94,21 +95,35 @@ def _is_vector(kind: Any) -> bool:
     return inner is not None and bool(inner.is_numeric())
 
 
-def _vectors(path: Path, series: Any) -> Array:
+def _vectors(path: Path, series: Any, options: ReadOptions) -> Array:
+    """The vectors of a column; those that are missing are NaN if rows may lack values."""
     import polars as pl
 
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
+    if options.missing != "error" and 0 < lists.null_count() < len(lists):
+        present = lists.is_not_null().to_numpy()
+        return spread(_vectors(path, lists.filter(lists.is_not_null()), options), present)
     lengths = lists.list.len()
-    different = (lengths.ne_missing(lengths[0])).arg_max() if lengths.n_unique() > 1 else None
-    if different is not None or lengths[0] is None:
-        raise vector_error(path, series.name, different or 0, lengths[different or 0], lengths.to_list())
+    if lists.null_count():
+        raise vector_error(path, series.name, lists.is_null().arg_max(), None, [])
+    different = lengths.ne(lengths[0]).arg_max() if lengths.n_unique() > 1 else None
+    if different is not None:
+        raise vector_error(path, series.name, different, lengths[different], lengths.to_list())
     return np.asarray(lists.explode().to_numpy()).reshape(len(series), -1)
+
+
+def spread(vectors: Array, present: Array) -> Array:
+    """Vectors at the rows that have one, and NaN at the others."""
+    dtype = vectors.dtype if vectors.dtype.kind == "f" else np.dtype(np.float64)
+    out = np.full((len(present), *vectors.shape[1:]), np.nan, dtype)
+    out[present] = vectors
+    return out
 
 
 def vector_error(path: Path, name: str, row: int, found: int | None, lengths: Sequence[int | None]) -> SourceError:
     """A vector that is missing or too short or long."""
     wanted = next((length for length in lengths if length is not None), 0)
-    what = "missing vector; drop the row" if found is None else f"{found:,} values, where others have {wanted:,}"
+    what = "missing vector; pass missing='drop'" if found is None else f"{found:,} values, where others have {wanted:,}"
     return SourceError(f"{path}, column {name!r}, row {row} (counted from 0): {what}")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dre.data.block_array import BlockArray
 from dre.data.rows import RowSlice
-from dre.io.readers.arrays import without_gaps
+from dre.io.readers.arrays import completed, without_gaps
 from dre.io.readers.arrow_frames import to_frame, to_vectors
 from dre.io.readers.features import DROPPED, choice_messages, choose, features_of, fill_message, mixed_units
 from dre.io.readers.file_rows import FileRows
@@ -28,6 +28,7 @@ from dre.runtime import available_bytes
 HELD_SHARE = 8  # a table is held in memory if it takes at most one part in eight of what is available
 HELD_BYTES = 2**30  # where the available memory is unknown
 SMALL_BYTES = 2**26  # columns beside the rows are read at once up to this size
+EXAMINED_VECTORS = 1_000  # rows among which one has a vector, if some are missing
 EXAMINED = 100_000  # rows of a larger table that tell which columns are features
 BLOCK_VALUES = 2**23  # values of a block, at most
 NAMES_AT_ONCE = 2**17
@@ -133,15 +134,12 @@ def _names(kind: type[LargeTable], path: Path, state: tuple[int, ...] | None, co
 
 def open_large_vectors(table: LargeTable, vector: str, others: list[str], options: ReadOptions, index: str | None) -> Source:
     """Take a column of vectors as the rows. The other columns are read when they are asked for."""
-    rows, first = vector_rows(table, vector), _first_rows(table, others, index)
+    rows, first = vector_rows(table, vector, options), _first_rows(table, others, index)
     found = vector_source(first, vector, RowSlice(rows, 0, len(first)) if len(first) else rows, options)
     title = found.names_title if found.names_title in others else index
-    return replace(
-        found,
-        rows=rows,
-        names=None if found.names is None or title is None else _lazy_names(table, title),
-        metadata=_lazy_metadata(table, list(found.metadata)),
-    )
+    names = None if found.names is None or title is None else _lazy_names(table, title)
+    source = replace(found, rows=rows, names=names, metadata=_lazy_metadata(table, list(found.metadata)))
+    return completed(table.path, source, options)
 
 
 def open_large_table(table: LargeTable, flat: list[str], options: ReadOptions, index: str | None) -> Source:
@@ -216,14 +214,18 @@ def _complete_rows(table: LargeTable, features: list[str]) -> Array:
     return np.asarray(complete["complete"].to_numpy())
 
 
-def vector_rows(table: LargeTable, name: str) -> FileRows:
-    """Rows that are the vectors of a column, decoded straight into arrays."""
-    path = table.path
-    sample = to_vectors(path, name, table.head([name], 1)[name].combine_chunks(), 0)
-    blocks = table.blocks([name], math.prod(sample.shape[1:]))
+def vector_rows(table: LargeTable, name: str, options: ReadOptions) -> FileRows:
+    """Rows that are the vectors of a column, decoded straight into arrays; a missing one is NaN if rows may lack values."""
+    path, may_lack = table.path, options.missing != "error"
+    first = table.head([name], EXAMINED_VECTORS if may_lack else 1)[name].combine_chunks()
+    first = first.drop_null() if may_lack and first.null_count < len(first) else first
+    sample = to_vectors(path, name, first.slice(0, 1), 0)
+    if may_lack and sample.dtype.kind != "f":
+        sample = sample.astype(np.float64)
+    blocks, width = table.blocks([name], math.prod(sample.shape[1:])), sample.shape[1] if may_lack else None
 
     def load(start: int, stop: int) -> Array:
-        vectors = to_vectors(path, name, blocks.read(start, stop)[name].combine_chunks(), start)
+        vectors = to_vectors(path, name, blocks.read(start, stop)[name].combine_chunks(), start, width=width)
         if vectors.shape[1:] != sample.shape[1:]:
             raise vector_error(path, name, start, vectors.shape[1], [sample.shape[1]])
         return vectors

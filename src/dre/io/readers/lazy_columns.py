@@ -48,6 +48,13 @@ def change_columns(columns: Mapping[str, Array], change: Callable[[Array], Array
     return {name: change(values) for name, values in columns.items()}
 
 
+def merge_columns(*several: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Return the columns of all, side by side; of the same name, the last one."""
+    owners = {name: columns for columns in several for name in columns}
+    lazy = LazyColumns(list(owners), lambda name: owners[name][name])
+    return lazy if any(isinstance(each, LazyColumns) for each in several) else dict(lazy)
+
+
 def join_columns(parts: Sequence[Mapping[str, Array]]) -> Mapping[str, Array]:
     """Return the columns that all parts have, one part after the other."""
     shared = [name for name in parts[0] if all(name in each for each in parts)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.io.readers.arrays import completed
 from dre.io.readers.arrow_frames import is_nested, is_vector, to_frame
 from dre.io.readers.frames import choose_vector, open_frame, table_of, vector_source
 from dre.io.readers.large_tables import BLOCK_VALUES, SMALL_BYTES, fits, open_large_table, open_large_vectors, vector_rows
@@ -69,7 +70,7 @@ def _open_vectors(table: ParquetTable, vector: str, others: list[str], options: 
     path = table.path
     names = None if index is None else to_strings(to_frame(path, table.read([index]))[index].to_list())
     held: Table = table_of(path, to_frame(path, table.read(others)), names)
-    return vector_source(held, vector, vector_rows(table, vector), options)
+    return completed(path, vector_source(held, vector, vector_rows(table, vector, options), options), options)
 
 
 class ParquetTable:
@@ -112,8 +113,8 @@ class ParquetTable:
 
         sizes, edges = ColumnSizes(self._file, columns), group_edges(self._file)
         groups = range(int(np.searchsorted(edges, min(rows, int(edges[-1])))))
-        what = f"the first {rows:,} rows of {summarize_names(columns, 3)}"
-        check_memory(self.path, sum(sizes[i] for i in groups), what, REMEDY)
+        what, width = f"the first {rows:,} rows of {summarize_names(columns, 3)}", self._width(columns)
+        check_memory(self.path, sum(sizes.needed(i, rows, width) for i in groups), what, REMEDY)
         parts, count = [], 0
         for batch in self._file.iter_batches(rows, row_groups=list(groups), columns=columns):
             parts.append(batch.slice(0, rows - count))
@@ -121,6 +122,13 @@ class ParquetTable:
             if count == rows:
                 break
         return pyarrow.Table.from_batches(parts)
+
+    def _width(self, columns: list[str]) -> int | None:
+        """Values of a row of these columns; None if rows may differ in their number."""
+        kinds = [self.schema.field(name).type for name in columns]
+        if any(is_nested(kind) and not hasattr(kind, "list_size") for kind in kinds):
+            return None
+        return sum(getattr(kind, "list_size", 1) for kind in kinds)
 
     def blocks(self, columns: list[str], width: int, values: int = BLOCK_VALUES) -> RowGroups:
         """Columns with so many values in a row, in blocks of at most so many values."""

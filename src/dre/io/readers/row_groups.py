@@ -50,6 +50,12 @@ class ColumnSizes:
         """Number of values of a group."""
         return self._of(group)[0]
 
+    def needed(self, group: int, rows: int, width: int | None) -> float:
+        """Bytes of so many rows of a group, if each has so many values; else of all, since one row may have most of them."""
+        n, values = self._file.metadata.row_group(group).num_rows, self.values(group)
+        is_regular = width is not None and values == n * width
+        return self[group] * min(1.0, rows / max(1, n)) if is_regular else self[group]
+
     def _of(self, group: int) -> tuple[int, int]:
         if group not in self._known:
             found = self._file.metadata.row_group(group)
@@ -112,10 +118,9 @@ class RowGroups:
 
     def _begin(self, group: int) -> None:
         rows = int(self.groups[group + 1] - self.groups[group])
-        is_regular = self._sizes.values(group) == rows * self._width  # else one row may have all values
-        share = min(1.0, self._step / rows) if is_regular else 1.0
-        what = f"{int(share * rows):,} rows of {summarize_names(self._columns, 3)}"
-        check_memory(self._path, max(share * self._sizes[group], CELL_BYTES * share * rows * len(self._columns)), what, REMEDY)
+        block = min(rows, self._step)
+        needed = max(self._sizes.needed(group, block, self._width), CELL_BYTES * block * len(self._columns))
+        check_memory(self._path, needed, f"{block:,} rows of {summarize_names(self._columns, 3)}", REMEDY)
         self._batches = self._file.iter_batches(self._step, row_groups=[group], columns=self._columns)
         self._group, self._at = group, int(self.groups[group])
 

@@ -18,8 +18,9 @@ from dre.atomic import atomic_write
 from dre.io.readers.source import Array
 
 MANIFEST = "_pieces.json"  # readers of shards leave out names that begin with an underscore
-PIECE_ROWS = 2**18  # rows of a piece, at least: what is lost if a process ends in the middle of one
-LARGEST = 4  # times as many rows have the pieces of a file with large blocks: cutting one means decoding it again
+# Rows of a piece: what is lost if a process ends in the middle of one. Processes share pieces evenly if there are many of them.
+FEWEST_ROWS, PIECE_ROWS, PIECES = 2**14, 2**18, 256
+LARGEST = 4 * PIECE_ROWS  # rows of a block that is a piece as a whole: cutting one means decoding it again
 SHARD = re.compile(r"(\d+)/(\d+)")
 
 
@@ -48,18 +49,28 @@ class Shard:
         return list(range(self.number, count, self.count))
 
 
-def piece_edges(n: int, blocks: Array | None = None, least: int = PIECE_ROWS) -> Array:
+def piece_rows(n: int) -> int:
+    """Rows of a piece, of n in all; they do not depend on the number of processes, which may change.
+
+    >>> piece_rows(1_000), piece_rows(10_000_000), piece_rows(1_000_000_000)
+    (16384, 39063, 262144)
+    """
+    return min(PIECE_ROWS, max(FEWEST_ROWS, -(-n // PIECES)))
+
+
+def piece_edges(n: int, blocks: Array | None = None, least: int | None = None) -> Array:
     """Rows at which pieces begin and end: the edges of a file's blocks, with small blocks joined and very large ones cut.
 
     >>> piece_edges(10, least=4).tolist(), piece_edges(10, np.array([0, 3, 6, 10]), least=4).tolist()
     ([0, 4, 8, 10], [0, 6, 10])
     """
+    least = piece_rows(n) if least is None else least
     edges = [0]
     for edge in [] if blocks is None else blocks[1:].tolist():
         if edge - edges[-1] >= least:
             edges.append(edge)
     edges = edges if edges[-1] == n else [*edges, n]
-    largest = least if blocks is None else LARGEST * least
+    largest = least if blocks is None else LARGEST
     cut = [np.arange(start, stop, least if stop - start > largest else stop - start) for start, stop in pairwise(edges)]
     return np.concatenate([*cut, [n]])
 
