@@ -102,7 +102,7 @@ def out_of_core() -> str:
         if "file_to_memory" in subset.get(name, {}) and "failed" not in found
     ]
     seeds = [
-        f"`{name}`: 1-NN of {_listed(both['seeds']['file'])} from the file, {_listed(both['seeds']['memory'])} in memory"
+        f"its 1-NN, by seed, is {_listed(both['seeds']['file'])} from the file and {_listed(both['seeds']['memory'])} in memory"
         for name, both in subset.items()
         if isinstance(both, dict) and len(both.get("seeds", {}).get("file", [])) > 1
     ]
@@ -233,7 +233,8 @@ def simulated(name: str) -> str:
         f"{link['name']}: {size(link['bandwidth'])}/s, {1e6 * link['latency']:.0f} µs ({link['source']})"
         for link in result["results"]["links"]
     )
-    head = ["rows per second, and efficiency", "network", *(f"{number_of} ranks" for number_of in SHOWN_RANKS)]
+    numbers = [f"{number_of} rank{'s' * (number_of > 1)}" for number_of in SHOWN_RANKS]
+    head = ["rows per second, and efficiency", "network", *numbers]
     return table(head, rows) + f"\n{links}.\n" + source(result)
 
 
