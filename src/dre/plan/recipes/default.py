@@ -187,14 +187,14 @@ def _by_batches(data: DataSpec) -> Preset:
     if n > MOST.get(data.device, MOST["cpu"]):  # another graph in parts costs as much as the first
         recursions = 0
     share = min(1.0, EPOCH_ROWS / n)
-    epochs = (_share(share * epochs[0], data.device), _share(share * epochs[1], data.device))
+    epochs = (_whole_epochs(share * epochs[0], data.device), _whole_epochs(share * epochs[1], data.device))
     first = Stage(encoder.first_source, Gaussian(30), KL(alpha=alpha), epochs[0])
     again = Stage("h1", Gaussian(30), KL(alpha=HEAVY), epochs[1])
     noise = Noise(round(0.6 * min(1.0, (2000 / n) ** 0.3), 2))  # small data need it, large data hardly
     return Preset(encoder, batches, Optimizer(lr), noise, first, again, recursions)
 
 
-def _share(epochs: float, device: str) -> int:
+def _whole_epochs(epochs: float, device: str) -> int:
     """Whole epochs, at least one. An epoch of millions of rows takes minutes on a CPU, which rounds down."""
     return max(1, math.floor(epochs) if device == "cpu" else math.ceil(epochs))
 
