@@ -31,6 +31,7 @@ RECALL_SAMPLE = 512
 # Rows that the first probes visit. Of many rows a part would be more than most data need; the recall tells if it is enough.
 FIRST_PART, FIRST_CANDIDATES = 1 / 64, 1_500
 FEWEST_CANDIDATES = 4  # as a multiple of k: rows that find fewer than k cost an exact search
+ROWS_OF_CELL = 80  # that train it, at most: all rows up to 100,000
 QUERIES = 1024  # that a thread searches at a time
 REMEDY = "Lower perplexity or n_neighbors, or pass more neighbors."
 
@@ -258,6 +259,7 @@ def _index(data: Tensor, shared: SharedCells | None) -> Any:
     quantizer = faiss.IndexFlatL2(dim)
     index = faiss.IndexIVFFlat(quantizer, dim, cells, faiss.METRIC_L2)
     index.cp.seed = 0  # the same cells, and so the same graph, every time
+    index.cp.max_points_per_centroid = ROWS_OF_CELL
     faiss.omp_set_num_threads(1)  # its threads wait for each other as torch's do; searches are shared among ours
     with activity("training the index of neighbors"):
         if centers is not None:
