@@ -8,6 +8,7 @@ from statistics import mean, median
 from typing import Any
 
 import scale_plan as plan
+from dre.plan.schedule import Schedule
 from paper.report.formatting import number
 from record import RESULTS
 from result_text import load, machine, table
@@ -146,6 +147,24 @@ def many_rows(*names: str) -> str:
     ]  # fmt: skip
     head = ["Gaussian clusters", "fitted rows", "fit, min", "phases, s", "graph, GiB", "peak, GiB", *SCORES.values()]
     return table(head, rows) + "".join(map(source, results))
+
+
+def sample_or_parts() -> str:
+    """A sample by coordinates and all rows in parts, scaled down: seconds and scores."""
+    result = load("many-rows")
+    rows = [[*_way_of_many(found), f"{found['seconds']:.0f}", *(number(found[score]) for score in SCORES)]
+            for found in result["results"]]  # fmt: skip
+    head = ["digits and deformations", "fitted", "epochs of the network", "fit, s", *SCORES.values()]
+    return table(head, rows) + source(result)
+
+
+def _way_of_many(found: dict[str, Any]) -> list[str]:
+    n, size_of, stage = found["rows"], found["size"], Schedule.parse(found["schedule"]).stages[0]
+    if found["way"] == "parts":
+        fitted = f"all, edges, {max(1, n // size_of)} part{'s' * (size_of < n)}"
+    else:
+        fitted = f"{'all' if size_of >= n - 1 else f'a sample of {size_of:,}'}, coordinates"
+    return [f"{n:,}", fitted, f"{stage.follow} + {stage.epochs}" if stage.follow else str(stage.epochs)]
 
 
 def ranks(name: str) -> str:
@@ -343,6 +362,7 @@ def checkpoint_sizes() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "scale-out-of-core": out_of_core,
     "scale-ten-million": partial(many_rows, "ten-million"),
+    "many-rows": sample_or_parts,
     "scale-thirty-million": partial(many_rows, "ten-million-gpu", "ten-million-gpu-parts"),
     "scale-ranks": partial(ranks, "ranks"),
     "scale-ranks-gpu": partial(ranks, "ranks-gpu"),
