@@ -13,6 +13,7 @@ from try_odd_inputs import ALLOWED, fingerprint, outcome, table, try_cases
 CASES = 500
 
 
+@pytest.mark.slow
 @hypothesis.settings(
     max_examples=CASES, derandomize=True, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )

@@ -123,6 +123,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_fit_ends_early_and_keeps_what_was_learned(folder: Path) -> None:
     done = pressed(folder, IN_FIT, "fit", "x.npy", "-o", "m.safetensors", "--embedding", "y.npy", *LONG)
     assert done.returncode == 0

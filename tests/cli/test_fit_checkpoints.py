@@ -67,11 +67,8 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGHUP, signal.SIGKILL))],
-    ids=lambda number: number.name,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_fit_that_was_stopped_goes_on_with_the_same_bits(number: signal.Signals, folder: Path) -> None:
     done = stopped(folder, number, "--checkpoint-minutes", "0.01")
     assert files(folder) == ["run", "x.npy"]

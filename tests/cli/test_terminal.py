@@ -43,6 +43,7 @@ def in_a_terminal(folder: Path, columns: int, arguments: list[str]) -> str:
     return shown.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_of_80_columns_shows_stage_loss_speed_and_time_left_in_a_line(folder: Path) -> None:
     shown = in_a_terminal(folder, 80, [*FIT, LONG])
     before, _, summary = shown.partition("500 × 64 values")
@@ -57,6 +58,7 @@ def test_a_terminal_of_80_columns_shows_stage_loss_speed_and_time_left_in_a_line
     assert "Saved the model to m.safetensors." in summary
 
 
+@pytest.mark.slow
 def test_a_log_has_plain_lines_alone(folder: Path) -> None:
     done = subprocess.run([*PROGRAM, *FIT, LONG], cwd=folder, env=ONE_THREAD, capture_output=True, check=True)
     assert not set(done.stderr + done.stdout) & set(b"\r\x1b\x08")
