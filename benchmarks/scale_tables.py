@@ -270,7 +270,8 @@ def row_bytes() -> str:
     rows: list[tuple[str, str, int, str]] = [
         (f"the row itself, {columns} columns", f"float32; float16 {2 * columns:,}", columns * BYTES, "disk, or memory"),
         ("its features behind the PCA front", f"{plan.FEATURES // BYTES} × float32", plan.FEATURES, "its rank"),
-        (f"its {k} neighbors, inside batches", f"int32 id, float16 weight; {k * plan.EXACT_EDGE:,} of a graph in one part",
+        (f"its {k} neighbors, inside batches",
+         f"int32 id, float16 weight; {k * plan.EXACT_EDGE:,} bytes of a graph in one part",
          k * plan.EDGE, "its rank"),
         (f"its {k} neighbors, for coordinates and bank", "int32 id, float32 weight, at both ends", k * plan.LINKED,
          "the first rank has all, each rank its own"),

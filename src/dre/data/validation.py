@@ -78,8 +78,8 @@ def check_array(rows: Any, name: str) -> Any:
 def _to_numpy(X: Any, name: str) -> Any:
     """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
     if isinstance(X, (str, os.PathLike)):
-        remedy = f"pass its rows, dre.io.readers.open_source({os.fspath(X)!r}).rows"
-        raise TypeError(f"{name} is a text, {os.fspath(X)!r}, not an array of numbers. If it names a file, {remedy}.")
+        remedy = f"pass dre.io.readers.open_source({os.fspath(X)!r}).rows"
+        raise TypeError(f"{name} is a path or string, {os.fspath(X)!r}, not an array. To read a file, {remedy}.")
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             first = int(np.argwhere(np.ma.getmaskarray(X))[0][0]) if X.ndim else 0

@@ -227,7 +227,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             shown(self.verbose if ranks.is_first else False),
             plain_torch(),
             one_thread_on(resolve_device(self.device)),
-            ranks.telling_failure(),
+            ranks.sharing_errors(),
         ):
             share = Share(ranks, is_own=isinstance(X, OwnRows))
             X = select_features(X.rows if isinstance(X, OwnRows) else X, check_columns(self.columns))

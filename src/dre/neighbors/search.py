@@ -28,7 +28,7 @@ SELECTING = 200
 INSTALL = "pip install 'deep-recursive-embedding[faiss]'"
 RECALL_AIM = 0.95
 RECALL_SAMPLE = 512
-# Rows that the first probes visit. Of many rows a part would be more than most data need; the recall tells if it is enough.
+# Rows that the first probes visit. Of a million rows, 1/64 is more than most data need; the recall tells if it is enough.
 FIRST_PART, FIRST_CANDIDATES = 1 / 64, 1_500
 FEWEST_CANDIDATES = 4  # as a multiple of k: rows that find fewer than k cost an exact search
 ROWS_OF_CELL = 80  # that train it, at most: all rows up to 100,000
@@ -239,8 +239,8 @@ def first_probes(n: int, k: int, cells: int) -> int:
     >>> first_probes(60_000, 90, 979), first_probes(1_000_000, 90, 4_000)
     (15, 6)
     """
-    most = _probes_to_visit(max(FIRST_CANDIDATES, FEWEST_CANDIDATES * k), n, cells)
-    return max(1, min(int(FIRST_PART * cells), most))
+    fewest, first = (_probes_to_visit(rows, n, cells) for rows in (FEWEST_CANDIDATES * k, FIRST_CANDIDATES))
+    return max(1, fewest, min(int(FIRST_PART * cells), first))
 
 
 def _probes_to_visit(candidates: int, n: int, cells: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
@@ -210,18 +210,20 @@ class Ranks:
     # Agreement
 
     @contextmanager
-    def telling_failure(self) -> Iterator[None]:
-        """Leave word of an error, so that the other ranks, which wait for this one, can name it as they end."""
+    def sharing_errors(self) -> Iterator[None]:
+        """Store this rank's error, so that the other ranks, which wait for this one, can report it."""
         if not self.is_connected:
             yield
             return
-        store, own = dist.distributed_c10d._get_default_store(), FAILED.format(self.rank)
-        store.delete_key(own)
+        with _naming_failures(self.rank, self.size):
+            store, own = dist.distributed_c10d._get_default_store(), FAILED.format(self.rank)
+            store.delete_key(own)  # of a fit before, whose error was caught
         try:
             yield
         except Exception as problem:
             if not isinstance(problem, RankError):
-                store.set(own, f"{type(problem).__name__}: {problem}")
+                with suppress(RuntimeError):  # the store is gone if the rank that holds it has ended
+                    store.set(own, f"{type(problem).__name__}: {problem}")
             raise
 
     def broadcast(self, value: Any) -> Any:

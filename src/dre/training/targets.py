@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -144,7 +145,8 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
 def target_of_loss(run: Run, stage: Stage, target: Target, coordinates: Tensor | None) -> Target:
     """Return what the loss goes against: the target itself, or the bank of all rows, at these coordinates or the network's."""
     if stage.against != "bank":
-        return _own_graph(run, stage) if is_shared(run, stage) else target
+        own = replace(stage, affinity=stage.affinity.clamp_to(run.rows.shape[0]))  # of fewer rows than the coordinates had
+        return _own_graph(run, own) if is_shared(run, stage) else target
     assert isinstance(target, Graph)  # the stage has checked it
     find_landmarks(run, stage.loss)
     if coordinates is None:

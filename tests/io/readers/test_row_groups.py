@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -101,10 +102,12 @@ def test_changes_wait_until_a_column_is_read() -> None:
 def test_the_first_rows_of_a_large_row_group_need_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"fixed": pyarrow.list_(pyarrow.float32(), 100), "free": pyarrow.list_(pyarrow.float32())}
     for name, kind in kinds.items():
-        vectors = pyarrow.array(np.ones((10_000, 100), np.float32).tolist(), kind)
+        vectors = pyarrow.array([None, *np.ones((9_999, 100), np.float32).tolist()], kind)
         pyarrow.parquet.write_table(pyarrow.table({"v": vectors}), tmp_path / f"{name}.parquet")
     monkeypatch.setattr("dre.io.readers.memory.available_bytes", lambda: 2**20)
-    assert parquet.ParquetTable.open(tmp_path / "fixed.parquet").head(["v"], 10).num_rows == 10
+    table = parquet.ParquetTable.open(tmp_path / "fixed.parquet")
+    assert table.head(["v"], 10).num_rows == 10
+    assert table.blocks(["v"], 100, 1000).read(0, 10).num_rows == 10
     with pytest.raises(SourceError, match="smaller row groups"):  # one row may have most of the values
         parquet.ParquetTable.open(tmp_path / "free.parquet").head(["v"], 10)
 
@@ -145,6 +148,47 @@ def test_vectors_that_lack_values_are_left_out_or_filled_in(
     np.testing.assert_allclose(read_rows(filled.rows), [middle, [1, 2], [middle[0], 4], [5, 6], middle, [7, middle[1]]])
 
 
+def test_the_values_of_a_model_fill_missing_vectors(gaps: Path) -> None:
+    filled = open_source(gaps, options=ReadOptions(fill={"0": -1.0, "1": -2.0}))
+    np.testing.assert_allclose(read_rows(filled.rows), [[-1, -2], [1, 2], [-1, 4], [5, 6], [-1, -2], [7, -2]])
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_a_row_keeps_its_number_beside_missing_ones(
+    tmp_path: Path, suffix: str, is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_large:
+        monkeypatch.setattr(parquet, "SMALL_BYTES", 0)
+    frame, path = pl.DataFrame({"v": [None, [1.0, 2.0], [3.0]]}), tmp_path / f"x.{suffix}"
+    frame.write_parquet(path) if suffix == "parquet" else frame.write_ndjson(path)
+    with pytest.raises(SourceError, match=r"row 2 \(counted from 0\): 1 values, where others have 2"):
+        open_source(path, options=ReadOptions(missing="drop")).rows.read(0, 3)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_a_column_without_any_vector_is_an_error_with_another_remedy(tmp_path: Path, suffix: str) -> None:
+    frame, path = pl.DataFrame({"v": [None, None]}, schema={"v": pl.List(pl.Float64)}), tmp_path / f"x.{suffix}"
+    if suffix == "jsonl":
+        path.write_text('{"v": null}\n{"v": null}\n')
+        with pytest.raises(SourceError):
+            open_source(path, options=ReadOptions(missing="drop"))
+        return
+    frame.write_parquet(path)
+    with pytest.raises(SourceError, match="column 'v': none of the first 2 rows has a vector"):
+        open_source(path, options=ReadOptions(missing="drop"))
+
+
+def test_images_may_be_missing_too(tmp_path: Path) -> None:
+    kind = pyarrow.fixed_shape_tensor(pyarrow.float32(), (2, 3))
+    values = [[1.0] * 6, None, None, [2.0] * 6]
+    images = pyarrow.ExtensionArray.from_storage(kind, pyarrow.array(values, pyarrow.list_(pyarrow.float32(), 6)))
+    pyarrow.parquet.write_table(pyarrow.table({"v": images}), tmp_path / "x.parquet", row_group_size=1)
+    rows = open_source(tmp_path / "x.parquet", options=ReadOptions(missing="drop")).rows
+    np.testing.assert_array_equal(read_rows(rows)[:, 0, 0], [1, 2])
+    assert rows.shape == (2, 2, 3)
+
+
 def test_a_missing_vector_is_an_error_that_names_the_remedy(gaps: Path) -> None:
-    with pytest.raises(SourceError, match=r"row 0 \(counted from 0\): missing vector; pass missing='drop'"):
+    with pytest.raises(SourceError, match=r"row 0 \(counted from 0\): missing vector; pass missing='drop', 'mean' or 'median'"):
         open_source(gaps).rows.read(0, 6)

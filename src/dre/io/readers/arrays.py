@@ -15,7 +15,7 @@ from torch import Tensor
 from dre.data.rows import HostRows, Rows, RowSubset, chunk_length, describe_row, in_blocks, is_rows
 from dre.io.readers.features import dropped_message, expand
 from dre.io.readers.lazy_columns import change_columns
-from dre.io.readers.memory import check_array
+from dre.io.readers.memory import CELL_BYTES, check_memory
 from dre.io.readers.missing import complete
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, Source, SourceError, to_strings
@@ -32,7 +32,7 @@ def with_options(path: Path, source: Source, options: ReadOptions) -> Source:
     source = _named(path, source, options.id)
     if options.columns or options.drop:
         source = _selected(path, source, options)
-    return completed(path, source, options)
+    return handle_missing(path, source, options)
 
 
 def select_columns(rows: Any, columns: list[int]) -> Any:
@@ -88,9 +88,9 @@ def _selected(path: Path, source: Source, options: ReadOptions) -> Source:
     return replace(source, rows=rows, columns=names, metadata=metadata)
 
 
-def completed(path: Path, source: Source, options: ReadOptions) -> Source:
-    """Do with rows that lack values what the options say: leave them out, or fill them in."""
-    if options.missing == "error" and not options.fill:
+def handle_missing(path: Path, source: Source, options: ReadOptions) -> Source:
+    """Drop or fill rows with missing values, as the options say."""
+    if not options.allows_gaps:
         return source
     if options.where_possible and math.prod(source.rows.shape) > MOST_EXAMINED:
         return source  # a gap is named when it is read
@@ -101,12 +101,13 @@ def completed(path: Path, source: Source, options: ReadOptions) -> Source:
         return without_gaps(path, source, kept)
     if len(source.rows.shape) != 2:
         raise SourceError(f"{path}: images with missing pixels cannot be filled in; pass missing='drop'")
-    check_array(path, source.rows.shape, np.dtype(np.float64), "an array whose gaps are filled in", "pass missing='drop'")
+    needed, remedy = CELL_BYTES * math.prod(source.rows.shape), "split the file" if options.fill else "pass missing='drop'"
+    check_memory(path, needed, f"an array of {source.rows.shape[0]:,} rows whose gaps are filled in", remedy)
     rows = source.rows.read(0, source.rows.shape[0]).numpy() if is_rows(source.rows) else source.rows
     values = np.array(rows, dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
     names = source.columns or [str(i) for i in range(values.shape[1])]
-    gaps = np.where(np.isfinite(values), values, np.nan)
-    found = complete(Table(path, [], _place, source.names), names, gaps, options.missing, options.fill)
+    found = complete(Table(path, [], _place, source.names), names, values, options.missing, options.fill)
     if found.dropped is not None:
         return without_gaps(path, replace(source, fill=found.fill), found.dropped.kept)
     return replace(source, rows=found.values, fill=found.fill)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.io.readers.frames import spread, vector_error
+from dre.io.readers.frames import check_lengths, vector_error, with_missing_rows
 from dre.io.readers.memory import CELL_BYTES, STRING_BYTES, check_memory
 from dre.io.readers.source import Array
 
@@ -65,25 +65,23 @@ def is_nested(kind: Any) -> bool:
     return bool(types.is_nested(kind) or is_vector(kind))
 
 
-def to_vectors(path: Path, name: str, column: Any, start: int, *, width: int | None = None) -> Array:
+def to_vectors(path: Path, name: str, column: Any, start: int, *, shape: tuple[int, ...] | None = None) -> Array:
     """The vectors of a piece of a column, (m, d) or (m, ...); ``start`` is the number of its first row.
 
-    If ``width`` is given, vectors may be missing: they are NaN.
+    If their ``shape`` is given, vectors may be missing: they are NaN.
     """
     import pyarrow.compute
 
-    if column.null_count and width is not None:
-        present = column.is_valid().to_numpy(zero_copy_only=False)
-        there = column.drop_null()
-        return spread(to_vectors(path, name, there, start) if len(there) else np.empty((0, width)), present)
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise vector_error(path, name, start + row, None, [])
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    if shape is None and not present.all():
+        raise vector_error(path, name, start + int(present.argmin()), None, [])
+    valid = column if present.all() else column.drop_null()
+    if shape is not None and not len(valid):
+        return np.full((len(column), *shape), np.nan)
     if getattr(column.type, "extension_name", "") == TENSOR:
-        return np.asarray(column.to_numpy_ndarray())
-    lengths = pyarrow.compute.list_value_length(column).to_numpy(zero_copy_only=False)
-    different = np.flatnonzero(lengths != lengths[0])
-    if len(different):
-        raise vector_error(path, name, start + int(different[0]), int(lengths[different[0]]), [int(lengths[0])])
-    values = column.flatten().to_numpy(zero_copy_only=False)
-    return np.asarray(values).reshape(len(column), -1)
+        vectors = np.asarray(valid.to_numpy_ndarray())
+    else:
+        lengths = pyarrow.compute.list_value_length(valid).to_numpy(zero_copy_only=False)
+        check_lengths(path, name, lengths, start + np.flatnonzero(present))
+        vectors = np.asarray(valid.flatten().to_numpy(zero_copy_only=False)).reshape(len(valid), -1)
+    return vectors if present.all() else with_missing_rows(vectors, present)

@@ -189,7 +189,7 @@ def _values(table: Table, name: str) -> Array:
     of = _category_column(table, name)
     if of is None:
         known = summarize_names([each.name for each in table.columns])
-        raise SourceError(f"{table.path} lacks the column {name!r}, which the model, or the first file, has; it has {known}")
+        raise SourceError(f"{table.path} lacks the column {name!r} of the model or of the first file; its columns are {known}")
     return np.asarray(to_strings(table[of].as_metadata().tolist()) == name[len(of) + 1 :], dtype=float)
 
 

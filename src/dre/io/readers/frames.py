@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.io.readers.arrays import completed
+from dre.io.readers.arrays import handle_missing
 from dre.io.readers.features import DROPPED, choose, source_of
 from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, STRING_BYTES, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
@@ -55,7 +55,7 @@ def open_frame(path: Path, frame: Any, part: str | None, options: ReadOptions, i
         source = source_of(table, options)
         ignored = [f"nested columns are ignored: {summarize_names(nested)}"] if nested and not options.features else []
         return replace(source, messages=[*source.messages, *ignored])
-    return completed(path, vector_source(table, vector, _vectors(path, frame[vector], options), options), options)
+    return handle_missing(path, vector_source(table, vector, _vectors(path, frame[vector], options), options), options)
 
 
 def table_of(path: Path, frame: Any, names: Array | None = None) -> Table:
@@ -100,19 +100,25 @@ def _vectors(path: Path, series: Any, options: ReadOptions) -> Array:
     import polars as pl
 
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
-    if options.missing != "error" and 0 < lists.null_count() < len(lists):
-        present = lists.is_not_null().to_numpy()
-        return spread(_vectors(path, lists.filter(lists.is_not_null()), options), present)
-    lengths = lists.list.len()
-    if lists.null_count():
-        raise vector_error(path, series.name, lists.is_null().arg_max(), None, [])
-    different = lengths.ne(lengths[0]).arg_max() if lengths.n_unique() > 1 else None
-    if different is not None:
-        raise vector_error(path, series.name, different, lengths[different], lengths.to_list())
-    return np.asarray(lists.explode().to_numpy()).reshape(len(series), -1)
+    present = lists.is_not_null().to_numpy()
+    if not present.any():
+        raise no_vector(path, series.name, "no row")
+    if not (present.all() or options.allows_gaps):
+        raise vector_error(path, series.name, int(present.argmin()), None, [])
+    valid = lists.filter(lists.is_not_null())
+    check_lengths(path, series.name, valid.list.len().to_numpy(), np.flatnonzero(present))
+    vectors = np.asarray(valid.explode().to_numpy()).reshape(len(valid), -1)
+    return vectors if present.all() else with_missing_rows(vectors, present)
 
 
-def spread(vectors: Array, present: Array) -> Array:
+def check_lengths(path: Path, name: str, lengths: Array, rows: Array) -> None:
+    """Raise a `SourceError` that names the row of the first vector that is longer or shorter than the one before all."""
+    different = np.flatnonzero(lengths != lengths[0])
+    if len(different):
+        raise vector_error(path, name, int(rows[different[0]]), int(lengths[different[0]]), [int(lengths[0])])
+
+
+def with_missing_rows(vectors: Array, present: Array) -> Array:
     """Vectors at the rows that have one, and NaN at the others."""
     dtype = vectors.dtype if vectors.dtype.kind == "f" else np.dtype(np.float64)
     out = np.full((len(present), *vectors.shape[1:]), np.nan, dtype)
@@ -120,11 +126,17 @@ def spread(vectors: Array, present: Array) -> Array:
     return out
 
 
-def vector_error(path: Path, name: str, row: int, found: int | None, lengths: Sequence[int | None]) -> SourceError:
+def vector_error(path: Path, name: str, row: int, found: int | None, lengths: Sequence[int]) -> SourceError:
     """A vector that is missing or too short or long."""
-    wanted = next((length for length in lengths if length is not None), 0)
-    what = "missing vector; pass missing='drop'" if found is None else f"{found:,} values, where others have {wanted:,}"
+    what = "missing vector; pass missing='drop', 'mean' or 'median'"
+    if found is not None:
+        what = f"{found:,} values, where others have {lengths[0]:,}"
     return SourceError(f"{path}, column {name!r}, row {row} (counted from 0): {what}")
+
+
+def no_vector(path: Path, name: str, where: str) -> SourceError:
+    """A column whose vectors are missing, so that their length is not known."""
+    return SourceError(f"{path}, column {name!r}: {where} has a vector; leave out rows without one, or choose another column")
 
 
 def _column(path: Path, series: Any) -> TableColumn:

@@ -13,11 +13,11 @@ import numpy as np
 
 from dre.data.block_array import BlockArray
 from dre.data.rows import RowSlice
-from dre.io.readers.arrays import completed, without_gaps
+from dre.io.readers.arrays import handle_missing, without_gaps
 from dre.io.readers.arrow_frames import to_frame, to_vectors
 from dre.io.readers.features import DROPPED, choice_messages, choose, features_of, fill_message, mixed_units
 from dre.io.readers.file_rows import FileRows
-from dre.io.readers.frames import table_of, vector_error, vector_source
+from dre.io.readers.frames import no_vector, table_of, vector_error, vector_source
 from dre.io.readers.lazy_columns import LazyColumns, LazyNames
 from dre.io.readers.memory import CELL_BYTES
 from dre.io.readers.options import ReadOptions
@@ -28,7 +28,7 @@ from dre.runtime import available_bytes
 HELD_SHARE = 8  # a table is held in memory if it takes at most one part in eight of what is available
 HELD_BYTES = 2**30  # where the available memory is unknown
 SMALL_BYTES = 2**26  # columns beside the rows are read at once up to this size
-EXAMINED_VECTORS = 1_000  # rows among which one has a vector, if some are missing
+EXAMINED_VECTORS = 1_000  # first rows that are searched for a vector, where some are missing
 EXAMINED = 100_000  # rows of a larger table that tell which columns are features
 BLOCK_VALUES = 2**23  # values of a block, at most
 NAMES_AT_ONCE = 2**17
@@ -139,7 +139,7 @@ def open_large_vectors(table: LargeTable, vector: str, others: list[str], option
     title = found.names_title if found.names_title in others else index
     names = None if found.names is None or title is None else _lazy_names(table, title)
     source = replace(found, rows=rows, names=names, metadata=_lazy_metadata(table, list(found.metadata)))
-    return completed(table.path, source, options)
+    return handle_missing(table.path, source, options)
 
 
 def open_large_table(table: LargeTable, flat: list[str], options: ReadOptions, index: str | None) -> Source:
@@ -216,16 +216,19 @@ def _complete_rows(table: LargeTable, features: list[str]) -> Array:
 
 def vector_rows(table: LargeTable, name: str, options: ReadOptions) -> FileRows:
     """Rows that are the vectors of a column, decoded straight into arrays; a missing one is NaN if rows may lack values."""
-    path, may_lack = table.path, options.missing != "error"
+    path, may_lack = table.path, options.allows_gaps and not table.is_complete([name])
     first = table.head([name], EXAMINED_VECTORS if may_lack else 1)[name].combine_chunks()
-    first = first.drop_null() if may_lack and first.null_count < len(first) else first
+    if may_lack:
+        first = first.drop_null()
+        if not len(first):
+            raise no_vector(path, name, f"none of the first {min(len(table), EXAMINED_VECTORS):,} rows")
     sample = to_vectors(path, name, first.slice(0, 1), 0)
     if may_lack and sample.dtype.kind != "f":
         sample = sample.astype(np.float64)
-    blocks, width = table.blocks([name], math.prod(sample.shape[1:])), sample.shape[1] if may_lack else None
+    blocks, shape = table.blocks([name], math.prod(sample.shape[1:])), sample.shape[1:] if may_lack else None
 
     def load(start: int, stop: int) -> Array:
-        vectors = to_vectors(path, name, blocks.read(start, stop)[name].combine_chunks(), start, width=width)
+        vectors = to_vectors(path, name, blocks.read(start, stop)[name].combine_chunks(), start, shape=shape)
         if vectors.shape[1:] != sample.shape[1:]:
             raise vector_error(path, name, start, vectors.shape[1], [sample.shape[1]])
         return vectors

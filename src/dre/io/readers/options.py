@@ -66,6 +66,11 @@ class ReadOptions:
     fill: Mapping[str, float] = field(default_factory=dict)
     allow_external: bool = False
 
+    @property
+    def allows_gaps(self) -> bool:
+        """Whether rows may lack values: they are left out, or filled in."""
+        return self.missing != "error" or bool(self.fill)
+
     def __post_init__(self) -> None:
         if self.missing not in POLICIES:
             raise SourceError(unknown("missing", self.missing, list(POLICIES)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.io.readers.arrays import completed
+from dre.io.readers.arrays import handle_missing
 from dre.io.readers.arrow_frames import is_nested, is_vector, to_frame
 from dre.io.readers.frames import choose_vector, open_frame, table_of, vector_source
 from dre.io.readers.large_tables import BLOCK_VALUES, SMALL_BYTES, fits, open_large_table, open_large_vectors, vector_rows
@@ -70,7 +70,7 @@ def _open_vectors(table: ParquetTable, vector: str, others: list[str], options: 
     path = table.path
     names = None if index is None else to_strings(to_frame(path, table.read([index]))[index].to_list())
     held: Table = table_of(path, to_frame(path, table.read(others)), names)
-    return completed(path, vector_source(held, vector, vector_rows(table, vector, options), options), options)
+    return handle_missing(path, vector_source(held, vector, vector_rows(table, vector, options), options), options)
 
 
 class ParquetTable:

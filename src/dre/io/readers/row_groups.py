@@ -41,6 +41,8 @@ class ColumnSizes:
 
     def __init__(self, file: Any, columns: Sequence[str]) -> None:
         self._file, self._places, self._known = file, column_places(file, columns), dict[int, tuple[int, int]]()
+        kinds = [file.schema_arrow.field(name).type for name in columns]
+        self._are_fixed = all(hasattr(kind, "list_size") or not kind.num_fields for kind in kinds)
 
     def __getitem__(self, group: int) -> int:
         """Bytes that a group takes in memory."""
@@ -53,7 +55,8 @@ class ColumnSizes:
     def needed(self, group: int, rows: int, width: int | None) -> float:
         """Bytes of so many rows of a group, if each has so many values; else of all, since one row may have most of them."""
         n, values = self._file.metadata.row_group(group).num_rows, self.values(group)
-        is_regular = width is not None and values == n * width
+        # A missing vector counts as one value; where lengths are free, another may then be longer.
+        is_regular = width is not None and (values <= n * width if self._are_fixed else values == n * width)
         return self[group] * min(1.0, rows / max(1, n)) if is_regular else self[group]
 
     def _of(self, group: int) -> tuple[int, int]:

@@ -19,8 +19,8 @@ from dre.io.readers.source import Array
 
 MANIFEST = "_pieces.json"  # readers of shards leave out names that begin with an underscore
 # Rows of a piece: what is lost if a process ends in the middle of one. Processes share pieces evenly if there are many of them.
-FEWEST_ROWS, PIECE_ROWS, PIECES = 2**14, 2**18, 256
-LARGEST = 4 * PIECE_ROWS  # rows of a block that is a piece as a whole: cutting one means decoding it again
+MIN_ROWS, MAX_ROWS, PIECES = 2**14, 2**18, 256
+LARGEST = 4 * MAX_ROWS  # rows of a block that is a piece as a whole: cutting one means decoding it again
 SHARD = re.compile(r"(\d+)/(\d+)")
 
 
@@ -55,7 +55,7 @@ def piece_rows(n: int) -> int:
     >>> piece_rows(1_000), piece_rows(10_000_000), piece_rows(1_000_000_000)
     (16384, 39063, 262144)
     """
-    return min(PIECE_ROWS, max(FEWEST_ROWS, -(-n // PIECES)))
+    return min(MAX_ROWS, max(MIN_ROWS, -(-n // PIECES)))
 
 
 def piece_edges(n: int, blocks: Array | None = None, least: int | None = None) -> Array:
