@@ -41,7 +41,8 @@ class ColumnSizes:
 
     def __init__(self, file: Any, columns: Sequence[str]) -> None:
         self._file, self._places, self._known = file, column_places(file, columns), dict[int, tuple[int, int]]()
-        kinds = [file.schema_arrow.field(name).type for name in columns]
+        schema = file.schema_arrow  # made anew each time
+        kinds = [schema.field(name).type for name in columns]
         self._are_fixed = all(hasattr(kind, "list_size") or not kind.num_fields for kind in kinds)
 
     def __getitem__(self, group: int) -> int:
