@@ -128,7 +128,7 @@ def with_missing_rows(vectors: Array, present: Array) -> Array:
 
 def vector_error(path: Path, name: str, row: int, found: int | None, lengths: Sequence[int]) -> SourceError:
     """A vector that is missing or too short or long."""
-    what = "missing vector; pass missing='drop', 'mean' or 'median'"
+    what = "missing vector; pass missing='drop', missing='mean' or missing='median'"
     if found is not None:
         what = f"{found:,} values, where others have {lengths[0]:,}"
     return SourceError(f"{path}, column {name!r}, row {row} (counted from 0): {what}")
