@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dre.io.readers import ReadOptions, SourceError, open_source
 from dre.io.readers.delimited import read_text
+from dre.io.readers.table import MISSING
 
 RNG = np.random.default_rng(1)
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -88,7 +89,7 @@ def test_a_damaged_gzip_file_is_named(tmp_path):
 
 
 text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=8).filter(
-    lambda value: not re.search(r"\d|nan|inf|na|none|null|^[?.-]$", value.lower())
+    lambda value: value.lower() not in MISSING and not re.search(r"\d|nan|inf|na|none|null", value.lower())
 )
 
 
