@@ -120,7 +120,7 @@ def match_columns(model: DRE, source: Source, color: str | None = None, *, keep_
     others = sorted((name for name in source.columns if name not in known), key=lambda name: name != color)
     extra = column_values(source.rows, source.columns, others[:MAX_EXTRA_COLUMNS]) if keep_others else {}
     rows = select_columns(source.rows, [index[name] for name in names])
-    metadata = merge_columns(extra, source.metadata) if extra else source.metadata
+    metadata = merge_columns(extra, source.metadata)
     return replace(source, rows=rows, columns=list(names), metadata=metadata)
 
 

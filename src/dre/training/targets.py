@@ -145,8 +145,10 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
 def target_of_loss(run: Run, stage: Stage, target: Target, coordinates: Tensor | None) -> Target:
     """Return what the loss goes against: the target itself, or the bank of all rows, at these coordinates or the network's."""
     if stage.against != "bank":
-        own = replace(stage, affinity=stage.affinity.clamp_to(run.rows.shape[0]))  # of fewer rows than the coordinates had
-        return _own_graph(run, own) if is_shared(run, stage) else target
+        if not is_shared(run, stage):
+            return target
+        own = stage.affinity.clamp_to(run.rows.shape[0])  # the coordinates had the neighbors of more rows
+        return _own_graph(run, replace(stage, affinity=own))
     assert isinstance(target, Graph)  # the stage has checked it
     find_landmarks(run, stage.loss)
     if coordinates is None:

@@ -166,16 +166,11 @@ def test_a_row_keeps_its_number_beside_missing_ones(
         open_source(path, options=ReadOptions(missing="drop")).rows.read(0, 3)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
-def test_a_column_without_any_vector_is_an_error_with_another_remedy(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(("suffix", "where"), [("parquet", "none of the first 2 rows"), ("arrow", "no row")])
+def test_a_column_without_any_vector_is_an_error_with_another_remedy(tmp_path: Path, suffix: str, where: str) -> None:
     frame, path = pl.DataFrame({"v": [None, None]}, schema={"v": pl.List(pl.Float64)}), tmp_path / f"x.{suffix}"
-    if suffix == "jsonl":
-        path.write_text('{"v": null}\n{"v": null}\n')
-        with pytest.raises(SourceError):
-            open_source(path, options=ReadOptions(missing="drop"))
-        return
-    frame.write_parquet(path)
-    with pytest.raises(SourceError, match="column 'v': none of the first 2 rows has a vector"):
+    frame.write_parquet(path) if suffix == "parquet" else frame.write_ipc(path)
+    with pytest.raises(SourceError, match=f"column 'v': {where} has a vector; leave out rows without one"):
         open_source(path, options=ReadOptions(missing="drop"))
 
 

@@ -74,7 +74,7 @@ def to_vectors(path: Path, name: str, column: Any, start: int, *, shape: tuple[i
 
     present = column.is_valid().to_numpy(zero_copy_only=False)
     if shape is None and not present.all():
-        raise vector_error(path, name, start + int(present.argmin()), None, [])
+        raise vector_error(path, name, start + int(present.argmin()))
     valid = column if present.all() else column.drop_null()
     if shape is not None and not len(valid):
         return np.full((len(column), *shape), np.nan)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,7 @@ def _vectors(path: Path, series: Any, options: ReadOptions) -> Array:
     if not present.any():
         raise no_vector(path, series.name, "no row")
     if not (present.all() or options.allows_gaps):
-        raise vector_error(path, series.name, int(present.argmin()), None, [])
+        raise vector_error(path, series.name, int(present.argmin()))
     valid = lists.filter(lists.is_not_null())
     check_lengths(path, series.name, valid.list.len().to_numpy(), np.flatnonzero(present))
     vectors = np.asarray(valid.explode().to_numpy()).reshape(len(valid), -1)
@@ -112,10 +111,10 @@ def _vectors(path: Path, series: Any, options: ReadOptions) -> Array:
 
 
 def check_lengths(path: Path, name: str, lengths: Array, rows: Array) -> None:
-    """Raise a `SourceError` that names the row of the first vector that is longer or shorter than the one before all."""
+    """Raise a `SourceError` that names the first row whose vector is not as long as that of the first row."""
     different = np.flatnonzero(lengths != lengths[0])
     if len(different):
-        raise vector_error(path, name, int(rows[different[0]]), int(lengths[different[0]]), [int(lengths[0])])
+        raise vector_error(path, name, int(rows[different[0]]), int(lengths[different[0]]), int(lengths[0]))
 
 
 def with_missing_rows(vectors: Array, present: Array) -> Array:
@@ -126,11 +125,11 @@ def with_missing_rows(vectors: Array, present: Array) -> Array:
     return out
 
 
-def vector_error(path: Path, name: str, row: int, found: int | None, lengths: Sequence[int]) -> SourceError:
+def vector_error(path: Path, name: str, row: int, found: int | None = None, wanted: int = 0) -> SourceError:
     """A vector that is missing or too short or long."""
     what = "missing vector; pass missing='drop', missing='mean' or missing='median'"
     if found is not None:
-        what = f"{found:,} values, where others have {lengths[0]:,}"
+        what = f"{found:,} values, where others have {wanted:,}"
     return SourceError(f"{path}, column {name!r}, row {row} (counted from 0): {what}")
 
 

@@ -230,7 +230,7 @@ def vector_rows(table: LargeTable, name: str, options: ReadOptions) -> FileRows:
     def load(start: int, stop: int) -> Array:
         vectors = to_vectors(path, name, blocks.read(start, stop)[name].combine_chunks(), start, shape=shape)
         if vectors.shape[1:] != sample.shape[1:]:
-            raise vector_error(path, name, start, vectors.shape[1], [sample.shape[1]])
+            raise vector_error(path, name, start, vectors.shape[1], sample.shape[1])
         return vectors
 
     array = BlockArray((len(table), *sample.shape[1:]), sample.dtype, blocks.edges, load)

@@ -113,8 +113,8 @@ class ParquetTable:
 
         sizes, edges = ColumnSizes(self._file, columns), group_edges(self._file)
         groups = range(int(np.searchsorted(edges, min(rows, int(edges[-1])))))
-        what, width = f"the first {rows:,} rows of {summarize_names(columns, 3)}", self._width(columns)
-        check_memory(self.path, sum(sizes.needed(i, rows, width) for i in groups), what, REMEDY)
+        what = f"the first {rows:,} rows of {summarize_names(columns, 3)}"
+        check_memory(self.path, sum(sizes.needed(i, rows) for i in groups), what, REMEDY)
         parts, count = [], 0
         for batch in self._file.iter_batches(rows, row_groups=list(groups), columns=columns):
             parts.append(batch.slice(0, rows - count))
@@ -122,13 +122,6 @@ class ParquetTable:
             if count == rows:
                 break
         return pyarrow.Table.from_batches(parts)
-
-    def _width(self, columns: list[str]) -> int | None:
-        """Values of a row of these columns; None if rows may differ in their number."""
-        kinds = [self.schema.field(name).type for name in columns]
-        if any(is_nested(kind) and not hasattr(kind, "list_size") for kind in kinds):
-            return None
-        return sum(getattr(kind, "list_size", 1) for kind in kinds)
 
     def blocks(self, columns: list[str], width: int, values: int = BLOCK_VALUES) -> RowGroups:
         """Columns with so many values in a row, in blocks of at most so many values."""

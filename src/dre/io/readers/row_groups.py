@@ -43,7 +43,8 @@ class ColumnSizes:
         self._file, self._places, self._known = file, column_places(file, columns), dict[int, tuple[int, int]]()
         schema = file.schema_arrow  # made anew each time
         kinds = [schema.field(name).type for name in columns]
-        self._are_fixed = all(hasattr(kind, "list_size") or not kind.num_fields for kind in kinds)
+        are_fixed = all(hasattr(kind, "list_size") or not kind.num_fields for kind in kinds)
+        self._width = sum(getattr(kind, "list_size", 1) for kind in kinds) if are_fixed else None  # values of a row
 
     def __getitem__(self, group: int) -> int:
         """Bytes that a group takes in memory."""
@@ -53,11 +54,15 @@ class ColumnSizes:
         """Number of values of a group."""
         return self._of(group)[0]
 
-    def needed(self, group: int, rows: int, width: int | None) -> float:
-        """Bytes of so many rows of a group, if each has so many values; else of all, since one row may have most of them."""
+    def needed(self, group: int, rows: int, width: int | None = None) -> float:
+        """Bytes of so many rows of a group; of all its rows if one of them may have most of the values.
+
+        Where the type leaves the length of a vector open, ``width`` is the number of values that each row should have.
+        """
         n, values = self._file.metadata.row_group(group).num_rows, self.values(group)
-        # A missing vector counts as one value; where lengths are free, another may then be longer.
-        is_regular = width is not None and (values <= n * width if self._are_fixed else values == n * width)
+        is_regular = width is not None and values == n * width
+        if self._width is not None:
+            is_regular = values <= n * self._width  # a missing vector counts as one value
         return self[group] * min(1.0, rows / max(1, n)) if is_regular else self[group]
 
     def _of(self, group: int) -> tuple[int, int]:
