@@ -48,6 +48,7 @@ EXTRAS = {
     "h5py",
     "matplotlib",
     "openTSNE",
+    "pynndescent",
     "pandas",
     "pooch",
     "pyarrow",

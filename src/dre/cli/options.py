@@ -21,7 +21,10 @@ RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "de
 DEVICES = ("auto", "cpu", "cuda")
 PROTOCOLS = ("standard", "paper")
 MISSING = ("error", "drop", "mean", "median")
-METRICS = ("euclidean", "cosine", "correlation")
+METRICS = (
+    "euclidean", "cosine", "correlation", "manhattan", "chebyshev", "minkowski", "canberra", "braycurtis", "hamming", "jaccard",
+    "precomputed",
+)  # fmt: skip
 PARAMETERS = {  # what the library's errors name, as patterns, and the option with the same effect
     r"\bforce=True\b": "--force",
     r"\bresume=True\b": "--resume",
@@ -264,7 +267,11 @@ Standardize = Annotated[
 ]
 Metric = Annotated[
     str,
-    typer.Option(metavar="NAME", autocompletion=complete_one(METRICS), help=f"Distance between rows: {', '.join(METRICS)}."),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=complete_one(METRICS),
+        help=f"Distance between rows: {', '.join(METRICS)} (DATA has the distances).",
+    ),
 ]
 AllowExternal = Annotated[
     bool,

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import torch
+from torch import Tensor
 
 from dre.data.rows import is_rows, read_all
+from dre.data.subsample import to_array
 
 Array = np.ndarray[Any, Any]
 ROWS = 1024  # compared with their columns at a time
@@ -59,3 +62,28 @@ def _refuse(negative: Array, values: Array, place: Any, name: str) -> None:
         at = int(np.flatnonzero(negative.ravel())[0])
         i, j = place(at)
         raise ValueError(f"{name} has a negative distance, {values.ravel()[at]}, from row {i} to row {j}")
+
+
+class DistanceRows:
+    """A matrix (n, n) of distances as Rows of which some are taken together with their columns: those among them."""
+
+    def __init__(self, D: Any) -> None:
+        if D.shape[0] != np.prod(D.shape[1:]):
+            remedy = "pass those of the fitted rows, or compare with other distances, such as metric='euclidean'"
+            raise ValueError(
+                f"distances {tuple(D.shape)} to the fitted rows say nothing about those among themselves: {remedy}"
+            )
+        self.shape = tuple(D.shape)
+        self._D = D
+
+    def read(self, start: int, stop: int) -> Tensor:
+        return torch.from_numpy(to_array(self._D, np.arange(start, stop)))
+
+    def take(self, ids: Tensor) -> Tensor:
+        """Return the distances (m, m) among the rows ``ids`` (m,).
+
+        >>> DistanceRows(np.array([[0, 1, 2], [1, 0, 4], [2, 4, 0]])).take(torch.tensor([1, 2])).tolist()
+        [[0, 4], [4, 0]]
+        """
+        wanted = ids.cpu().numpy()
+        return torch.from_numpy(np.ascontiguousarray(to_array(self._D, wanted)[:, wanted]))

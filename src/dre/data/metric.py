@@ -44,6 +44,7 @@ class MetricKind:
     scipy: str = ""  # name in scipy.spatial.distance.cdist
     keywords: tuple[str, ...] = ()  # that metric_kwds may have
     boolean: bool = False  # whether it asks of a value only if it is zero
+    unitless: bool = False  # whether each column counts as much as any other, whatever its unit
 
 
 METRICS: dict[str, MetricKind] = {
@@ -53,12 +54,13 @@ METRICS: dict[str, MetricKind] = {
     "manhattan": MetricKind(scipy="cityblock", keywords=("w",)),
     "chebyshev": MetricKind(scipy="chebyshev"),
     "minkowski": MetricKind(scipy="minkowski", keywords=("p", "w")),
-    "canberra": MetricKind(scipy="canberra", keywords=("w",)),
+    "canberra": MetricKind(scipy="canberra", keywords=("w",), unitless=True),
     "braycurtis": MetricKind(scipy="braycurtis", keywords=("w",)),
-    "hamming": MetricKind(scipy="hamming", keywords=("w",)),
+    "hamming": MetricKind(scipy="hamming", keywords=("w",), unitless=True),
     "jaccard": MetricKind(keywords=("w",), boolean=True),
     PRECOMPUTED: MetricKind(),
 }
+MetricLike = Any  # the name of a metric, a function of two vectors that returns their distance, or a RowMetric
 TRANSFORMS = tuple(name for name, kind in METRICS.items() if kind.transforms)
 
 
@@ -106,6 +108,12 @@ class RowMetric:
     def __str__(self) -> str:
         kwds = ", ".join(f"{name}={value if isinstance(value, Real) else '…'}" for name, value in self.kwds.items())
         return f"{self.name}({kwds})" if kwds else self.name
+
+    def check_standardize(self, standardize: bool) -> None:
+        """Raise a ValueError if columns are to be standardized of which the metric does not read the size."""
+        if standardize and (self.kind.boolean or self.is_precomputed):
+            what = "asks whether values are zero" if self.kind.boolean else "has no columns with units"
+            raise ValueError(f"standardize=True: the metric {self} {what}. Leave standardize out.")
 
     def prepare(self, rows: Any) -> Any:
         """Return rows (n, ...) as ``between`` reads them: vectors, of booleans where the metric asks for no more.
@@ -175,9 +183,10 @@ def row_metric(metric: Any, kwds: Mapping[str, Any] | None = None) -> RowMetric:
 
 def _check_keyword(name: str, value: Any) -> Any:
     if name == "p":
-        if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= value < np.inf:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= float(value) < np.inf:
             raise ValueError(f"metric_kwds['p']={value!r}: expected a number from 1 up; chebyshev is its limit")
-        return float(value) if value != int(value) else int(value)
+        number = float(value)
+        return int(number) if number.is_integer() else number
     weights = np.asarray(value, np.float64)
     if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError("metric_kwds['w']: expected one weight for each column, finite and not negative, and not all 0")
@@ -241,4 +250,5 @@ def _jaccard(a: Any, b: Any, w: Array | None) -> Array:
     of_a = np.asarray(weighted.sum(1), np.float64).reshape(-1, 1)
     of_b = np.asarray(b.sum(1) if w is None else b @ w, np.float64).reshape(1, -1)
     union = of_a + of_b - shared
-    return np.divide((union - shared).clip(0), union, out=np.zeros_like(union), where=union > 0)
+    found: Array = np.divide((union - shared).clip(0), union, out=np.zeros_like(union), where=union > 0)
+    return found

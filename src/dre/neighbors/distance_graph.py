@@ -24,9 +24,9 @@ class GraphNeighbors(NamedTuple):
 def neighbors_in_graph(D: Any, n: int, k: int) -> GraphNeighbors:
     """Read the nearest neighbors of each row from a sparse matrix of distances.
 
-    The stored entries of a row are its neighbors, zeros included; the row itself is left out. Where rows list different numbers,
-    as in the graphs of BBKNN, the median of them is read, and at most k. Rows that list fewer go on along the graph: the distance
-    to a neighbor of a neighbor is the length of the way, which is at least the true one in any metric.
+    The stored entries of a row are its neighbors, zeros included; the row itself is left out. Where rows list different
+    numbers, as in the graphs of BBKNN, the median of them is read, and at most k. Rows that list fewer go on along the graph:
+    the distance to a neighbor of a neighbor is the length of the way, which is at least the true one in any metric.
 
     Parameters
     ----------

@@ -37,8 +37,10 @@ class PairDistances(Protocol):
     dtype: torch.dtype
     unit: float
     rows: Tensor
-    norms: Tensor
     has_tree: bool
+
+    @property
+    def norms(self) -> Tensor: ...
 
     @property
     def is_tf32(self) -> bool: ...

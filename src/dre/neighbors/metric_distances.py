@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dre.data.metric import RowMetric
+from dre.data.subsample import evenly_spaced_ids
 from dre.neighbors.distances import equal_slices, rounds_of
 from dre.progress.activity import activity
 from dre.runtime import available_bytes
@@ -21,6 +23,7 @@ Ids = slice | Array  # of rows
 Between = Callable[[Ids, Ids], Array]
 BLOCK = 1024  # rows on a side of a block
 BLOCK_OF_CALLS = 128  # where each distance is a call of Python
+SOME = 4  # rows whose distances to all others tell their size
 CHUNK = 512  # rows that a thread compares with rows of their own
 
 
@@ -53,8 +56,7 @@ class MetricDistances:
         self.n, self.dim = self.shape = shape
         self.device, self.dtype, self.unit = torch.device("cpu"), torch.double, 1.0
         self.rows = torch.arange(self.n)[:, None]
-        self.norms = torch.zeros(self.n, dtype=torch.double)
-        self.has_tree, self.is_tf32 = False, False
+        self.has_tree = self.is_tf32 = False
         self._between, self._name, self._block = between, name, block
 
     @classmethod
@@ -65,6 +67,13 @@ class MetricDistances:
         X = metric.prepare(rows)
         block = BLOCK if metric.function is None else BLOCK_OF_CALLS
         return cls(tuple(X.shape), lambda a, b: metric.between(X[a], X[b]), str(metric), block)
+
+    @cached_property
+    def norms(self) -> Tensor:
+        """The size of squared distances, for all rows alike: a quarter of what none exceeds, by the triangle inequality."""
+        some = evenly_spaced_ids(self.n, SOME)
+        largest = max(float(self.values(some, part).max()) for part in self.tiles())
+        return torch.full((self.n,), largest**2, dtype=torch.double)
 
     def held(self) -> MetricDistances:
         """Return the same distances from a matrix that is computed now: for a metric whose calls cost more than memory."""

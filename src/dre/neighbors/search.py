@@ -178,6 +178,14 @@ def check_neighbors(indices: Any, distances: Any, n: int, k: int) -> Neighbors:
     return Neighbors(indices, distances)
 
 
+def count_others(indices: Any, n: int) -> int:
+    """Return how many others every row lists at least; 0 if the lists are not those of n rows."""
+    ids = torch.as_tensor(indices)
+    if ids.ndim != 2 or len(ids) != n:
+        return 0
+    return int((ids != torch.arange(n, device=ids.device)[:, None]).sum(1).min())
+
+
 def _check_types_and_shapes(indices: Tensor, distances: Tensor, n: int) -> None:
     order = "pass the pair in the order (indices, distances)"
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
