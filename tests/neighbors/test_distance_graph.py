@@ -69,5 +69,5 @@ def test_what_is_no_graph_of_these_rows_is_refused(D: scipy.sparse.csr_array, me
 def test_a_row_without_neighbors_is_named() -> None:
     lonely = graph().tolil()
     lonely[7] = 0
-    with pytest.raises(ValueError, match="row 7 reaches 0 others.*Leave such rows out"):
+    with pytest.raises(ValueError, match=r"row 7 reaches 0 others.*Leave such rows out"):
         neighbors_in_graph(lonely, 80, 5)

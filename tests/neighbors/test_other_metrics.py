@@ -172,7 +172,7 @@ def test_errors_name_the_metric_and_the_remedy(metric: Any, kwds: Any, message: 
 
 
 def test_keywords_are_a_dict() -> None:
-    with pytest.raises(TypeError, match="metric_kwds.*dict"):
+    with pytest.raises(TypeError, match=r"metric_kwds.*dict"):
         row_metric("minkowski", 3)  # type: ignore[arg-type]
 
 
@@ -221,7 +221,7 @@ def test_many_rows_are_searched_by_pynndescent(monkeypatch: pytest.MonkeyPatch) 
     whole = torch.arange(400) != 3  # a row whose list had gaps
     assert torch.equal(found.indices[whole], exact.indices[whole])
     assert len(set(found.indices[3].tolist()) - {3}) == 5
-    with pytest.warns(UserWarning, match="exactly.*no weights of columns"):
+    with pytest.warns(UserWarning, match=r"exactly.*no weights of columns"):
         assert nearest(made("normal", 400), 5, metric="manhattan", metric_kwds={"w": np.ones(7)}).method == "exact"
 
 
@@ -233,7 +233,7 @@ def test_without_pynndescent_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_function_is_never_searched_approximately() -> None:
-    with pytest.raises(ValueError, match="compile your function.*method='exact'"):
+    with pytest.raises(ValueError, match=r"compile your function.*method='exact'"):
         nearest_by_metric(made("normal"), 5, row_metric(lambda x, y: 0.0), "approximate")
 
 

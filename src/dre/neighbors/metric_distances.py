@@ -143,6 +143,8 @@ class MetricDistances:
         found = np.empty(len(heads))
         order = np.argsort(heads.numpy(), kind="stable")  # pairs of one row are compared at once
         own, starts = np.unique(heads.numpy()[order], return_index=True)
-        for row, part in zip(own, np.split(order, starts[1:]), strict=True):
+        stops = np.append(starts[1:], len(order))
+        for row, start, stop in zip(own, starts, stops[: len(own)], strict=True):
+            part = order[start:stop]
             found[part] = self.values(np.array([row]), tails.numpy()[part])[0]
         return torch.from_numpy(found).square_()
