@@ -29,6 +29,7 @@ from dre.data.range_error import RangeError
 from dre.data.rows import RowSlice, is_rows
 from dre.data.scaling import Scaling
 from dre.data.validation import check_labels, check_rows, check_seed
+from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
@@ -139,6 +140,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (5, 2)
     """
 
+    sample_indices_: Array | None
+
     def __init__(
         self,
         recipe: str | Recipe = "auto",
@@ -187,6 +190,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         observers: Iterable[Observer] = (),
         precomputed_knn: tuple[Any, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -203,6 +207,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
             Labels, for losses that read them; otherwise ignored.
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
+            normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
+            fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
         precomputed_knn : (indices, distances), optional
@@ -235,7 +243,29 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if ranks.is_connected:
                 self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume))
             with open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving:
-                return self._fit(X, y, check_observers(observers), precomputed_knn, saving, share=share)
+                observers = check_observers(observers)
+                if sample_weight is None:
+                    return self._fit(X, y, observers, precomputed_knn, saving, share=share)
+                if ranks.is_connected or precomputed_knn is not None:
+                    raise ValueError(
+                        "sample_weight repeats rows: fit in one process, without precomputed_knn, or repeat the rows yourself"
+                    )
+                return self._fit_weighted(X, y, sample_weight, observers, saving, share=share)
+
+    def _fit_weighted(
+        self, X: Any, y: Any, sample_weight: Any, observers: Iterable[Observer], saving: Saving | None, *, share: Share
+    ) -> Self:
+        """Fit each row as often as its weight says, and embed each once."""
+        weights = check_weights(sample_weight, X.shape[0])
+        seed = 0 if are_whole(weights) else check_seed(self.random_state)
+        ids = repeated_ids(weights, seed)
+        labels = None if y is None else np.asarray(y)[ids]
+        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share)
+        sample = self.sample_indices_
+        fitted = np.unique(ids if sample is None else ids[sample])
+        self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
+        self._embedding = self._map.embed(X)
+        return self
 
     def _agree(self, X: Any, share: Share, **facts: str) -> None:
         """Check that all ranks fit the same map."""
