@@ -33,6 +33,7 @@ from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
+from dre.model.export import ExportJob, write_onnx, write_program
 from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
@@ -434,6 +435,64 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         with plain_torch():
             return self._map.module(stage)
+
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        stage: int | None = None,
+        opset: int | None = None,
+        dtype: str = "float32",
+        check: bool = True,
+        force: bool = False,
+    ) -> None:
+        """Write the learned map as an ONNX file, from raw rows ``x`` (n, ...) to their ``embedding`` (n, n_components).
+
+        Scaling, front and encoder are inside, and n is free. Like ``module``, it does not check the rows.
+
+        Parameters
+        ----------
+        path : path-like
+        stage : int, optional
+            Use the weights at the end of this stage, counted from 0; default: the last stage.
+        opset : int, optional
+            Version of ONNX's operators, 18 or newer; default: 18.
+        dtype : {"float32", "float64", "uint8", "int32", "int64"}, default="float32"
+            Type of the rows that the file takes; inside, they are scaled in float64.
+        check : bool, default=True
+            Compare the file with ``transform`` by onnxruntime. If coordinates differ by more than 1e-4, raise an error and
+            write nothing.
+        force : bool, default=False
+            Overwrite an existing file.
+
+        Raises
+        ------
+        ExportError
+            If torch can't export an encoder of your own, or if the check fails. It is a ValueError.
+        """
+        job = self._export_job(stage=stage, opset=opset, dtype=dtype, check=check)
+        write_onnx(path, job, force=force)
+
+    def to_torch_export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        stage: int | None = None,
+        dtype: str = "float32",
+        check: bool = True,
+        force: bool = False,
+    ) -> None:
+        """Write the learned map as a program of ``torch.export``, which ``torch.export.load`` reads without this package.
+
+        The parameters are those of ``to_onnx``.
+        """
+        job = self._export_job(stage=stage, dtype=dtype, check=check)
+        write_program(path, job, force=force)
+
+    def _export_job(self, **options: Any) -> ExportJob:
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return ExportJob(self._map, feature_names=None if names is None else list(names), **options)
 
     def metric_rows(self, X: Any) -> Array:
         """Return rows in the units in which the model measures distances: standardized if it was fitted so.
