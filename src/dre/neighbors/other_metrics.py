@@ -99,7 +99,7 @@ def _select_method(distances: MetricDistances, metric: RowMetric, why_exact: str
 def _by_descent(rows: Any, k: int, metric: RowMetric, distances: MetricDistances) -> Found:
     """Nearest neighbor descent, with more candidates until a sample of rows finds enough of its true neighbors."""
     try:
-        import pynndescent  # type: ignore[import-untyped]
+        import pynndescent
     except ImportError as problem:
         raise ImportError(f"approximate {metric} neighbors need pynndescent: {INSTALL}, or pass method='exact'") from problem
     X = metric.prepare(rows)
