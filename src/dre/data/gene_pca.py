@@ -157,7 +157,7 @@ class GenePCA(Preparation):
         step = chunk_length(tuple(X.shape[1:]))
         for start in range(0, max(1, X.shape[0]), step):
             stop = min(start + step, X.shape[0])
-            part = X.read(start, stop).numpy() if is_rows(X) else X[start:stop]
+            part: Any = X.read(start, stop).numpy() if is_rows(X) else X[start:stop]
             yield check_array(part.tocsr() if scipy.sparse.issparse(part) else np.asarray(part), "X")
 
     def _project(self, part: Any) -> tuple[Array, Array]:
@@ -264,8 +264,9 @@ class GenePCAModule(nn.Module):
         self.target_sum = None if found is None else found.target_sum
         self.unit = 1.0 if found is None else found.unit
         self.largest = None if pca.scale is None else pca.largest
-        for name, value in {"used": pca.used, "center": pca.center.double(), "mean": mean.double(), "std": std.double()}.items():
-            self.register_buffer(name, value.clone())
+        self.register_buffer("used", pca.used.clone())
+        for name, value in {"center": pca.center, "mean": mean, "std": std}.items():
+            self.register_buffer(name, value.double().clone())
         self.register_buffer("loadings", None if pca.loadings is None else pca.loadings.double())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -291,7 +292,8 @@ def holds_counts(part: Any) -> Array:
     other = (part.data != np.floor(part.data)) | (part.data < 0)
     rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
     positive = np.bincount(rows, weights=part.data > 0, minlength=part.shape[0])
-    return (np.bincount(rows, weights=other, minlength=part.shape[0]) == 0) & (positive > 0)
+    found: Array = (np.bincount(rows, weights=other, minlength=part.shape[0]) == 0) & (positive > 0)
+    return found
 
 
 def share_outside(x: Any, center: Array, components: Array) -> Array:
@@ -299,8 +301,8 @@ def share_outside(x: Any, center: Array, components: Array) -> Array:
     squared = x.multiply(x).sum(1) if scipy.sparse.issparse(x) else np.square(x, dtype=np.float64).sum(1)
     length = np.asarray(squared, np.float64).ravel()
     left = length - 2 * (x @ center) + center @ center - np.square(components, dtype=np.float64).sum(1)
-    found: Array = np.sqrt(np.maximum(left, 0.0) / np.maximum(length, np.finfo(np.float64).tiny))
-    return found
+    found: Array = np.sqrt(np.maximum(left, 0.0) / np.where(length > 0, length, 1.0))
+    return np.where(length > 0, found, np.inf)
 
 
 def row_totals(part: Any) -> Array:

@@ -84,6 +84,6 @@ def find_scale(adata: Any, X: Any) -> Scale | None:
     if not varies.any() or np.median(abs(found - 1)[varies]) > np.median(abs(found - std)[varies]):
         return None  # the deviations of X are those before scaling
     largest = float(abs(part).max())
-    clipped = int((abs(part) == largest).sum()) > 1
+    clipped = int((abs(part) == largest).any(0).sum()) > 1  # several genes do not reach the same value otherwise
     centered = float(part.min()) < 0
     return Scale(mean if centered else np.zeros_like(mean), np.where(std > 0, std, 1.0), largest if clipped else None)

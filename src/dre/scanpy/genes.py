@@ -99,8 +99,8 @@ def _check_kind(kind: str, pca: GenePCA, where: str) -> None:
         )
     if kind == "other" and pca.normalization is not None:
         raise ValueError(
-            f"{where} of adata holds neither counts, which are whole numbers, nor their logarithms: sc.pp.log1p(adata), or pass "
-            "layer=NAME"
+            f"{where} of adata holds neither counts, which are whole numbers, nor their logarithms: sc.pp.log1p(adata), or "
+            "pass layer=NAME"
         )
 
 

@@ -21,7 +21,7 @@ class GivenNeighbors(NamedTuple):
     @property
     def perplexity(self) -> float:
         """The largest for which there are enough neighbors."""
-        return self.indices.shape[1] / PER_PERPLEXITY
+        return int(self.indices.shape[1]) / PER_PERPLEXITY
 
 
 def given_neighbors(adata: Any, neighbors_key: str) -> GivenNeighbors:

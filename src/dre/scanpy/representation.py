@@ -118,7 +118,8 @@ def _trace_pca(adata: Any, rows: Array) -> tuple[GenePCA | None, str]:
         return None, "X times varm['PCs'] is not X_pca: X was changed after the PCA, or X_pca was corrected"
     mean = np.asarray(X[:, used].mean(0), np.float64).ravel() if params.get("zero_center", True) else np.zeros(len(used))
     center = mean + loadings @ (difference.mean(0) - mean @ loadings)  # that of the PCA, if cells were left out since
-    return _gene_pca(adata, X, used, center, loadings, _residual_limit(sample_cells(X, CALIBRATED)[:, used], rows.shape[1])), ""
+    residual = _residual_limit(sample_cells(X, CALIBRATED)[:, used], rows.shape[1])
+    return _gene_pca(adata, X, used, center, loadings, residual=residual), ""
 
 
 def _residual_limit(X: Any, k: int) -> float | None:
@@ -139,7 +140,7 @@ def _residual_limit(X: Any, k: int) -> float | None:
 
 
 def _gene_pca(
-    adata: Any, X: Any, used: Array, center: Array, loadings: Array | None, residual: float | None = None
+    adata: Any, X: Any, used: Array, center: Array, loadings: Array | None, *, residual: float | None = None
 ) -> GenePCA:
     """Return the step from genes to the rows. Counts that are summed over all genes need all of them, others those used."""
     normalization, scale = find_normalization(adata, X), find_scale(adata, X)
@@ -153,7 +154,7 @@ def _gene_pca(
         normalization,
         None if scale is None else (torch.from_numpy(scale.mean[used]), torch.from_numpy(scale.std[used])),
         None if scale is None else scale.largest,
-        residual or None,
+        residual,
     )
 
 

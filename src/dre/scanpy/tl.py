@@ -45,8 +45,8 @@ def dre(
     ----------
     adata : AnnData
     use_rep : str, optional
-        A key of ``adata.obsm``, or ``"X"``. By default as in scanpy: X of up to 50 genes, otherwise ``X_pca``, which is computed
-        if it is absent.
+        A key of ``adata.obsm``, or ``"X"``. By default as in scanpy: X of up to 50 genes, otherwise ``X_pca``, which is
+        computed if it is absent.
     n_components : int, default=2
         Dimensions of the map.
     neighbors_key : str, optional
@@ -83,7 +83,7 @@ def dre(
         n_pcs = given.params.get("n_pcs") if use_rep is None else None
         use_rep = given.params.get("use_rep") if use_rep is None else use_rep
     found = choose(adata, use_rep, None if n_pcs is None else int(n_pcs), random_state)
-    lowered = {} if given is None or SIZES & options.keys() else {"perplexity": given.perplexity}
+    lowered: dict[str, Any] = {} if given is None or SIZES & options.keys() else {"perplexity": given.perplexity}
     fitted = DRE(**options, **lowered, n_components=n_components, random_state=random_state)
     rows = found.rows if found.pca is None else Prepared(Components(found.rows), found.pca)
     fitted.fit(rows, precomputed_knn=None if given is None else (given.indices, given.distances))
@@ -110,8 +110,8 @@ def ingest(
     """Place new cells on the map of a reference, and label them.
 
     Genes are matched by name; those that are absent count as not expressed. Counts are normalized as the reference was. The
-    reference's own PCA and network then give the coordinates. The labels are those of the nearest cells of the reference, in the
-    space of its PCA, by weighted votes.
+    reference's own PCA and network then give the coordinates. The labels are those of the nearest cells of the reference, in
+    the space of its PCA, by weighted votes.
 
     Parameters
     ----------
@@ -229,5 +229,5 @@ def _copy(adata: AnnData) -> AnnData:
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     """Return values as an .h5ad holds them: numbers and text; what is None is left out."""
-    kinds = (bool, int, float, str)
+    kinds = (bool, int, float, str, np.generic)
     return {name: value if isinstance(value, kinds) else str(value) for name, value in values.items() if value is not None}
