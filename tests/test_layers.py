@@ -47,6 +47,7 @@ EXTRAS = {
     "filelock",
     "h5py",
     "matplotlib",
+    "onnxruntime",
     "openTSNE",
     "pandas",
     "pooch",

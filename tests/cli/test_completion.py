@@ -66,7 +66,9 @@ def test_words_are_completed(tmp_path: Path, line: str, found: list[str]) -> Non
 
 
 def test_all_commands_are_completed(tmp_path: Path) -> None:
-    assert {"demo", "fit", "transform", "info", "evaluate", "compare", "explore", "plot"} <= set(completed("dre ", tmp_path))
+    assert {"demo", "fit", "transform", "info", "export", "evaluate", "compare", "explore", "plot"} <= set(
+        completed("dre ", tmp_path)
+    )
 
 
 def test_completing_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def app() -> typer.Typer:
     from dre.cli.demo import demo
     from dre.cli.evaluate import evaluate
     from dre.cli.explore import explore
+    from dre.cli.export import export
     from dre.cli.fit import fit
     from dre.cli.info import info
     from dre.cli.options import global_options
@@ -56,7 +57,7 @@ def app() -> typer.Typer:
     from dre.cli.transform import transform
 
     panels: dict[str, list[Callable[..., None]]] = {
-        "Fit and transform": [demo, fit, transform, info],
+        "Fit and transform": [demo, fit, transform, info, export],
         "Visualize": [explore, plot],
         "Evaluate": [evaluate, compare],
     }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
 RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
 DEVICES = ("auto", "cpu", "cuda")
+EXPORT_TYPES = ("float32", "float64", "uint8", "int32", "int64")
 PROTOCOLS = ("standard", "paper")
 MISSING = ("error", "drop", "mean", "median")
 METRICS = ("euclidean", "cosine", "correlation")
@@ -37,6 +38,9 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bstandardize=False\b": "--no-standardize",
     r"\bvector='(.+?)'": r"--vector \1",
     r"\ballow_external=True\b": "--allow-external",
+    r"\bopset=(\w+)": r"--opset \1",
+    r"\bdtype='(\w+)'": r"--dtype \1",
+    r"\bcheck=False\b": "--no-check",
     r"[Dd]rop these rows, or fill them in with sklearn\.impute\.SimpleImputer": "Pass --missing drop, mean or median",
     r"Leave such rows out, or impute them": "Pass --missing drop, mean or median",
 }

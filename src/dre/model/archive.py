@@ -36,6 +36,7 @@ from dre.model.limits import (
     is_built_in,
     specs,
 )
+from dre.model.probe import probe_rows
 from dre.plan.recipe import Recipe
 from dre.runtime import IsolatedRNG
 from dre.runtime.torch_state import plain_torch
@@ -45,8 +46,7 @@ FORMAT = 2  # its digest covers the configuration as well as the weights; format
 PREPARED = 3  # format of a file with a preparation, without which older versions would misread the rows
 HEADER = "dre"
 TABLE_ENTRY = 150  # bytes of the header for one tensor, beside its name
-PROBES, PROBE_SCALE = 16, 4.0  # rows on which a network is tried, farther out than those of its training
-MAX_COORDINATE = 1e30  # of these rows: beyond it others overflow
+MAX_COORDINATE = 1e30  # of the rows on which a network is tried: beyond it others overflow
 WRITABLE = "Choose a folder that exists and can be written to."
 ANOTHER_COPY = "Use another copy of the file."
 
@@ -225,11 +225,7 @@ def _check_weights(weights: Weights, needed: dict[str, TensorSpec | None], plan:
 
 def _probe(scaling: Scaling, network: nn.Module, stages: list[Weights | None]) -> None:
     """Raise a ModelFileError if rows like those of the training have no finite coordinates, in any stage."""
-    noise = torch.randn(PROBES, *scaling.shape, generator=torch.Generator().manual_seed(0))
-    raw = scaling.mean + PROBE_SCALE * scaling.scale * noise
-    if scaling.column_mean is not None and scaling.column_std is not None:
-        raw = scaling.column_mean + scaling.column_std * raw
-    rows = scaling(raw)
+    rows = scaling(probe_rows(scaling))
     for weights in stages:
         with torch.no_grad():
             if weights is not None and not (functional_call(network, weights, rows).abs() < MAX_COORDINATE).all():

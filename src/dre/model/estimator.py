@@ -30,12 +30,15 @@ from dre.data.range_error import RangeError
 from dre.data.rows import RowSlice, is_rows, read_all
 from dre.data.scaling import Scaling
 from dre.data.validation import check_labels, check_rows, check_seed
+from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
+from dre.model.export import ExportJob, write_onnx, write_program
 from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
+from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
@@ -140,6 +143,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (5, 2)
     """
 
+    sample_indices_: Array | None
+
     def __init__(
         self,
         recipe: str | Recipe = "auto",
@@ -188,6 +193,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         observers: Iterable[Observer] = (),
         precomputed_knn: tuple[Any, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -204,6 +210,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
             Labels, for losses that read them; otherwise ignored.
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
+            normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
+            fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
         precomputed_knn : (indices, distances), optional
@@ -237,7 +247,37 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 _naming_columns(self._names_of(preparation)),
                 open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
             ):
-                return self._fit(X, y, check_observers(observers), precomputed_knn, saving, share=share, made_by=preparation)
+                observers = check_observers(observers)
+                if sample_weight is None:
+                    return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
+                if ranks.is_connected or precomputed_knn is not None:
+                    raise ValueError(
+                        "sample_weight repeats rows: fit in one process, without precomputed_knn, or repeat the rows yourself"
+                    )
+                return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
+
+    def _fit_weighted(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        observers: Iterable[Observer],
+        saving: Saving | None,
+        *,
+        share: Share,
+        made_by: Preparation | None,
+    ) -> Self:
+        """Fit each row as often as its weight says, and embed each once."""
+        weights = check_weights(sample_weight, X.shape[0])
+        seed = 0 if are_whole(weights) else check_seed(self.random_state)
+        ids = repeated_ids(weights, seed)
+        labels = None if y is None else np.asarray(y)[ids]
+        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by)
+        sample = self.sample_indices_
+        fitted = np.unique(ids if sample is None else ids[sample])
+        self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
+        self._embedding = self._map.embed(X)
+        return self
 
     def _prepare(self, X: Any) -> tuple[Any, Preparation | None]:
         """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
@@ -438,6 +478,64 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with plain_torch():
             return self._map.module(stage)
 
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        stage: int | None = None,
+        opset: int | None = None,
+        dtype: str = "float32",
+        check: bool = True,
+        force: bool = False,
+    ) -> None:
+        """Write the learned map as an ONNX file, from raw rows ``x`` (n, ...) to their ``embedding`` (n, n_components).
+
+        Scaling, front and encoder are inside, and n is free. Like ``module``, it does not check the rows.
+
+        Parameters
+        ----------
+        path : path-like
+        stage : int, optional
+            Use the weights at the end of this stage, counted from 0; default: the last stage.
+        opset : int, optional
+            Version of ONNX's operators, 18 or newer; default: 18.
+        dtype : {"float32", "float64", "uint8", "int32", "int64"}, default="float32"
+            Type of the rows that the file takes; inside, they are scaled in float64.
+        check : bool, default=True
+            Compare the file with ``transform`` by onnxruntime. If coordinates differ by more than 1e-4, raise an error and
+            write nothing.
+        force : bool, default=False
+            Overwrite an existing file.
+
+        Raises
+        ------
+        ExportError
+            If torch can't export an encoder of your own, or if the check fails. It is a ValueError.
+        """
+        job = self._export_job(stage=stage, opset=opset, dtype=dtype, check=check)
+        write_onnx(path, job, force=force)
+
+    def to_torch_export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        stage: int | None = None,
+        dtype: str = "float32",
+        check: bool = True,
+        force: bool = False,
+    ) -> None:
+        """Write the learned map as a program of ``torch.export``, which ``torch.export.load`` reads without this package.
+
+        The parameters are those of ``to_onnx``.
+        """
+        job = self._export_job(stage=stage, dtype=dtype, check=check)
+        write_program(path, job, force=force)
+
+    def _export_job(self, **options: Any) -> ExportJob:
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return ExportJob(self._map, feature_names=None if names is None else list(names), **options)
+
     def metric_rows(self, X: Any) -> Array:
         """Return rows in the units in which the model measures distances: standardized if it was fitted so.
 
@@ -550,6 +648,14 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if "_map" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit(X) first")
         return self._map
+
+    def __getstate__(self) -> dict[str, Any]:
+        return portable_state(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.__sklearn_is_fitted__():
+            arrive(self._map, self.device)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_map" in vars(self)
