@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from made_cells import OPTIONS, log_normalized, make_cells
 
 import dre.scanpy
-from made_cells import OPTIONS, log_normalized, make_cells
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed")
 sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
@@ -167,7 +167,7 @@ def test_raw_counts_are_mapped_with_a_warning():
 def test_wrong_arguments_name_the_remedy(logged):
     with pytest.raises(TypeError, match="Did you mean 'perplexity'"):
         dre.scanpy.tl.dre(logged, perplexty=5)
-    with pytest.raises(TypeError, match="unknown option 'min_distance'.*Did you mean 'min_dist'"):
+    with pytest.raises(TypeError, match=r"unknown option 'min_distance'.*Did you mean 'min_dist'"):
         dre.scanpy.tl.dre(logged, min_distance=0.1)
     with pytest.raises(ValueError, match=r"'X_scVI' is not in adata.obsm; there are: 'X', 'X_pca'"):
         dre.scanpy.tl.dre(logged, use_rep="X_scVI")
@@ -211,7 +211,7 @@ def test_the_neighbors_of_scanpy_are_used(logged):
 
 
 def test_neighbors_that_are_not_there_are_said(logged):
-    with pytest.raises(ValueError, match="run sc.pp.neighbors"):
+    with pytest.raises(ValueError, match=r"run sc.pp.neighbors"):
         dre.scanpy.tl.dre(logged, neighbors_key="neighbors")
     adata = logged.copy()
     sc.pp.neighbors(adata, key_added="wnn")

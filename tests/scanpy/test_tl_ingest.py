@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from made_cells import OPTIONS, anndata, log_normalized, make_cells, pd
 
 import dre.scanpy
 from dre import DRE
 from dre.scanpy.tl import NOT_ON_MAP
-from made_cells import OPTIONS, anndata, log_normalized, make_cells, pd
 
 sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
 
@@ -198,7 +198,7 @@ def test_errors_name_what_is_there(reference, query):
         dre.scanpy.tl.ingest(query, "reference.h5ad")
     with pytest.raises(TypeError, match="the reference is a list"):
         dre.scanpy.tl.ingest(query, [1])
-    with pytest.raises(ValueError, match="layer='counts' is not in adata.layers; there are: none"):
+    with pytest.raises(ValueError, match=r"layer='counts' is not in adata.layers; there are: none"):
         dre.scanpy.tl.ingest(query, reference, layer="counts")
     with pytest.raises(ValueError, match="refuse=2"):
         dre.scanpy.tl.ingest(query, reference, refuse=2)
