@@ -10,7 +10,7 @@ from typing import Any
 from dre.compare.record import provenance, write_json
 
 RESULTS = Path(__file__).parent / "results"
-FOLDERS = ("--data", "--out")  # options whose paths mean nothing on other machines
+FOLDERS = ("--data", "--out", "--vectors")  # options whose paths mean nothing on other machines
 
 
 def result_file(name: str) -> Path:
@@ -26,5 +26,5 @@ def record(name: str | Path, results: Any, **about: Any) -> None:
 
 
 def _without_folders(words: list[str]) -> list[str]:
-    """Replace the paths after --data and --out."""
+    """Replace the paths after these options."""
     return ["FOLDER" if before in FOLDERS else word for before, word in zip(["", *words], words, strict=False)]

@@ -49,6 +49,7 @@ EXTRAS = {
     "matplotlib",
     "onnxruntime",
     "openTSNE",
+    "pynndescent",
     "pandas",
     "pooch",
     "pyarrow",

@@ -32,7 +32,7 @@ def test_names_are_those_that_are_known() -> None:
 
     assert set(RECIPES) == set(recipes.RECIPES)
     assert PROTOCOLS == pairwise_pass.PROTOCOLS
-    assert METRICS == metric.METRICS
+    assert tuple(metric.METRICS) == METRICS
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.metrics import pairwise_distances
 
 from dre import DRE, explore, metrics, plot
 from dre.explore import build
 from dre.metrics import shepard_diagram, trustworthiness
+from dre.neighbors.search import nearest
 
 Run = Callable[..., int]
 X = (load_digits().data[:120] * np.linspace(1, 50, 64)).astype(np.float32)
@@ -94,3 +96,70 @@ def test_images_of_a_standardizing_model_show_the_raw_rows(dre: Run, model: Path
     assert dre("explore", model, "x.npy", "-o", "m.html", "--image-shape", "8x8", "--device", "cpu") == 0
     (images,), _, _ = shown[0]
     assert (images.read(0, len(X)).reshape(X.shape) == X).all()
+
+
+# Metrics without a transform.
+
+
+@pytest.mark.parametrize("metric", ["canberra", "minkowski"])
+def test_every_command_uses_a_metric_without_a_transform(dre: Run, calls: Any, metric: str) -> None:
+    np.save("x.npy", X)
+    assert dre("fit", "x.npy", "-o", "m.safetensors", "--metric", metric, "--schedule", SCHEDULE, "--device", "cpu") == 0
+    expected = evaluated(dre, Path("m.safetensors"))
+    model = DRE.load("m.safetensors")
+    assert expected["trustworthiness"] == pytest.approx(
+        trustworthiness(X, model.transform(X), metric=metric, per_point=True), abs=1e-6
+    )
+    pages = calls(explore, "write_page")
+    assert dre("explore", "m.safetensors", "x.npy", "-o", "m.html", "--device", "cpu") == 0
+    page = pages[0][0][1]
+    (trust,) = (column.values for column in page.columns if column.name == "trust")
+    assert trust == pytest.approx(expected["trustworthiness"], abs=1e-6)
+    wanted = nearest(X, 10, metric=metric).distances.sum(1)
+    shown = pairwise_distances(X, metric=metric)[np.arange(len(X))[:, None], page.neighbors.ids].sum(1)
+    assert shown == pytest.approx(wanted.numpy(), rel=1e-5)
+    assert dre("plot", "m.safetensors", "x.npy", "--kind", "distortion", "-o", "d.png", "--device", "cpu") == 0
+
+
+def test_the_keywords_of_a_model_are_used(dre: Run) -> None:
+    np.save("x.npy", X)
+    DRE(schedule=SCHEDULE, metric="minkowski", metric_kwds={"p": 1}, random_state=0, device="cpu").fit(X).save("m.safetensors")
+    embedding = DRE.load("m.safetensors").transform(X)
+    wanted = trustworthiness(X, embedding, metric="manhattan", per_point=True)
+    assert evaluated(dre, Path("m.safetensors"))["trustworthiness"] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_a_function_that_was_not_saved_is_said(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("x.npy", X)
+    DRE(schedule=SCHEDULE, metric=lambda x, y: float(abs(x - y).max()), random_state=0, device="cpu").fit(X).save(
+        "m.safetensors"
+    )
+    assert dre("evaluate", "x.npy", "m.safetensors", "--device", "cpu") == 0
+    assert "the metric of the model is a function, which is not saved" in capsys.readouterr().err
+    assert dre("evaluate", "x.npy", "m.safetensors", "--metric", "chebyshev", "--device", "cpu") == 0
+    assert "chebyshev metric" in capsys.readouterr().out
+
+
+def test_a_matrix_of_distances_is_fitted_scored_and_shown(dre: Run, calls: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    D = pairwise_distances(X, metric="canberra")
+    np.save("d.npy", D)
+    np.save("new.npy", D[:30])
+    assert dre("fit", "d.npy", "-o", "m.safetensors", "--metric", "precomputed", "--schedule", SCHEDULE, "--device", "cpu") == 0
+    assert "trustworthiness" in capsys.readouterr().out
+    assert dre("evaluate", "d.npy", "m.safetensors", "--sample", "60", "--device", "cpu") == 0
+    assert "60 rows" in capsys.readouterr().out
+    pages = calls(explore, "write_page")
+    assert dre("explore", "m.safetensors", "d.npy", "-o", "m.html", "--device", "cpu") == 0
+    embedding = DRE.load("m.safetensors").transform(D)
+    (trust,) = (column.values for column in pages[0][0][1].columns if column.name == "trust")
+    assert trust == pytest.approx(trustworthiness(X, embedding, metric="canberra", per_point=True), abs=1e-5)
+    assert dre("transform", "m.safetensors", "new.npy", "-o", "e.csv", "--device", "cpu") == 0
+    assert dre("evaluate", "new.npy", "m.safetensors", "--device", "cpu") == 2
+    assert "distances (30, 120) to the fitted rows" in capsys.readouterr().err
+
+
+def test_wrong_metrics_are_usage_errors(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("x.npy", X)
+    for options in (["--metric", "canbera"], ["--metric", "jaccard", "--standardize"]):
+        assert dre("fit", "x.npy", "-o", "m.safetensors", *options) == 2
+        assert "canberra" in (error := capsys.readouterr().err) or "asks whether values are zero" in error

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -18,6 +19,7 @@ from dre.cli import main
 from dre.compare import Comparison, compare
 from dre.compare.comparison import SCORES
 from dre.compare.run import default_methods
+from dre.metrics import trustworthiness
 
 mpl.use("Agg")
 DIGITS = load_digits()
@@ -467,3 +469,25 @@ def test_the_command_warns_once_and_standardizes(command, quick, tmp_path):
     assert code == 0
     assert "makes up" not in err
     assert json.loads((tmp_path / "c.json").read_text())["standardize"] is True
+
+
+def test_a_metric_reaches_the_methods_that_take_one_and_the_scores() -> None:
+    rows = np.random.default_rng(0).random((120, 6)) + 0.1
+    result = compare(rows, methods=["pca", "umap"], metric="canberra", device="cpu")
+    for name, found in result.results.items():
+        wanted = trustworthiness(result.dataset.test.rows.astype(np.float32), found.maps["test-0"], metric="canberra")
+        assert found.record["stages"][0]["scores"]["trustworthiness"] == pytest.approx(wanted), name
+    euclidean = compare(rows, methods=["pca", "umap"], device="cpu")
+    same = {
+        name: np.allclose(result.results[name].maps["test-0"], euclidean.results[name].maps["test-0"])
+        for name in result.results
+    }
+    assert same == {"pca": True, "umap": False}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"metric": "precomputed"}, "rows of features"), ({"metric": "cosin"}, "cosine")]
+)
+def test_a_metric_that_compares_no_rows_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare(np.eye(60), methods=["pca"], **options)

@@ -12,7 +12,7 @@ import torch
 from scipy.spatial.distance import cdist
 
 from dre import DRE
-from dre.data.metric import METRICS, transform_rows
+from dre.data.metric import TRANSFORMS, transform_rows
 from dre.data.scaling import Scaling
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
@@ -98,7 +98,7 @@ def test_where_no_column_outweighs_the_others_nothing_is_said(X, change):
 # Metrics.
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", TRANSFORMS)
 def test_transformed_rows_have_the_distances_of_the_metric(metric, X):
     Z = transform_rows(torch.from_numpy(X), metric).numpy()
     d, wanted = cdist(Z, Z), cdist(X, X, metric)
@@ -126,7 +126,7 @@ def test_centering_does_not_change_what_cosine_means(X):
     assert (order[:, 1:6] == wanted[:, 1:6]).mean() > 0.99
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", TRANSFORMS)
 def test_sparse_rows_and_zero_rows_are_taken_under_every_metric(metric):
     rows = scipy.sparse.random(50, 9, density=0.2, format="csr", random_state=0)  # some rows are empty
     model = cheap(metric=metric).fit(rows)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
 from dre.data.subsample import evenly_spaced_ids
 from dre.explore import build_explorer
 from dre.explore.measured import measure_rows
 from dre.explore.nearest import mean_kept, nearest_in_data
+from dre.explore.trust import point_trust
+from dre.metrics import trustworthiness
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(400, 300)).astype(np.float32) * np.linspace(5, 0.1, 300, dtype=np.float32)
@@ -90,3 +93,32 @@ def test_every_stage_of_every_map_tells_what_it_keeps() -> None:
     assert more is not None
     assert random < last < more
     assert build_explorer(stages, title="t", rows=ROWS, neighbors=False).maps[0].stages[0].kept is None
+
+
+def test_rows_under_a_metric_without_a_transform(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.abs(ROWS[:, :20])
+    measured = measure_rows(rows, "canberra")
+    assert (nearest_in_data(measured.vectors, metric=measured.metric).ids == truth(rows, metric="canberra")).mean() > 0.99
+    embedding = rows[:, :2]
+    exact = point_trust(measured.vectors, embedding, measured.metric)
+    assert exact == pytest.approx(trustworthiness(rows, embedding, metric="canberra", per_point=True), abs=1e-6)
+    monkeypatch.setattr("dre.explore.trust.EXACT_TRUST", 100)
+    monkeypatch.setattr("dre.explore.trust.TRUST_SAMPLE", 400)
+    assert point_trust(measured.vectors, embedding, measured.metric) == pytest.approx(exact, abs=1e-5)
+
+
+def test_a_page_of_distances_is_that_of_their_rows() -> None:
+    rows = np.abs(ROWS[:, :20]).astype(np.float64)
+    D, embedding = pairwise_distances(rows, metric="manhattan"), [("map", rows[:, :2])]
+    of_rows = build_explorer(embedding, title="a", metric_rows=rows, metric="manhattan")
+    of_distances = build_explorer(embedding, title="a", metric_rows=D, metric="precomputed")
+    assert of_rows.neighbors is not None
+    assert of_distances.neighbors is not None
+    assert (of_rows.neighbors.ids == of_distances.neighbors.ids).mean() > 0.99
+    assert of_rows.maps[0].stages[0].scores == pytest.approx(of_distances.maps[0].stages[0].scores, abs=1e-4)
+
+
+def test_too_many_values_to_compare_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.explore.measured.MAX_VALUES", 100)
+    with pytest.raises(ValueError, match=r"400 rows of 300 values.*trust=False and neighbors=False"):
+        measure_rows(ROWS, "canberra")

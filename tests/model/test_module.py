@@ -108,9 +108,10 @@ def test_more_neighbors_than_are_needed_are_cut():
     np.testing.assert_array_equal(few, many)
 
 
-def test_too_few_neighbors_are_refused_with_the_remedy():
-    with pytest.raises(ValueError, match=r"(?s)15.*perplexity"):
-        cheap().fit(rows(), precomputed_knn=knn(rows(), 9))
+def test_too_few_neighbors_lower_the_perplexity_with_a_warning():
+    with pytest.warns(UserWarning, match=r"8 neighbors of each row are given, and gaussian\(5\) needs 15: gaussian\(2.67\)"):
+        few = cheap().fit(rows(), precomputed_knn=knn(rows(), 9))
+    assert [stage.affinity.perplexity for stage in few.schedule_] == [pytest.approx(8 / 3), 5]
 
 
 def test_the_triple_of_umap_is_taken_too():

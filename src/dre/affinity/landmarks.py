@@ -34,6 +34,10 @@ class Landmarks(NamedTuple):
         for start in range(0, n, step):
             stop = min(n, start + step)
             distances[start:stop] = torch.cdist(rows.read(start, stop).to(device).flatten(1).float(), chosen)
-        distances = ranks.gather(distances)
+        return cls.standardized(ids, ranks.gather(distances))
+
+    @classmethod
+    def standardized(cls, ids: Tensor, distances: Tensor) -> Landmarks:
+        """Return distances (n, m) to the rows ``ids`` with the mean 0 and in units of their standard deviation, in place."""
         spread, mean = torch.std_mean(distances, correction=0)
         return cls(ids, distances.sub_(mean).div_(spread.clamp_min(torch.finfo(torch.float32).tiny)))

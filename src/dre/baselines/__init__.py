@@ -56,6 +56,15 @@ def _estimator_class(entry: Baseline) -> Any:
     return getattr(importlib.import_module(entry.module), entry.estimator)
 
 
+def options_of(name: str) -> list[str]:
+    """Return the parameters of a baseline's estimator.
+
+    >>> options_of("pca")
+    ['random_state']
+    """
+    return list(inspect.signature(_estimator_class(BASELINES[name])).parameters)
+
+
 def make(name: str, *, random_state: Any = None, device: str = "auto", **options: Any) -> Any:
     """Return the estimator of that name, unfitted.
 

@@ -208,6 +208,8 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ----------
     perplexity : float, default=30
         Perplexity of the Gaussian affinities.
+    metric : str, default="euclidean"
+        Distance between rows, by its name in openTSNE.
     n_iter : int, default=500
         Iterations after the 250 of the early exaggeration.
     n_jobs : int, default=-1
@@ -244,11 +246,13 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self,
         *,
         perplexity: float = 30,
+        metric: str = "euclidean",
         n_iter: int = 500,
         n_jobs: int = -1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.perplexity = perplexity
+        self.metric = metric
         self.n_iter = n_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -258,7 +262,11 @@ class OpenTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tsne = import_open_tsne().TSNE
         rows = vectors(self, X, fitting=True, features=2)
         model = tsne(
-            perplexity=self.perplexity, n_iter=self.n_iter, n_jobs=self.n_jobs, random_state=check_seed(self.random_state)
+            perplexity=self.perplexity,
+            metric=self.metric,
+            n_iter=self.n_iter,
+            n_jobs=self.n_jobs,
+            random_state=check_seed(self.random_state),
         )
         embedding = model.fit(rows)
         # The library centers the embedding when it first embeds new rows. Centered here, old and new rows agree.

@@ -26,6 +26,8 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         Size of the local neighborhood, including the row itself.
     min_dist : float, default=0.1
         Effective minimum distance between embedded points.
+    metric : str, default="euclidean"
+        Distance between rows, by its name in umap-learn.
     n_epochs : int or None, default=None
         Epochs of the layout. None: 500 up to 10,000 rows, 200 beyond.
     random_state : int, RandomState or None, default=None
@@ -61,11 +63,13 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         *,
         n_neighbors: int = 15,
         min_dist: float = 0.1,
+        metric: str = "euclidean",
         n_epochs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.min_dist = min_dist
+        self.metric = metric
         self.n_epochs = n_epochs
         self.random_state = random_state
 
@@ -77,6 +81,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         model = umap(
             n_neighbors=self.n_neighbors,
             min_dist=self.min_dist,
+            metric=self.metric,
             n_epochs=self.n_epochs,
             n_jobs=1 if seeded else -1,  # a seed forces this anyway, with a warning
             random_state=check_seed(self.random_state) if seeded else None,

@@ -19,6 +19,7 @@ from dre.cli.options import (
     Drop,
     Force,
     Labels,
+    Metric,
     Missing,
     Size,
     Standardize,
@@ -55,6 +56,7 @@ def compare(
         ),
     ] = Path("comparison.png"),
     test_size: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to hold out and score.")] = 0.25,
+    metric: Metric = "euclidean",
     standardize: Standardize = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the split and of all methods.")] = 0,
     style: Annotated[
@@ -88,6 +90,8 @@ def compare(
 
     - `dre compare digits --labels digit --methods pca,umap,dre,parametric-tsne`
 
+    - `dre compare embeddings.npy --metric cosine`
+
     - `dre compare cells.h5ad:obsm/X_pca --labels cell_type --test-size 0.5`
     """
     import numpy as np
@@ -97,6 +101,7 @@ def compare(
     from dre.compare.record import provenance, write_json
     from dre.compare.run import check_methods, check_split, default_methods
     from dre.compare.run import compare as run
+    from dre.data.metric import row_metric
     from dre.data.subsample import to_array
     from dre.io.writers import check_writable
     from dre.metrics.inputs import has_label
@@ -121,8 +126,9 @@ def compare(
     if known is not None and not (labeled := has_label(known)).all():
         echo(f"dre: {int((~labeled).sum()):,} rows have no label and are left out", err=True)
         rows, known = to_array(rows, np.flatnonzero(labeled)), known[labeled]
-    standardized = choose_standardize(source, standardize)
+    standardized = choose_standardize(source, standardize, metric)
     with as_usage_error():
+        row_metric(metric).check_standardize(standardized)
         check_split(test_size, rows.shape[0])
     comparison = run(
         rows,
@@ -130,6 +136,7 @@ def compare(
         label_name=None if labels is None else Path(labels).name,
         methods=names,
         test_size=test_size,
+        metric=metric,
         standardize=standardized,
         feature_names=source.columns,
         random_state=seed,
@@ -141,6 +148,7 @@ def compare(
     results = {
         "seed": seed,
         "test_size": test_size,
+        "metric": metric,
         "standardize": standardized,
         **counts,
         "results": comparison.to_records(),

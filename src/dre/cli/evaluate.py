@@ -116,7 +116,8 @@ def evaluate(
     from dre.cli.classes import labeled_rows, split_classes
     from dre.cli.data import choose_standardize
     from dre.cli.map import is_model, load_map, open_rows
-    from dre.data.metric import check_metric
+    from dre.data.distance_matrix import DistanceRows
+    from dre.data.metric import row_metric
     from dre.data.subsample import evenly_spaced_ids, to_array
 
     if is_model(data):
@@ -124,7 +125,7 @@ def evaluate(
     _check_files(protocol, output, per_point, force=force, read=[data, embedding])
     if metric is not None:
         with as_usage_error():
-            check_metric(metric)
+            row_metric(metric)
     most = _parse_sample(sample)
     opened, model = open_rows(
         embedding, data, device, tell="news" if is_model(embedding) else "all", allow_external=allow_external
@@ -142,10 +143,13 @@ def evaluate(
     how: dict[str, Any] = {"every_stage": True, "standardize": units, "allow_external": allow_external}
     loaded = load_map(embedding, source if model is None else some, model, **how)
     maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
-    rows, metric = some.rows, metric or loaded.metric
+    rows, measured = some.rows, loaded.metric if metric is None else row_metric(metric)
     if loaded.units is not None:  # a model is scored on its own features, in its units
         rows = loaded.units(rows if model is None else loaded.rows)
-    options: dict[str, Any] = {"k": n_neighbors, "protocol": protocol, "metric": metric, "device": device}
+    if measured.is_precomputed:
+        with as_usage_error():
+            rows = to_array(DistanceRows(source.rows), ids)
+    options: dict[str, Any] = {"k": n_neighbors, "protocol": protocol, "metric": measured, "device": device}
     results = [_score(rows, each, {name: values[ids] for name, values in classes.items()}, options) for each in maps]
     echo(results[-1].evaluation.title.replace(" rows", f" rows{_which_rows(len(ids), len(labeled), n)}", 1))
     if len(maps) > 1:

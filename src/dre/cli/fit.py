@@ -272,9 +272,9 @@ def _end_checkpoints(folder: Path, *, interrupted: bool) -> None:
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     """Build the recipe before the rows are read, so that a wrong option is reported at once."""
-    from dre.data.metric import check_metric
+    from dre.data.metric import row_metric
 
-    check_metric(model.metric)
+    row_metric(model.metric).check_standardize(model.standardize)
     model.plan(shape)
 
 
@@ -292,6 +292,8 @@ def _summary(model: DRE, rows: Any, labels: tuple[str, Any] | None = None) -> st
 def _quality(model: DRE, rows: Any, labels: tuple[str, Any] | None) -> list[str]:
     import numpy as np
 
+    from dre.data.distance_matrix import DistanceRows
+    from dre.data.metric import row_metric
     from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
     from dre.metrics.evaluation import quick_scores
 
@@ -299,7 +301,9 @@ def _quality(model: DRE, rows: Any, labels: tuple[str, Any] | None) -> list[str]
     if len(ids) < FEWEST:
         return [f"No scores: {len(ids)} rows are too few, at least {FEWEST} are needed."]
     classes = None if labels is None else (labels[0], np.asarray(labels[1])[ids])
-    values = quick_scores(model.metric_rows(to_array(rows, ids)), model.embedding_[ids], classes, metric=model.metric)
+    metric = row_metric(model.metric, model.metric_kwds)
+    measured = to_array(DistanceRows(rows), ids) if metric.is_precomputed else model.metric_rows(to_array(rows, ids))
+    values = quick_scores(measured, model.embedding_[ids], classes, metric=metric)
     lines = [f"{name} {value:.3f}" for name, value in values.items()]
     scored = "training rows; expect less on new data" if model.sample_indices_ is None else "rows, fitted and embedded ones"
     return [*lines, f"Computed on {len(ids):,} {scored}."]

@@ -24,6 +24,8 @@ from dre.cli.data import (
 )
 from dre.cli.echo import echo
 from dre.cli.options import UsageError, as_usage_error
+from dre.data.distance_matrix import DistanceRows
+from dre.data.metric import RowMetric, row_metric
 from dre.data.rows import is_rows, read_all
 from dre.data.subsample import to_array
 from dre.io.readers import ReadOptions
@@ -65,13 +67,18 @@ class LoadedMap:
         return [" · ".join(part.strip() for part in each.split(":")[:2]) if self.model else each for each in self.titles]
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> RowMetric:
         """The metric between rows: that of the model, else Euclidean."""
-        return "euclidean" if self.model is None else self.model.metric
+        if self.model is None or self.model.metric is None:
+            return row_metric("euclidean")
+        return row_metric(self.model.metric, self.model.metric_kwds)
 
     @property
     def metric_rows(self) -> Any:
         """The rows in the units in which the model measures distances."""
+        if self.metric.is_precomputed and self.rows is not None:
+            with as_usage_error():
+                return DistanceRows(self.rows)
         return self.rows if self.units is None or self.rows is None else MetricRows(self.units, self.rows)
 
 
@@ -167,6 +174,8 @@ def load_map(
 
 
 def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
+    if model.metric is None:
+        echo("dre: the metric of the model is a function, which is not saved: distances between rows are Euclidean", err=True)
     last = len(model.stages_) - 1
     kept = [i for i, weights in enumerate(model.stages_) if weights is not None or i == last]
     kept = kept if every_stage else kept[-1:]

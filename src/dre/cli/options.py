@@ -22,7 +22,10 @@ DEVICES = ("auto", "cpu", "cuda")
 EXPORT_TYPES = ("float32", "float64", "uint8", "int32", "int64")
 PROTOCOLS = ("standard", "paper")
 MISSING = ("error", "drop", "mean", "median")
-METRICS = ("euclidean", "cosine", "correlation")
+METRICS = (
+    "euclidean", "cosine", "correlation", "manhattan", "chebyshev", "minkowski", "canberra", "braycurtis", "hamming", "jaccard",
+    "precomputed",
+)  # fmt: skip
 PARAMETERS = {  # what the library's errors name, as patterns, and the option with the same effect
     r"\bforce=True\b": "--force",
     r"\bresume=True\b": "--resume",
@@ -268,7 +271,11 @@ Standardize = Annotated[
 ]
 Metric = Annotated[
     str,
-    typer.Option(metavar="NAME", autocompletion=complete_one(METRICS), help=f"Distance between rows: {', '.join(METRICS)}."),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=complete_one(METRICS),
+        help=f"Distance between rows: {', '.join(METRICS)} (DATA has the distances).",
+    ),
 ]
 AllowExternal = Annotated[
     bool,

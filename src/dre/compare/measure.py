@@ -16,6 +16,7 @@ import torch
 from dre.baselines import make
 from dre.compare.memory import PeakMemory
 from dre.compare.record import provenance
+from dre.data.metric import RowMetric, row_metric
 from dre.data.subsample import to_array
 from dre.datasets import Dataset, DatasetSplit
 from dre.metrics import evaluate, nearest_neighbor, neighborhood_hit
@@ -29,6 +30,9 @@ WARM_UP = 5000  # rows of the untimed first fit; below 4,096 UMAP compiles anoth
 INTERRUPTED = "fit was interrupted"
 
 
+EUCLIDEAN = row_metric("euclidean")
+
+
 @dataclass(frozen=True)
 class Scoring:
     """How an embedding is scored."""
@@ -36,6 +40,7 @@ class Scoring:
     protocol: str = "standard"  # or "paper", as in dre.metrics.evaluate
     only_nearest_neighbor: bool = False  # for data that are too large for the other scores
     prefixes: tuple[int, ...] = ()  # also score the first so many test rows
+    metric: RowMetric = EUCLIDEAN  # between rows
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,7 @@ def score(test: DatasetSplit, Y: Array, known: tuple[Array, Array] | None, scori
     if scoring.only_nearest_neighbor:
         return {"scores": _one_nn(Y, test.labels, known), **found}
     X = read_slice(test.rows, 0, test.rows.shape[0]).reshape(len(Y), -1).astype(np.float32)
-    scores = dict(evaluate(X, Y, test.levels or None, protocol=scoring.protocol, reference=known))
+    scores = dict(evaluate(X, Y, test.levels or None, metric=scoring.metric, protocol=scoring.protocol, reference=known))
     if test.levels:
         scores["neighborhood_hit_standard"] = neighborhood_hit(Y, test.labels)
     scores["one_minus_stress"] = 1 - scores.pop("normalized_stress")

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from dre.baselines import NAMES
+from dre.baselines import NAMES, options_of
 from dre.compare.comparison import Comparison
 from dre.compare.data_warnings import data_warnings, without_data_warnings
-from dre.compare.measure import Measurement, measure
+from dre.compare.measure import Measurement, Scoring, measure
+from dre.data.metric import row_metric
 from dre.data.validation import check_array, check_memory, check_number
 from dre.datasets import Dataset, DatasetSplit
 from dre.metrics.inputs import check_same_index, complete_labels
@@ -45,6 +46,7 @@ def compare(
     label_name: str | None = None,
     methods: Sequence[str] | None = None,
     test_size: float = 0.25,
+    metric: str = "euclidean",
     standardize: bool = False,
     feature_names: Sequence[str] | None = None,
     random_state: int = 0,
@@ -68,6 +70,9 @@ def compare(
         Names of ``dre.baselines``. Default: pca, umap, open-tsne and dre, if installed.
     test_size : float, default=0.25
         Share of the rows to hold out.
+    metric : str, default="euclidean"
+        Distance between rows, a name of ``dre.data.metric.METRICS``, for the scores and for the methods that take one: DRE,
+        UMAP and openTSNE. The others read the rows as they are.
     standardize : bool, default=False
         Standardize each column for all methods alike, with mean and standard deviation of the training rows. For columns in
         different units. Scores compare the embeddings with the standardized rows.
@@ -100,6 +105,10 @@ def compare(
     True
     """
     names = check_methods(default_methods() if methods is None else methods)
+    measured = row_metric(metric)
+    measured.check_standardize(standardize)
+    if measured.is_precomputed:
+        raise ValueError("metric='precomputed': methods are compared on rows of features; pass these, and their metric")
     resolve_device(device)
     dataset = split(X, labels, test_size, random_state)
     if standardize:
@@ -113,13 +122,14 @@ def compare(
         if log is not None:
             log(f"{time.perf_counter() - start:7.1f} s  {text}")
 
+    how: dict[str, Any] = {"random_state": random_state, "device": device, "scoring": Scoring(metric=measured)}
     results: dict[str, Measurement] = {}
     failed: dict[str, str] = {}
     for position, name in enumerate(names, start=1):
         report(f"fitting {name} ({position} of {len(names)})")
         try:
             with without_data_warnings(), activity(f"fitting {name} ({position} of {len(names)})"):
-                results[name] = measure(name, dataset, random_state=random_state, device=device)
+                results[name] = measure(name, dataset, options=_metric_option(name, metric), **how)
         except Exception as problem:
             if os.environ.get("DRE_DEBUG"):
                 raise
@@ -129,6 +139,11 @@ def compare(
         raise ValueError("\n    ".join(["every method failed:", *(f"{name}: {reason}" for name, reason in failed.items())]))
     report("done")
     return Comparison(dataset, results, failed, name_of(labels, label_name) or "")
+
+
+def _metric_option(method: str, metric: str) -> dict[str, str]:
+    """The metric as an option of the methods that take one; the Euclidean is the default of all."""
+    return {"metric": metric} if metric != "euclidean" and "metric" in options_of(method) else {}
 
 
 def check_methods(names: Sequence[str]) -> list[str]:

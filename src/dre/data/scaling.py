@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.data.image_layout import channels_first, image_layout, model_shape
-from dre.data.metric import check_metric, transform_rows
+from dre.data.metric import check_transform, transform_rows
 from dre.data.moments import Moments, find_moments
 from dre.data.range_error import RangeError
 from dre.data.rows import (
@@ -62,7 +62,7 @@ class Scaling(nn.Module):
         self, mean: Tensor, scale: float, *, metric: str = "euclidean", columns: tuple[Tensor, Tensor] | None = None
     ) -> None:
         super().__init__()
-        self.metric = check_metric(metric)
+        self.metric = check_transform(metric)
         self.register_buffer("mean", mean)
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.double))
         self.register_buffer("column_mean", None if columns is None else columns[0])

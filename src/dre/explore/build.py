@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.distance_matrix import DistanceRows
+from dre.data.metric import MetricLike, RowMetric, row_metric
 from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
 from dre.explore.choices import choose_color, choose_title, has_labels
 from dre.explore.cluster_column import CLUSTER, cluster_column
@@ -39,7 +41,7 @@ def build_explorer(
     title: str,
     rows: Any = None,
     metric_rows: Any = None,
-    metric: str = "euclidean",
+    metric: MetricLike = "euclidean",
     metadata: Mapping[str, Any] | None = None,
     names: Any = None,
     names_title: str = "name",
@@ -64,8 +66,8 @@ def build_explorer(
         The embedded rows. Needed for trustworthiness, continuity, neighbors and images.
     metric_rows : array-like, sparse matrix or Rows, default=None
         Rows between which distances are measured, such as ``model.metric_rows(X)``; None measures them between ``rows``.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Metric between rows.
+    metric : str or callable, default="euclidean"
+        Metric between rows, as in ``dre.metrics.evaluate``, or with keywords ``dre.data.metric.row_metric(metric, kwds)``.
     metadata : mapping of str to array of shape (n,), default=None
         Columns that can color the points, filter them and describe a row: classes, numbers, dates or texts.
     names : array-like of shape (n,), default=None
@@ -110,7 +112,9 @@ def build_explorer(
         with shown(), activity("clusters"):
             found = cluster_column(embedding, own, rows=rows, feature_names=feature_names, names=names)
         made += [found] if found is not None else []
-    measured = rows if metric_rows is None else metric_rows
+    measured, metric = rows if metric_rows is None else metric_rows, row_metric(metric)
+    if metric.is_precomputed and measured is not None and not isinstance(measured, DistanceRows):
+        measured = DistanceRows(measured)
     trust_name = unused_name(TRUST, own) if trust else None
     compared = _compare(measured, metric, embedding, trust=trust_name, neighbors=neighbors)
     made += compared.columns
@@ -208,7 +212,7 @@ def _first_color(color: str | None, own: Sequence[Column], made: Sequence[Column
 
 
 def _score(
-    maps: Sequence[tuple[str, Stages]], rows: Any, metric: str, labels: Column | None
+    maps: Sequence[tuple[str, Stages]], rows: Any, metric: RowMetric, labels: Column | None
 ) -> tuple[list[ShownMap], list[str]]:
     """Score every stage of every map on the same sample of rows; return what is shown, and what to say about the scores."""
     n = len(maps[0][1][-1][1])
@@ -243,14 +247,14 @@ class _Compared:
     notes: list[str] = field(default_factory=list)
 
 
-def _compare(rows: Any, metric: str, embedding: Array, *, trust: str | None, neighbors: bool) -> _Compared:
+def _compare(rows: Any, metric: RowMetric, embedding: Array, *, trust: str | None, neighbors: bool) -> _Compared:
     """The trust of every point, as a column of this name, and the nearest rows of every row."""
     n = len(embedding)
     if rows is None or n < FEWEST or not (trust or neighbors):
         return _Compared()
     measured, notes = measure_rows(rows, metric), []
-    columns = [trust_column(measured.vectors, embedding, trust)] if trust else []
-    nearest = nearest_in_data(measured.vectors) if neighbors and n <= MAX_WITH_NEIGHBORS else None
+    columns = [trust_column(measured, embedding, trust)] if trust else []
+    nearest = nearest_in_data(measured.vectors, metric=measured.metric) if neighbors and n <= MAX_WITH_NEIGHBORS else None
     if trust and n > EXACT_TRUST:
         notes.append(f"{trust} is estimated from {TRUST_SAMPLE:,} points.")
     if neighbors and nearest is None:

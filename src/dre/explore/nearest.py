@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre.data.metric import RowMetric
 from dre.data.subsample import evenly_spaced_ids
 from dre.explore.encode import smallest_unsigned
+from dre.explore.measured import EUCLIDEAN
 from dre.neighbors.search import EXACT_UP_TO, SELECTING, nearest
 from dre.progress.display import progress_bar
 from dre.runtime.threads import map_in_threads
@@ -33,13 +35,14 @@ class NearestRows:
     recall: float = 1.0  # share of the true neighbors, measured on a sample
 
 
-def nearest_in_data(vectors: Array, k: int = K) -> NearestRows:
-    """Find the k nearest other rows of every row by their Euclidean distances.
+def nearest_in_data(vectors: Array, k: int = K, metric: RowMetric = EUCLIDEAN) -> NearestRows:
+    """Find the k nearest other rows of every row by the distances between their vectors.
 
     Parameters
     ----------
     vectors : array of shape (n, d)
     k : int, default=10
+    metric : RowMetric, default=Euclidean
 
     Returns
     -------
@@ -53,8 +56,8 @@ def nearest_in_data(vectors: Array, k: int = K) -> NearestRows:
     n, dim = vectors.shape
     rows, k = torch.from_numpy(vectors), min(k, n - 1)
     with progress_bar("neighbors in the data", 3 * n) as advance:
-        if float(n) * n * (dim + SELECTING) <= EXACT_UP_TO or dim <= 2 * COMPONENTS:
-            found = nearest(rows, k)
+        if not metric.has_transform or float(n) * n * (dim + SELECTING) <= EXACT_UP_TO or dim <= 2 * COMPONENTS:
+            found = nearest(rows, k, metric=metric)
             return NearestRows(_small(found.indices), found.recall)
         reduced = _principal_components(rows)
         advance(n)

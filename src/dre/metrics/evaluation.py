@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.metric import MetricLike, row_metric
 from dre.metrics.centroids import CENTROID_CORRELATION
 from dre.metrics.inputs import (
     HIGH,
@@ -112,7 +113,8 @@ def evaluate(
     labels: Any = None,
     *,
     k: int = 7,
-    metric: str = "euclidean",
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
     protocol: str = "standard",
     reference: tuple[Any, Any] | None = None,
     shepard: str = "auto",
@@ -135,8 +137,11 @@ def evaluate(
         appear in ``neighborhood_hit_by_level``. Scores that are not defined for so many classes are left out.
     k : int, default=7
         Number of neighbors, below n/2.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Metric between rows of X, which are transformed by ``dre.data.metric.transform_rows``. Distances in Y are Euclidean.
+    metric : str or callable, default="euclidean"
+        Metric between rows of X: a name of ``dre.data.metric.METRICS``, ``"precomputed"`` if X is the matrix (n, n) of their
+        distances, or a function of two vectors. Distances in Y are Euclidean.
+    metric_kwds : dict, default=None
+        Keywords of the metric.
     protocol : {"standard", "paper"}, default="standard"
         ``"paper"`` counts as the paper's tables do, see ``neighborhood_hit`` and ``normalized_stress``.
     reference : tuple of (array-like of shape (m, d'), array-like of shape (m,)), default=None
@@ -164,7 +169,7 @@ def evaluate(
     check_choice("shepard", shepard, METHODS)
     if reference is not None and labels is None:
         raise ValueError("reference=(Y, labels) is for the 1-NN accuracy, which needs labels of the evaluated rows too")
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "evaluate")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "evaluate")
     check_same_index(Y=Y, labels=labels)
     check_same_index(X=X, labels=labels)
     levels = {} if labels is None else encode_levels(labels, pairwise.n)
@@ -177,7 +182,7 @@ def evaluate(
         {name: score.value for name, score in results.items()},
         {name: score.remark for name, score in results.items()},
         {name: score.per_point.cpu().numpy() for name, score in results.items() if score.per_point is not None},
-        _title(config, pairwise, metric),
+        _title(config, pairwise, str(row_metric(metric, metric_kwds))),
     )
 
 
@@ -187,7 +192,8 @@ def class_scores(
     labels: Mapping[str, Any],
     *,
     k: int = 7,
-    metric: str = "euclidean",
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
     protocol: str = "standard",
     device: Device = "auto",
 ) -> dict[str, dict[str, float]]:
@@ -195,7 +201,7 @@ def class_scores(
 
     Parameters
     ----------
-    X, Y, k, metric, protocol, device
+    X, Y, k, metric, metric_kwds, protocol, device
         As for ``evaluate``.
     labels : dict of str to array-like of shape (n,)
         Labels by name.
@@ -214,7 +220,7 @@ def class_scores(
     {'sign': 3, 'batch': 4}
     """
     check_choice("protocol", protocol, PROTOCOLS)
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "class scores")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "class scores")
     levels = encode_levels(labels, pairwise.n)
     k = check_k(k, pairwise.n)
     configs = {name: EvalConfig(pairwise.n, k, protocol, "auto", {name: codes}, None) for name, codes in levels.items()}
@@ -224,7 +230,12 @@ def class_scores(
 
 
 def quick_scores(
-    X: Array | None, Y: Array, labels: tuple[str, Array] | None = None, *, metric: str = "euclidean"
+    X: Array | None,
+    Y: Array,
+    labels: tuple[str, Array] | None = None,
+    *,
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
     """A few scores for summaries, on a sample.
 
@@ -236,8 +247,10 @@ def quick_scores(
         Their embedding.
     labels : tuple of (str, ndarray of shape (n,)), default=None
         Name and values of the labels of the 1-NN accuracy; rows without a label are left out of it.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric between rows of X.
+    metric_kwds : dict, default=None
+        Keywords of the metric.
 
     Returns
     -------
@@ -252,8 +265,8 @@ def quick_scores(
     """
     scores: dict[str, float] = {}
     if X is not None:
-        scores["trustworthiness"] = float(trustworthiness(X, Y, metric=metric))
-        scores["continuity"] = float(continuity(X, Y, metric=metric))
+        scores["trustworthiness"] = float(trustworthiness(X, Y, metric=metric, metric_kwds=metric_kwds))
+        scores["continuity"] = float(continuity(X, Y, metric=metric, metric_kwds=metric_kwds))
     if labels is not None and (known := has_label(labels[1])).sum() > 1:
         scores[f"1-NN, {labels[0]}"] = nearest_neighbor(Y[known], labels[1][known])
     return scores

@@ -11,12 +11,16 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dre.data.metric import check_metric, transform_rows
+from dre.data.distance_matrix import check_distances
+from dre.data.metric import RowMetric, row_metric, transform_rows
 from dre.data.validation import check_array, check_memory
+from dre.neighbors.metric_distances import MetricDistances
+from dre.progress.display import say
 from dre.runtime import resolve_device
 
 Array = np.ndarray[Any, Any]
 Device = str | torch.device
+Space = Tensor | MetricDistances  # points between which distances are Euclidean, or the distances themselves
 MAX_PADDED = 2**26  # characters of texts that are padded to the longest
 HIGH, LOW = "high", "low"  # the space of the rows, and that of their embedding
 
@@ -53,19 +57,45 @@ def embedding_space(Y: Any, device: Device = "auto") -> dict[str, Tensor]:
 
 
 def paired_spaces(
-    X: Any, Y: Any, device: Device = "auto", *, metric: str = "euclidean", names: tuple[str, str] = ("X", "Y")
-) -> dict[str, Tensor]:
-    """Return the rows, transformed for ``metric``, and their embedding on one device; Y may take the place of X too."""
-    check_metric(metric)
+    X: Any,
+    Y: Any,
+    device: Device = "auto",
+    *,
+    metric: Any = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
+    names: tuple[str, str] = ("X", "Y"),
+) -> dict[str, Any]:
+    """Return the rows, transformed for ``metric``, and their embedding on one device; Y may take the place of X too.
+
+    Distances of a metric without a transform stand in for the rows; they, and with them all scores, are computed on the CPU.
+    """
+    measured = row_metric(metric, metric_kwds)
     check_same_index(**dict(zip(names, (X, Y), strict=True)))
-    high = as_points(X, names[0], device)
+    high: Space
+    if measured.has_transform:
+        high = as_points(X, names[0], device)
+    else:
+        if resolve_device(device).type != "cpu" and device != "auto":
+            say(f"dre: {measured} distances are computed on the CPU")
+        high = _distances(X, names[0], measured)
     low = as_points(Y, names[1], high.device)
-    if len(high) != len(low):
+    if high.shape[0] != len(low):
         a, b = names
-        raise ValueError(f"{a} has {len(high)} rows and {b} has {len(low)}; row i must be the same sample in both")
-    if len(high) < 3:
-        raise ValueError(f"{len(high)} rows are too few to compare distances; pass at least 3")
-    return {HIGH: transform_rows(high, metric), LOW: low}
+        raise ValueError(f"{a} has {high.shape[0]} rows and {b} has {len(low)}; row i must be the same sample in both")
+    if len(low) < 3:
+        raise ValueError(f"{len(low)} rows are too few to compare distances; pass at least 3")
+    return {HIGH: transform_rows(high, measured.name) if isinstance(high, Tensor) else high, LOW: low}
+
+
+def _distances(X: Any, name: str, metric: RowMetric) -> MetricDistances:
+    """Distances between rows; those of a function, whose calls take long, are computed once and held."""
+    rows = check_array(X, name)
+    if metric.is_precomputed:
+        if scipy.sparse.issparse(rows):
+            raise ValueError(f"{name} is sparse: scores compare all pairs of rows. Pass all their distances, (n, n)")
+        rows = check_distances(rows, name)
+    found = MetricDistances.of(rows, metric)
+    return found if metric.function is None else found.held()
 
 
 def check_same_index(**arrays: Any) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dre.metrics.inputs import LOW
-from dre.neighbors.distances import Distances
+from dre.metrics.inputs import LOW, Space
+from dre.neighbors.distances import Distances, PairDistances
 from dre.progress.display import progress_bar
 from dre.runtime import full_float32
 from dre.runtime.gpu_memory import in_smaller_pieces
@@ -45,10 +45,10 @@ class PairBlock:
     ----------
     rows, columns : slice
         The rows of either side.
-    spaces : mapping of str to Distances
+    spaces : mapping of str to PairDistances
     """
 
-    def __init__(self, rows: slice, columns: slice, spaces: Mapping[str, Distances]) -> None:
+    def __init__(self, rows: slice, columns: slice, spaces: Mapping[str, PairDistances]) -> None:
         self.rows, self.columns, self._spaces = rows, columns, spaces
         self._squared: dict[str, Tensor] = {}
 
@@ -95,16 +95,17 @@ class PairwiseStatistics:
 
     Parameters
     ----------
-    spaces : dict of str to Tensor of shape (n, d)
-        Points per space: ``LOW`` is the embedding, ``HIGH`` the rows.
+    spaces : dict of str to Tensor of shape (n, d), or to MetricDistances
+        Points per space: ``LOW`` is the embedding, ``HIGH`` the rows, or the distances between them.
     title : str, default="metrics"
         Title of the progress bar.
     """
 
-    def __init__(self, spaces: dict[str, Tensor], title: str = "metrics") -> None:
-        self.spaces, self._title = spaces, title
+    def __init__(self, spaces: Mapping[str, Any], title: str = "metrics") -> None:
+        self.spaces: Mapping[str, Any] = spaces
+        self._title = title
         self._precision = Precision.ORDER
-        self._distances: dict[str, Distances] = {}
+        self._distances: dict[str, PairDistances] = {}
         self._results: dict[Statistic, Any] = {}
 
     @property
@@ -113,12 +114,15 @@ class PairwiseStatistics:
 
     @property
     def device(self) -> torch.device:
-        return self.spaces[LOW].device
+        points: Tensor = self.spaces[LOW]
+        return points.device
 
-    def distances(self, space: str) -> Distances:
+    def distances(self, space: str) -> PairDistances:
         """Return the distances of a space in the precision that the current pass needs."""
         if space not in self._distances:
-            rows = self.spaces[space]
+            rows: Space = self.spaces[space]
+            if not isinstance(rows, Tensor):
+                return rows
             precise = rows.dtype == torch.double or self.n <= FLOAT64_UP_TO
             in_float64 = self._precision == Precision.FLOAT64 or (self._precision == Precision.VALUES and precise)
             self._distances[space] = Distances(rows, torch.double if in_float64 else None)
@@ -149,7 +153,7 @@ class PairwiseStatistics:
                     update()
                 self._results |= {statistic: accumulator.result() for statistic, accumulator in running.items()}
 
-    def _computed(self, blocks: list[tuple[slice, slice]], distances: Mapping[str, Distances]) -> Iterator[PairBlock]:
+    def _computed(self, blocks: list[tuple[slice, slice]], distances: Mapping[str, PairDistances]) -> Iterator[PairBlock]:
         """Yield the blocks in their order. Threads of a CPU compute the next ones, in the spaces that the first was read in."""
         first = PairBlock(*blocks[0], distances)
         yield first

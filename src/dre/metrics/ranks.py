@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dre.metrics.inputs import HIGH, LOW
 from dre.metrics.pairwise_pass import Accumulator, PairBlock, PairwiseStatistics, Precision, Statistic
-from dre.neighbors.distances import TIE, Distances, with_transpose
+from dre.neighbors.distances import TIE, PairDistances, with_transpose
 from dre.neighbors.exact import KNearest, Nearest, nearest_rows, tree_is_quicker
 
 CHUNK = 1000  # rows of a block whose close calls are settled at once
@@ -72,7 +72,7 @@ class NeighborRanks:
 
 
 class _NeighborRanks:
-    def __init__(self, space: str, distances: Distances, targets: Tensor) -> None:
+    def __init__(self, space: str, distances: PairDistances, targets: Tensor) -> None:
         self._space, self._counter = space, RankCounter(distances, targets)
 
     def add(self, block: PairBlock) -> None:
@@ -90,12 +90,12 @@ class RankCounter:
 
     Parameters
     ----------
-    distances : Distances
+    distances : PairDistances
     targets : Tensor of shape (n, k)
         Row indices whose ranks are wanted.
     """
 
-    def __init__(self, distances: Distances, targets: Tensor) -> None:
+    def __init__(self, distances: PairDistances, targets: Tensor) -> None:
         self._distances, self._targets = distances, targets
         self._squared = distances.direct(distances.rows, targets)
         margin = distances.margin(distances.norms.sqrt(), self._squared) + TIE * self._squared

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dre.data.metric import MetricLike
 from dre.metrics.inputs import HIGH, LOW, Device, check_k, paired_spaces
 from dre.metrics.pairwise_pass import PairwiseStatistics
 from dre.metrics.ranks import KNeighbors
@@ -15,7 +17,15 @@ from dre.metrics.ranks import KNeighbors
 Array = np.ndarray[Any, Any]
 
 
-def neighbor_recall(X: Any, Y: Any, *, k: int = 100, metric: str = "euclidean", device: Device = "auto") -> Array:
+def neighbor_recall(
+    X: Any,
+    Y: Any,
+    *,
+    k: int = 100,
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
+    device: Device = "auto",
+) -> Array:
     """Compute the mean share of the m nearest neighbors in X that are among the m nearest in Y, for m = 1…k.
 
     recall(m) = 1/(nm) Σᵢ |N_X(i, m) ∩ N_Y(i, m)|. At random it is m/(n-1). ``dre.plot.recall`` draws the curve.
@@ -28,8 +38,10 @@ def neighbor_recall(X: Any, Y: Any, *, k: int = 100, metric: str = "euclidean", 
         Their embedding.
     k : int, default=100
         Largest number of neighbors, below n/2.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric between rows of X. Distances in Y are Euclidean.
+    metric_kwds : dict, default=None
+        Keywords of the metric.
     device : str or torch.device, default="auto"
 
     Returns
@@ -43,7 +55,7 @@ def neighbor_recall(X: Any, Y: Any, *, k: int = 100, metric: str = "euclidean", 
     >>> neighbor_recall(X, X, k=3).tolist()
     [1.0, 1.0, 1.0]
     """
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "recall")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "recall")
     k = check_k(k, pairwise.n)
     high, low = pairwise.compute(KNeighbors(HIGH, k), KNeighbors(LOW, k))
     return np.asarray(overlap(high.indices, low.indices).cpu().numpy())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
+from dre.data.metric import MetricLike
 from dre.metrics.inputs import HIGH, LOW, Device, check_choice, paired_spaces
 from dre.metrics.pairwise_pass import (
     Accumulator,
@@ -45,7 +47,8 @@ def shepard_goodness(
     Y: Any,
     *,
     method: str = "auto",
-    metric: str = "euclidean",
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
     return_error: bool = False,
     device: Device = "auto",
 ) -> float | tuple[float, float]:
@@ -63,8 +66,10 @@ def shepard_goodness(
     method : {"auto", "exact", "histogram"}, default="auto"
         ``"exact"`` sorts all distances and holds them in memory. ``"histogram"`` holds none: distances in a bin, 1/32768 of
         themselves wide, share their mean rank. ``"auto"`` is exact up to 3,000 rows.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric between rows of X. Distances in Y are Euclidean.
+    metric_kwds : dict, default=None
+        Keywords of the metric.
     return_error : bool, default=False
         Also return a bound on the error that the bins cause, usually about 6e-5; 0 if exact. It excludes the rounding of
         float32 data beyond 5,000 rows, which may move a distance to the next bin.
@@ -82,7 +87,7 @@ def shepard_goodness(
     1.0
     """
     check_choice("method", method, METHODS)
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "Shepard goodness")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "Shepard goodness")
     (result,) = pairwise.compute(_statistic(EvalConfig(pairwise.n, shepard=method), pairwise.device.type))
     return result if return_error else float(result.value)
 

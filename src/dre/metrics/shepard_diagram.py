@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre.data.metric import MetricLike
 from dre.metrics.inputs import HIGH, LOW, Device, paired_spaces
 from dre.metrics.pairwise_pass import Accumulator, DistanceRange, Limits, PairBlock, PairwiseStatistics, Precision, Statistic
 
@@ -23,7 +25,15 @@ class ShepardDiagram(NamedTuple):
     low_edges: Array
 
 
-def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, metric: str = "euclidean", device: Device = "auto") -> ShepardDiagram:
+def shepard_diagram(
+    X: Any,
+    Y: Any,
+    *,
+    bins: int = 100,
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
+    device: Device = "auto",
+) -> ShepardDiagram:
     """Count all pairs of rows by their distance in X and in the embedding Y; ``dre.plot.shepard`` draws the result.
 
     Parameters
@@ -34,8 +44,10 @@ def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, metric: str = "euclidean
         Their embedding.
     bins : int, default=100
         Number of bins per axis, from the smallest to the largest distance.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric between rows of X. Distances are those of the transformed rows, see ``dre.data.metric``.
+    metric_kwds : dict, default=None
+        Keywords of the metric.
     device : str or torch.device, default="auto"
 
     Returns
@@ -51,7 +63,7 @@ def shepard_diagram(X: Any, Y: Any, *, bins: int = 100, metric: str = "euclidean
     """
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 2:
         raise ValueError(f"bins={bins!r}; expected an integer of at least 2")
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "Shepard diagram")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "Shepard diagram")
     (counts,) = pairwise.compute(JointHistogram(int(bins)))
     return ShepardDiagram(counts.cpu().numpy(), *(_edges(pairwise, space, int(bins)) for space in (HIGH, LOW)))
 

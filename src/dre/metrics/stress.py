@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dre.data.metric import MetricLike
 from dre.metrics.inputs import HIGH, LOW, Device, check_choice, paired_spaces
 from dre.metrics.pairwise_pass import (
     PAPER,
@@ -23,7 +25,13 @@ from dre.metrics.pairwise_pass import (
 
 
 def normalized_stress(
-    X: Any, Y: Any, *, protocol: str = "standard", metric: str = "euclidean", device: Device = "auto"
+    X: Any,
+    Y: Any,
+    *,
+    protocol: str = "standard",
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
+    device: Device = "auto",
 ) -> float:
     """Compute the difference between the distances in X and in Y, relative to those in X; 0 when all are kept.
 
@@ -41,8 +49,10 @@ def normalized_stress(
     protocol : {"standard", "paper"}, default="standard"
         ``"paper"`` first scales D and d each from its smallest and largest value to [0, 1]. The paper's Table 1 reports one
         minus that.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric between rows of X. D are the distances of the transformed rows, see ``dre.data.metric``.
+    metric_kwds : dict, default=None
+        Keywords of the metric.
     device : str or torch.device, default="auto"
 
     Returns
@@ -60,7 +70,7 @@ def normalized_stress(
     True
     """
     check_choice("protocol", protocol, PROTOCOLS)
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "stress")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "stress")
     return NORMALIZED_STRESS.value(EvalConfig(pairwise.n, protocol=protocol), pairwise)
 
 

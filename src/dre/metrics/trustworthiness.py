@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from dre.data.metric import MetricLike
 from dre.metrics.inputs import HIGH, LOW, Device, check_k, paired_spaces
 from dre.metrics.pairwise_pass import EvalConfig, Metric, PairwiseStatistics, Score
 from dre.metrics.ranks import NeighborRanks
@@ -14,7 +16,14 @@ Array = np.ndarray[Any, Any]
 
 
 def trustworthiness(
-    X: Any, Y: Any, *, k: int = 7, metric: str = "euclidean", per_point: bool = False, device: Device = "auto"
+    X: Any,
+    Y: Any,
+    *,
+    k: int = 7,
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
+    per_point: bool = False,
+    device: Device = "auto",
 ) -> float | Array:
     """Compute how far neighbors in the embedding Y are neighbors in X; 1 when all are.
 
@@ -32,8 +41,10 @@ def trustworthiness(
         Their embedding.
     k : int, default=7
         Number of neighbors, below n/2.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric between rows of X. Distances in Y are Euclidean.
+    metric_kwds : dict, default=None
+        Keywords of the metric.
     per_point : bool, default=False
         Return the n values of which T is the mean. Low values show where the embedding is distorted.
     device : str or torch.device, default="auto"
@@ -49,13 +60,20 @@ def trustworthiness(
     >>> trustworthiness(X, X)
     1.0
     """
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "trustworthiness")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "trustworthiness")
     config = EvalConfig(pairwise.n, check_k(k, pairwise.n))
     return TRUSTWORTHINESS.per_point(config, pairwise) if per_point else TRUSTWORTHINESS.value(config, pairwise)
 
 
 def continuity(
-    X: Any, Y: Any, *, k: int = 7, metric: str = "euclidean", per_point: bool = False, device: Device = "auto"
+    X: Any,
+    Y: Any,
+    *,
+    k: int = 7,
+    metric: MetricLike = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
+    per_point: bool = False,
+    device: Device = "auto",
 ) -> float | Array:
     """Compute how far neighbors in X stay neighbors in the embedding Y; 1 when all do.
 
@@ -64,7 +82,7 @@ def continuity(
 
     Parameters
     ----------
-    X, Y, k, metric, per_point, device
+    X, Y, k, metric, metric_kwds, per_point, device
         As for ``trustworthiness``.
 
     Returns
@@ -78,7 +96,7 @@ def continuity(
     >>> continuity(X, X)
     1.0
     """
-    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric), "continuity")
+    pairwise = PairwiseStatistics(paired_spaces(X, Y, device, metric=metric, metric_kwds=metric_kwds), "continuity")
     config = EvalConfig(pairwise.n, check_k(k, pairwise.n))
     return CONTINUITY.per_point(config, pairwise) if per_point else CONTINUITY.value(config, pairwise)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -26,6 +26,11 @@ _TEXTS: dict[str, tuple[type, Callable[[str], Any]]] = {
     "optimizer": (Optimizer, OPTIMIZERS.parse),
     "augment": (Augment, parse_augment),
 }
+_CONTAINERS: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    "tuple": lambda items, read: tuple(map(read, items)),
+    "list": lambda items, read: list(map(read, items)),
+    "dict": lambda items, read: {name: read(item) for name, item in items.items()},
+}
 _PARTS: dict[str, tuple[type, ...]] = {  # of a recipe
     "schedule": (Schedule,),
     "encoder": (Encoder, nn.Module),
@@ -43,6 +48,10 @@ def encode(value: Any) -> Any:
         value = str(value)
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {"dict": {str(name): encode(item) for name, item in value.items()}}
     if isinstance(value, (tuple, list)):
         return {type(value).__name__: [encode(item) for item in value]}
     for kind, (cls, _) in _TEXTS.items():
@@ -60,8 +69,8 @@ def decode(value: Any, encoder: nn.Module | None = None) -> Any:
     if isinstance(value, list) or len(value) != 1:
         raise ModelFileError("is damaged: its configuration has a value of an unknown kind")
     ((kind, content),) = value.items()
-    if kind in ("tuple", "list") and isinstance(content, list):
-        return (tuple if kind == "tuple" else list)(decode(item, encoder) for item in content)
+    if kind in _CONTAINERS and isinstance(content, list if kind != "dict" else dict):
+        return _CONTAINERS[kind](content, lambda item: decode(item, encoder))
     if kind in _TEXTS and isinstance(content, str):
         return _TEXTS[kind][1](content)
     if kind == "recipe" and isinstance(content, dict):

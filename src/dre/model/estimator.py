@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Self
@@ -23,6 +23,7 @@ from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
 from dre.data.fingerprint import fingerprint
 from dre.data.image_layout import model_shape
+from dre.data.metric import PRECOMPUTED
 from dre.data.moments import Moments
 from dre.data.preparation import Preparation, Prepared, apply
 from dre.data.random_sample import check_sample, choose_rows
@@ -37,7 +38,8 @@ from dre.model.encoding import decode, encode
 from dre.model.export import ExportJob, write_onnx, write_program
 from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
-from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
+from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
+from dre.model.input_distances import InputDistances
 from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
@@ -64,8 +66,15 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The parameters below override the recipe; None keeps its value.
     n_components : int, default=2
         Dimensions of the map.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between rows. It acts as a transform of the rows that is part of the model (see ``dre.data.metric``).
+    metric : str or callable, default="euclidean"
+        Distance between rows. ``"euclidean"``, ``"cosine"`` and ``"correlation"`` act as a transform of the rows that is part
+        of the model (see ``dre.data.metric``). ``"manhattan"``, ``"chebyshev"``, ``"minkowski"``, ``"canberra"``,
+        ``"braycurtis"``, ``"hamming"``, ``"jaccard"`` and a function ``f(x, y)`` of two vectors say which rows are neighbors,
+        and the network reads the rows. With ``"precomputed"`` X are the distances between all rows, and ``transform`` takes
+        those of new rows to the fitted ones; in a sparse X the stored entries are the neighbors, and only ``embedding_`` is
+        there.
+    metric_kwds : dict, optional
+        Keywords of the metric: ``{"p": 3}`` of ``"minkowski"``, weights ``{"w": ...}`` of the columns, those of a function.
     sample : int, optional
         Fit a random sample of so many rows, and embed the others by the network. By default ``"auto"`` and ``"fast"`` do so
         beyond a million rows on a CPU and 4 million on a GPU, or where the memory is too small for the graph of all rows.
@@ -150,7 +159,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         recipe: str | Recipe = "auto",
         *,
         n_components: int = 2,
-        metric: str = "euclidean",
+        metric: str | Callable[..., float] = "euclidean",
+        metric_kwds: Mapping[str, Any] | None = None,
         sample: int | None = None,
         perplexity: float | None = None,
         n_neighbors: int | None = None,
@@ -171,6 +181,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.recipe = recipe
         self.n_components = n_components
         self.metric = metric
+        self.metric_kwds = metric_kwds
         self.sample = sample
         self.perplexity = perplexity
         self.n_neighbors = n_neighbors
@@ -195,7 +206,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: Any = None,
         observers: Iterable[Observer] = (),
-        precomputed_knn: tuple[Any, Any] | None = None,
+        precomputed_knn: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
         checkpoint_minutes: float = 5.0,
@@ -216,8 +227,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
-        precomputed_knn : (indices, distances), optional
-            Neighbors of each row, two arrays (n, k), in place of a search. The row itself may be listed or not.
+        precomputed_knn : (indices, distances) or sparse matrix, optional
+            Neighbors of each row, two arrays (n, k), in place of a search; or a sparse matrix (n, n) of distances, such as
+            ``adata.obsp["distances"]``. The row itself may be listed or not. Fewer than the perplexity needs lower it.
         checkpoint : path-like, optional
             Folder for checkpoints, from which the fit can be resumed. The last two are kept.
         resume : bool, default=False
@@ -325,7 +337,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any,
         observers: Iterable[Observer],
-        knn: tuple[Any, Any] | None,
+        knn: Any,
         saving: Saving | None,
         *,
         share: Share,
@@ -336,23 +348,30 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise TypeError(f"standardize={self.standardize!r}: expected True or False")
         ranks, device = share.ranks, share.ranks.device(resolve_device(self.device))
-        sample = check_sample(self.sample) if share.is_own else ranks.on_first(lambda: self._sample(tuple(X.shape), knn))
+        distances = InputDistances.of(X, self.metric, self.metric_kwds, knn)
+        distances.metric.check_standardize(self.standardize)
+        X, are_given = distances.X, distances.are_given
+        sample = check_sample(self.sample) if share.is_own else ranks.on_first(lambda: self._sample(tuple(X.shape), are_given))
         seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
         if self.random_state is None:
             seed = ranks.broadcast(seed)
         ranks.agree({"random_state": str(seed)})
         rows = choose_rows(X, sample, seed, ranks, is_own=share.is_own)
-        if knn is not None and (rows.ids is not None or ranks.is_connected):
-            raise ValueError("precomputed_knn has the neighbors of all rows: fit them all in one process, without sample")
+        distances.check_rows(is_sample=rows.ids is not None, is_shared=ranks.is_connected)
         n = rows.X.shape[0]
 
         def merge(found: Moments) -> Moments:
             return Moments.merged(ranks.collect(found.cpu())) if ranks.is_connected else found
 
-        scaling = Scaling.fit(rows.scaled, device, metric=self.metric, standardize=self.standardize, merge=merge)
-        self._warn_of_units(scaling, self._names_of(made_by))
+        scaling = Scaling.fit(rows.scaled, device, metric=distances.metric.transform, standardize=self.standardize, merge=merge)
+        if distances.read_units:
+            self._warn_of_units(scaling, self._names_of(made_by))
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n, ranks.size)
+        quiet = self.verbose is False or not ranks.is_first
+        recipe, neighbors, landmarks = distances.follow(
+            recipe, rows.X, scaling, device, is_chosen=self._chooses_affinity, quiet=quiet
+        )
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
         labels = check_labels(y, X.shape[0]) if reads_labels else None
         work = MapFit(
@@ -364,14 +383,16 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             seed=seed,
             random_state=self.random_state,
             labels=labels if labels is None or rows.ids is None else labels[torch.from_numpy(rows.ids)],
-            neighbors=given_neighbors(knn, recipe, n),
+            neighbors=neighbors,
+            landmarks=landmarks,
+            metric=str(distances.metric),
             data=Data(X, labels, sample),
             share=share._replace(order=rows.order),
             preparation=made_by,
         )
         shown_to_user = self._default_observers((rows.n, *X.shape[1:])) if ranks.is_first else []
         self._map, embedding, self.interrupted_ = fit_map(work, [*shown_to_user, *observers], saving)
-        self.sample_indices_, self._is_first = rows.sample, ranks.is_first
+        self.sample_indices_, self._is_first, self._lacks_features = rows.sample, ranks.is_first, distances.lack_features
         self._embedding = embedding if rows.ids is None else self._embed_together(X, ranks)
         return self
 
@@ -407,9 +428,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             data = replace(data, n=sample, sampled=True)
         return apply_overrides(recipe, data, overrides)
 
-    def _sample(self, shape: tuple[int, ...], knn: tuple[Any, Any] | None) -> int | None:
+    def _sample(self, shape: tuple[int, ...], are_given: bool) -> int | None:
         """Return the number of rows to fit: as the user says, or as the default recipe chooses and then says; None for all."""
-        if self.sample is not None or knn is not None:  # neighbors that were passed are those of all rows
+        if self.sample is not None or are_given:  # neighbors that were passed are those of all rows
             return check_sample(self.sample)
         recipe, overrides = self._overrides()
         data = self._data_spec(shape)
@@ -442,12 +463,21 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If X has NaN or infinity, or a row that is too far from those of the fit for float32. The error names the first row.
         """
         check_is_fitted(self)
+        self._check_features("transform")
         with plain_torch(), one_thread_on(self._map.device), _naming_columns(self._names_of(self._map.preparation)):
             return self._map.embed(self.prepare(X), stage)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
         return self.fit(X, y, **fit_params).embedding_
+
+    def _check_features(self, method: str) -> None:
+        if getattr(self, "_lacks_features", False):
+            raise ValueError(
+                f"{method}: the model was fitted to a sparse matrix of distances, which has nothing that a network could read "
+                "of new rows. Fit features with the matrix beside them, fit(X, precomputed_knn=D). embedding_ has the map of "
+                "the fitted rows."
+            )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the map's columns, as in the files that the command line writes: dre1, dre2, …
@@ -565,6 +595,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Of several ranks, the first one writes, and the others do nothing.
         """
         check_is_fitted(self)
+        self._check_features("save")
         if not getattr(self, "_is_first", True):
             return
         check_absent(path, force=force)
@@ -664,6 +695,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.three_d_array = True
+        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == PRECOMPUTED
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
@@ -685,10 +717,14 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _clamp(self, recipe: Recipe, n: int, ranks: int = 1) -> Recipe:
         """Lower the perplexity for few rows, with a warning if the user has chosen it."""
-        chosen = not isinstance(self.recipe, str) if hasattr(self, "recipe") else True
-        chosen = chosen or any(getattr(self, name) is not None for name in ("perplexity", "n_neighbors", "schedule"))
-        with nullcontext() if chosen else clamping_silently():  # a filter of warnings would be that of all threads
+        with nullcontext() if self._chooses_affinity else clamping_silently():  # a filter of warnings is that of all threads
             return recipe.clamp_to(n, ranks)
+
+    @property
+    def _chooses_affinity(self) -> bool:
+        """Whether perplexity and n_neighbors come from the user."""
+        chosen = not isinstance(self.recipe, str) if hasattr(self, "recipe") else True
+        return chosen or any(getattr(self, name) is not None for name in ("perplexity", "n_neighbors", "schedule"))
 
     def _default_observers(self, shape: tuple[int, ...]) -> list[Observer]:
         if not self.verbose:
@@ -707,7 +743,8 @@ class DeepTSNE(DRE):
         self,
         *,
         n_components: int = 2,
-        metric: str = "euclidean",
+        metric: str | Callable[..., float] = "euclidean",
+        metric_kwds: Mapping[str, Any] | None = None,
         sample: int | None = None,
         perplexity: float = 30,
         encoder: str | Encoder | nn.Module | None = None,
@@ -723,6 +760,7 @@ class DeepTSNE(DRE):
     ) -> None:
         self.n_components = n_components
         self.metric = metric
+        self.metric_kwds = metric_kwds
         self.sample = sample
         self.perplexity = perplexity
         self.encoder = encoder
@@ -747,7 +785,8 @@ class DeepUMAP(DRE):
         self,
         *,
         n_components: int = 2,
-        metric: str = "euclidean",
+        metric: str | Callable[..., float] = "euclidean",
+        metric_kwds: Mapping[str, Any] | None = None,
         sample: int | None = None,
         n_neighbors: int = 15,
         min_dist: float = 0.1,
@@ -764,6 +803,7 @@ class DeepUMAP(DRE):
     ) -> None:
         self.n_components = n_components
         self.metric = metric
+        self.metric_kwds = metric_kwds
         self.sample = sample
         self.n_neighbors = n_neighbors
         self.min_dist = min_dist

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import dre
+from dre.affinity.landmarks import Landmarks
 from dre.data.fingerprint import fingerprint
 from dre.data.preparation import Preparation
 from dre.data.scaling import Scaling
@@ -23,7 +24,7 @@ from dre.data.validation import check_seed
 from dre.encoder import Encoder
 from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
 from dre.model.fitted import Array, FittedMap, check_map, embed, to_model_rows
-from dre.neighbors.search import Neighbors, check_neighbors
+from dre.neighbors.search import Neighbors
 from dre.observe import Observer, watch
 from dre.observe.checkpoints import Checkpoints
 from dre.observe.history import History
@@ -75,6 +76,8 @@ class MapFit:
     random_state: Any = None  # of the user, from which the seed comes
     labels: Tensor | None = None
     neighbors: Neighbors | None = None
+    landmarks: Landmarks | None = None
+    metric: str = "euclidean"
     data: Data | None = None  # of which X is a part
     share: Share = ONE_PROCESS
     preparation: Preparation | None = None  # which made the rows
@@ -89,7 +92,7 @@ class MapFit:
             "labels": "none" if data.labels is None else fingerprint(data.labels.numpy()[:, None], sampled=False),
             "sample": str(data.sample),
             "precomputed_knn": "none" if knn is None else fingerprint(knn, sampled=False),
-            "metric": self.scaling.metric,
+            "metric": self.metric,
             "standardize": str(self.scaling.column_mean is not None),
             "n_components": str(self.n_components),
             "recipe": str(self.recipe),
@@ -169,6 +172,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         mean=scaling.scaled_mean(),
         labels=work.labels,
         neighbors=work.neighbors,
+        landmarks=work.landmarks,
         resume=None if found is None else found.run,
         ranks=work.share.ranks,
         order=work.share.order,
@@ -227,16 +231,6 @@ def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int,
         return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
     with rng():
         return plan.build(shape, n_components)
-
-
-def given_neighbors(knn: tuple[Any, Any] | None, recipe: Recipe, n: int) -> Neighbors | None:
-    """Check neighbors that the user passed, and return as many as the recipe reads."""
-    if knn is None:
-        return None
-    if not isinstance(knn, (tuple, list)) or len(knn) not in (2, 3):  # UMAP's third item is a search index
-        raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances)")
-    k = max((stage.affinity.count_neighbors(n) for stage in recipe.schedule if stage.affinity.scope == "graph"), default=1)
-    return check_neighbors(knn[0], knn[1], n, k)
 
 
 def compute_versions() -> dict[str, str]:

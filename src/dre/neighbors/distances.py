@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -22,6 +23,45 @@ ALIGNMENT = 8  # columns: tensor cores need a multiple of it
 SAFE_RANGE = (2.0**-40, 2.0**50)  # largest absolute value of rows for which float32 can hold the squared distances
 SAMPLE = 32  # rows on which the rounding is measured
 TINY = torch.finfo(torch.double).tiny
+
+
+class PairDistances(Protocol):
+    """Squared distances among the rows of one array, of any metric, as searches and scores read them.
+
+    ``Distances`` documents the members. ``has_tree`` says whether a k-d tree of ``rows`` knows the same distances.
+    """
+
+    n: int
+    dim: int
+    device: torch.device
+    dtype: torch.dtype
+    unit: float
+    rows: Tensor
+    has_tree: bool
+
+    @property
+    def norms(self) -> Tensor: ...
+
+    @property
+    def is_tf32(self) -> bool: ...
+
+    def tiles(self) -> list[slice]: ...
+
+    def upper_blocks(self) -> Iterator[tuple[slice, slice]]: ...
+
+    def rounds(self) -> list[list[tuple[slice, slice]]]: ...
+
+    def block(self, rows: slice, columns: slice) -> Tensor: ...
+
+    def from_points(self, points: Tensor, columns: slice | None = None) -> Tensor: ...
+
+    def radius(self, points: Tensor) -> Tensor: ...
+
+    def margin(self, radius: Tensor, squared: Tensor, dtype: torch.dtype | None = None) -> Tensor: ...
+
+    def direct(self, points: Tensor, ids: Tensor) -> Tensor: ...
+
+    def direct_pairs(self, heads: Tensor, tails: Tensor) -> Tensor: ...
 
 
 class Distances:
@@ -58,7 +98,7 @@ class Distances:
 
     def __init__(self, rows: Tensor, dtype: torch.dtype | None = None, *, tf32: bool = False) -> None:
         self.n, self.dim = rows.shape
-        self.device = rows.device
+        self.device, self.has_tree = rows.device, True
         least, most = rows.aminmax(dim=0)
         self.unit = _safe_unit(float(torch.maximum(-least.double(), most.double()).max()))
         rows = rows if rows.dtype == torch.float32 else rows.double()
@@ -77,10 +117,7 @@ class Distances:
 
     def tiles(self) -> list[slice]:
         """Split the rows into slices of equal size, a multiple of 8; two of them make a block."""
-        limit = max(8, piece(BLOCK.get(self.device.type, BLOCK["cpu"]), shrink=2))
-        size = -(-self.n // -(-self.n // limit))
-        size += -size % 8
-        return [slice(start, min(self.n, start + size)) for start in range(0, self.n, size)]
+        return equal_slices(self.n, max(8, piece(BLOCK.get(self.device.type, BLOCK["cpu"]), shrink=2)))
 
     def upper_blocks(self) -> Iterator[tuple[slice, slice]]:
         """The blocks on and above the diagonal; the others are their transposes."""
@@ -92,9 +129,7 @@ class Distances:
         >>> [len(blocks) for blocks in Distances(torch.rand(4000, 1)).rounds()]
         [2, 2, 2]
         """
-        tiles = self.tiles()
-        pairs = list(combinations_with_replacement(range(len(tiles)), 2))
-        return [[(tiles[i], tiles[j]) for i, j in pairs if (i + j) % len(tiles) == turn] for turn in range(len(tiles))]
+        return rounds_of(self.tiles())
 
     def block(self, rows: slice, columns: slice) -> Tensor:
         """Squared distances (rows, columns) up to their margin; infinite on the diagonal, so no row is its own neighbor."""
@@ -262,6 +297,19 @@ def _safe_unit(largest: float) -> float:
     if largest == 0 or SAFE_RANGE[0] <= largest <= SAFE_RANGE[1]:
         return 1.0
     return float(2.0 ** math.floor(math.log2(largest)))
+
+
+def equal_slices(n: int, limit: int) -> list[slice]:
+    """Split n rows into slices of equal size, a multiple of 8 and at most the next one above the limit."""
+    size = -(-n // -(-n // limit))
+    size += -size % 8
+    return [slice(start, min(n, start + size)) for start in range(0, n, size)]
+
+
+def rounds_of(tiles: list[slice]) -> list[list[tuple[slice, slice]]]:
+    """Arrange the blocks on and above the diagonal in rounds, in each of which no two have rows in common."""
+    pairs = list(combinations_with_replacement(range(len(tiles)), 2))
+    return [[(tiles[i], tiles[j]) for i, j in pairs if (i + j) % len(tiles) == turn] for turn in range(len(tiles))]
 
 
 def with_transpose(update: Callable[[slice, slice, Tensor], None], rows: slice, columns: slice, block: Tensor) -> None:

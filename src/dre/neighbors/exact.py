@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dre.neighbors.distances import TIE, Distances, with_transpose
+from dre.neighbors.distances import TIE, PairDistances, with_transpose
 from dre.progress.activity import activity
 from dre.runtime import full_float32, triton_applies
 from dre.runtime.gpu_memory import piece
@@ -51,12 +51,12 @@ class Candidates(NamedTuple):
     beyond: Tensor  # (m,) lower bound on the squared distances of all other rows; infinite if there are none
 
 
-def nearest_rows(distances: Distances, k: int) -> Nearest:
+def nearest_rows(distances: PairDistances, k: int) -> Nearest:
     """Find the k nearest other rows of every row.
 
     Parameters
     ----------
-    distances : Distances
+    distances : PairDistances
     k : int
         From 1 to n - 1.
 
@@ -67,6 +67,7 @@ def nearest_rows(distances: Distances, k: int) -> Nearest:
 
     Examples
     --------
+    >>> from dre.neighbors.distances import Distances
     >>> nearest_rows(Distances(torch.tensor([[0.0], [1.0], [3.0]])), 1).indices.ravel().tolist()
     [1, 0, 1]
     """
@@ -90,12 +91,12 @@ def nearest_rows(distances: Distances, k: int) -> Nearest:
     return found.nearest()
 
 
-def nearest_to(distances: Distances, points: Tensor, k: int, exclude: Tensor | None = None) -> Nearest:
+def nearest_to(distances: PairDistances, points: Tensor, k: int, exclude: Tensor | None = None) -> Nearest:
     """Find the k rows nearest to any points.
 
     Parameters
     ----------
-    distances : Distances
+    distances : PairDistances
     points : Tensor of shape (m, d)
     k : int
     exclude : Tensor of shape (m,), optional
@@ -108,6 +109,7 @@ def nearest_to(distances: Distances, points: Tensor, k: int, exclude: Tensor | N
 
     Examples
     --------
+    >>> from dre.neighbors.distances import Distances
     >>> nearest_to(Distances(torch.tensor([[0.0], [1.0], [3.0]])), torch.tensor([[2.5]]), 2).indices.tolist()
     [[2, 1]]
     """
@@ -121,9 +123,10 @@ def nearest_to(distances: Distances, points: Tensor, k: int, exclude: Tensor | N
     return found.nearest()
 
 
-def tree_is_quicker(distances: Distances, k: int) -> bool:
+def tree_is_quicker(distances: PairDistances, k: int) -> bool:
     """Whether a k-d tree is faster than comparing every pair."""
-    return distances.device.type == "cpu" and distances.dim <= TREE_UP_TO and k + SPARE < distances.n - 1
+    small = distances.has_tree and distances.dim <= TREE_UP_TO
+    return distances.device.type == "cpu" and small and k + SPARE < distances.n - 1
 
 
 class KNearest:
@@ -131,13 +134,13 @@ class KNearest:
 
     Parameters
     ----------
-    distances : Distances
+    distances : PairDistances
     k : int
     queries : Queries, optional
         Default: all rows.
     """
 
-    def __init__(self, distances: Distances, k: int, queries: Queries | None = None) -> None:
+    def __init__(self, distances: PairDistances, k: int, queries: Queries | None = None) -> None:
         self._distances, self._k = distances, k
         self._queries = _all_rows(distances) if queries is None else queries
         self._dtype = distances.dtype if queries is None else torch.double
@@ -188,7 +191,7 @@ def _select_below(block: Tensor, thresholds: Tensor, width: int) -> tuple[Tensor
     return values, found
 
 
-def _kernels_apply(distances: Distances) -> bool:
+def _kernels_apply(distances: PairDistances) -> bool:
     return triton_applies(distances.rows) and distances.dtype == torch.float32
 
 
@@ -197,12 +200,12 @@ class CandidateBuffer:
 
     Parameters
     ----------
-    distances : Distances
+    distances : PairDistances
     found : KNearest
         Receives the candidates.
     """
 
-    def __init__(self, distances: Distances, found: KNearest) -> None:
+    def __init__(self, distances: PairDistances, found: KNearest) -> None:
         from dre.neighbors.triton.select_below import SelectionBuffer
 
         self._found = found
@@ -272,7 +275,7 @@ def sort_candidates(squared: Tensor, indices: Tensor, k: int) -> Nearest:
     return Nearest(indices.gather(1, at), squared.gather(1, at))
 
 
-def _verify(distances: Distances, queries: Queries, candidates: Candidates, k: int) -> Nearest:
+def _verify(distances: PairDistances, queries: Queries, candidates: Candidates, k: int) -> Nearest:
     """The k nearest of the candidates, or of all rows where another row might be as near."""
     squared = distances.direct(queries.points, candidates.indices)
     indices, squared = sort_candidates(squared, candidates.indices, k)
@@ -282,7 +285,7 @@ def _verify(distances: Distances, queries: Queries, candidates: Candidates, k: i
     return Nearest(indices, squared)
 
 
-def _among_all_rows(distances: Distances, queries: Queries, k: int) -> Nearest:
+def _among_all_rows(distances: PairDistances, queries: Queries, k: int) -> Nearest:
     """Compare with all rows in float64; every row within the rounding error is a candidate, however many tie."""
     parts = []
     step = max(1, piece(WHOLE.get(distances.device.type, WHOLE["cpu"])) // distances.n)
@@ -298,7 +301,7 @@ def _among_all_rows(distances: Distances, queries: Queries, k: int) -> Nearest:
     return Nearest(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def _by_tree(distances: Distances, queries: Queries, k: int) -> Nearest:
+def _by_tree(distances: PairDistances, queries: Queries, k: int) -> Nearest:
     from scipy.spatial import cKDTree
 
     tree = cKDTree(distances.rows.double().numpy())
@@ -310,11 +313,11 @@ def _by_tree(distances: Distances, queries: Queries, k: int) -> Nearest:
     return _verify(distances, queries, Candidates(indices, squared[:, -1] * (1 - TIE)), k)
 
 
-def _all_rows(distances: Distances) -> Queries:
+def _all_rows(distances: PairDistances) -> Queries:
     return Queries(distances.rows, torch.arange(distances.n, device=distances.device))
 
 
-def _radius(distances: Distances, queries: Queries) -> Tensor:
+def _radius(distances: PairDistances, queries: Queries) -> Tensor:
     return distances.norms.sqrt() if queries.points is distances.rows else distances.radius(queries.points)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,10 +12,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dre.data.metric import check_metric, transform_rows
-from dre.data.rows import Rows, chunk_length, read_checked
+from dre.data.metric import row_metric, transform_rows
+from dre.data.rows import Rows, chunk_length, is_rows, read_all, read_checked
 from dre.neighbors.distances import Distances
 from dre.neighbors.exact import nearest_rows, nearest_to
+from dre.neighbors.other_metrics import nearest_by_metric
 from dre.progress.activity import activity
 from dre.runtime.gpu_memory import in_smaller_pieces
 from dre.runtime.threads import map_in_threads
@@ -54,19 +56,30 @@ class SharedCells:
 
 
 def nearest(
-    rows: Tensor | Rows, k: int, *, metric: str = "euclidean", method: str = "auto", shared: SharedCells | None = None
+    rows: Any,
+    k: int,
+    *,
+    metric: Any = "euclidean",
+    metric_kwds: Mapping[str, Any] | None = None,
+    method: str = "auto",
+    shared: SharedCells | None = None,
 ) -> Neighbors:
     """Find the k nearest other rows of every row.
 
     Parameters
     ----------
     rows : Tensor of shape (n, d), or Rows
-        ``Rows`` are read in chunks and flattened.
+        ``Rows`` are read in chunks and flattened. A metric without a transform also takes an array or a sparse matrix, and
+        ``"precomputed"`` the matrix (n, n) of distances.
     k : int
         From 1 to n - 1.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
+        A name of ``dre.data.metric.METRICS``, or a function of two vectors that returns their distance.
+    metric_kwds : dict, optional
+        Keywords of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     method : {"auto", "exact", "approximate"}, default="auto"
-        ``"approximate"`` needs faiss. ``"auto"`` uses it for large data on a CPU.
+        ``"approximate"`` needs faiss, or pynndescent for metrics without a transform, which are searched on the CPU. ``"auto"``
+        uses them for large data on a CPU.
     shared : SharedCells, optional
         For random parts of the same rows: one object, passed with every part. An approximate search then trains its cells once,
         and probes no more of them than its recall needs.
@@ -88,7 +101,13 @@ def nearest(
         raise ValueError(f"k={k} neighbors of {n} rows: k must be from 1 to {n - 1}")
     if method not in METHODS:
         raise ValueError(f"method={method!r}; known: {', '.join(METHODS)}")
-    features = _to_features(rows, check_metric(metric))
+    measured = row_metric(metric, metric_kwds)
+    if not measured.has_transform:
+        found = Neighbors(*nearest_by_metric(_on_host(rows), k, measured, method))
+        device = rows.device if isinstance(rows, Tensor) else "cpu"
+        return found._replace(indices=found.indices.to(device), distances=found.distances.to(device))
+    metric = measured.name
+    features = _to_features(rows, metric)
     if method == "auto":
         method = select_method(features)
         if method == "approximate" and not _has_faiss():
@@ -159,6 +178,14 @@ def check_neighbors(indices: Any, distances: Any, n: int, k: int) -> Neighbors:
     return Neighbors(indices, distances)
 
 
+def count_others(indices: Any, n: int) -> int:
+    """Return how many others every row lists at least; 0 if the lists are not those of n rows."""
+    ids = torch.as_tensor(indices)
+    if ids.ndim != 2 or len(ids) != n:
+        return 0
+    return int((ids != torch.arange(n, device=ids.device)[:, None]).sum(1).min())
+
+
 def _check_types_and_shapes(indices: Tensor, distances: Tensor, n: int) -> None:
     order = "pass the pair in the order (indices, distances)"
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
@@ -177,6 +204,13 @@ def _refuse(what: str, values: Tensor, invalid: Tensor, rule: str) -> None:
     if bool(invalid.any()):
         row, column = (int(i) for i in invalid.nonzero()[0])
         raise ValueError(f"precomputed neighbors: {what} {values[row, column].item()} in row {row}, column {column}; {rule}")
+
+
+def _on_host(rows: Any) -> Any:
+    """Rows as an array or a sparse matrix in the memory of the host."""
+    if isinstance(rows, Tensor):
+        return rows.detach().cpu().numpy()
+    return read_all(rows) if is_rows(rows) else rows
 
 
 def _to_features(rows: Tensor | Rows, metric: str) -> Tensor:

@@ -136,7 +136,7 @@ def _target(event: StageBegan) -> str:
     if not isinstance(event.target, Graph):
         return "target inside each batch"
     search = event.target.search
-    recall = f", recall {search.recall:.3f}" if search.method == "approximate" else ""
+    recall = f", recall {search.recall:.3f}" if search.method.startswith("approximate") else ""
     parts = f" in each of {search.parts} random parts" if search.parts > 1 else ""
     size = f", {event.target.nbytes / 2**20:,.0f} MiB"
     free = event.run.current_stage.free

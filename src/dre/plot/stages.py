@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.metric import MetricLike
 from dre.data.subsample import FEWEST, evenly_spaced_ids, to_array
 from dre.metrics.neighborhood_hit import nearest_neighbor, neighborhood_hit
 from dre.metrics.procrustes import align_stages
@@ -30,7 +31,7 @@ def stages(
     *,
     label_name: str | None = None,
     X: Any = None,
-    metric: str = "euclidean",
+    metric: MetricLike = "euclidean",
     titles: Sequence[str] = (),
     title: str = "",
     style: str | Style = "light",
@@ -52,7 +53,7 @@ def stages(
         Title of the color bar or the legend. None takes the name of a pandas Series.
     X : array-like of shape (n, d), default=None
         Rows; they add the trustworthiness. Scores are of at most 10,000 rows, which the plot states.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric between rows of X.
     titles : sequence of str, default=()
         One per stage. Without titles they are "stage 0", "stage 1", …
@@ -111,7 +112,7 @@ def sample_note(shown: int, n: int) -> str:
 class _Captions:
     """Scores beneath each embedding, all of the same sample of rows."""
 
-    def __init__(self, X: Any, coloring: Coloring, n: int, metric: str) -> None:
+    def __init__(self, X: Any, coloring: Coloring, n: int, metric: MetricLike) -> None:
         self._metric = metric
         self._ids = evenly_spaced_ids(n, MAX_SCORED)
         enough = len(self._ids) >= FEWEST

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.affinity.bank import Bank
+from dre.affinity.landmarks import Landmarks
 from dre.affinity.target import BatchCoordinates, Coordinates, Pairs, Target
 from dre.batches import Batch, Batches, Neighborhoods
 from dre.data.rows import Rows, is_on_device
@@ -59,6 +60,7 @@ def train(
     mean: Tensor | None = None,
     labels: Tensor | None = None,
     neighbors: Neighbors | None = None,
+    landmarks: Landmarks | None = None,
     resume: dict[str, Any] | None = None,
     ranks: Ranks = ALONE,
     order: Tensor | None = None,
@@ -84,6 +86,8 @@ def train(
         For losses that read labels.
     neighbors : Neighbors, optional
         Neighbors of the input, in place of a search.
+    landmarks : Landmarks, optional
+        Distances to landmarks under another metric, in place of Euclidean ones.
     resume : dict, optional
         What ``Run.state_dict()`` returned. The run continues there and ends, on a CPU, in the same bits as one that was not
         interrupted.
@@ -114,6 +118,7 @@ def train(
         streams = replace(streams, window=learner.window)
         run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order)
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
+        run.landmarks = None if landmarks is None else Landmarks(*(part.to(runtime.device) for part in landmarks))
         yield from _run_stages(run, resume)
 
 

@@ -84,7 +84,7 @@ def _own_graph(run: Run, stage: Stage) -> Graph:
     if run.neighbors is not None and reads_input_graph(stage):
         k = stage.affinity.count_neighbors(n)
         indices, distances = (part[:, :k].to(device) for part in run.neighbors[:2])
-        return Graph.of(stage.affinity, Neighbors(indices, distances))
+        return Graph.of(stage.affinity, Neighbors(indices, distances, *run.neighbors[2:]))
     return make_graph(run, stage)
 
 
