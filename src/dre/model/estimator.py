@@ -36,6 +36,7 @@ from dre.model.export import ExportJob, write_onnx, write_program
 from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, given_neighbors, open_checkpoints
+from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
@@ -572,6 +573,14 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if "_map" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit(X) first")
         return self._map
+
+    def __getstate__(self) -> dict[str, Any]:
+        return portable_state(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.__sklearn_is_fitted__():
+            arrive(self._map, self.device)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_map" in vars(self)

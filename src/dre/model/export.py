@@ -190,7 +190,7 @@ def _strip(model: Any) -> None:
 
 
 def _onnx_runner(content: bytes) -> Callable[[Array], Array]:
-    import onnxruntime
+    import onnxruntime  # type: ignore[import-untyped, unused-ignore]
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors; what it warns of is not for users of the map
