@@ -45,7 +45,7 @@ def sample_ids(n: int, sample: int | None, seed: int) -> Array | None:
 def take_sample(X: Any, ids: Array) -> Any:
     """Return the rows with these ids. Those of a stream or a file are read in one pass; many of them lie in a scratch file."""
     if not is_rows(X):
-        return X[ids]
+        return X[torch.from_numpy(ids).to(X.device) if isinstance(X, torch.Tensor) else ids]
     dtype = torch.double if X.read(0, 1).dtype == torch.double else torch.float32
     out = empty((len(ids), *X.shape[1:]), dtype, what="the sampled rows", held_bytes=min(HELD_BYTES, held()))
     at = 0

@@ -131,7 +131,7 @@ def in_blocks(rows: Rows) -> bool:
 
 
 class HostRows:
-    """An array on the host with any number type, read unchanged. The computing device converts and scales it."""
+    """An array on the host, or a tensor where it lies, of any number type, read unchanged. The computing device scales it."""
 
     thread_safe = True
 
@@ -143,10 +143,12 @@ class HostRows:
         return _as_tensor(self.X[start:stop])
 
     def take(self, ids: Tensor) -> Tensor:
-        return _as_tensor(self.X[ids.cpu().numpy()])
+        return _as_tensor(self.X[ids.to(self.X.device) if isinstance(self.X, Tensor) else ids.cpu().numpy()])
 
 
 def _as_tensor(part: Any) -> Tensor:
+    if isinstance(part, Tensor):
+        return part.contiguous()
     part = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
     known = part.dtype.kind in "bf" or part.dtype.kind == "i" or part.dtype == np.uint8
     wide = part.dtype.itemsize > 8 or not part.dtype.isnative

@@ -21,6 +21,7 @@ from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
+from dre.data.device_array import device_array, is_device_array, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_layout import model_shape
 from dre.data.moments import Moments
@@ -28,6 +29,7 @@ from dre.data.random_sample import check_sample, choose_rows
 from dre.data.range_error import RangeError
 from dre.data.rows import RowSlice, is_rows
 from dre.data.scaling import Scaling
+from dre.data.subsample import to_array
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.encoder import Encoder
 from dre.model.archive import load_map, save_map
@@ -233,7 +235,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ):
             share = Share(ranks, is_own=isinstance(X, OwnRows))
             X = select_features(X.rows if isinstance(X, OwnRows) else X, check_columns(self.columns))
-            X = check_rows(self, X, fitting=True)
+            X = check_rows(self, device_array(X) or X, fitting=True)
             if ranks.is_connected:
                 self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume))
             with open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving:
@@ -348,7 +350,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         free = available_bytes(device) if device in ("cpu", "cuda") else None
         return DataSpec(shape[0], model_shape(tuple(shape[1:])), device, int(self.n_components), free=free)
 
-    def transform(self, X: Any, *, stage: int | None = None) -> Array:
+    def transform(self, X: Any, *, stage: int | None = None) -> Any:
         """Embed rows by a forward pass, chunk by chunk.
 
         Parameters
@@ -360,6 +362,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n, n_components), float32
+            A tensor on the same device if X is a tensor, and an array of the same library if X has ``__dlpack__``, as those of
+            CuPy. With ``set_output``, a DataFrame.
 
         Raises
         ------
@@ -372,11 +376,19 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._map.check_shape(np.shape(X))
         selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
         with plain_torch(), one_thread_on(self._map.device), _naming_columns(self):
-            return self._map.embed(check_rows(self, selected, fitting=False), stage)
+            given = device_array(selected)
+            Y = self._map.coordinates(check_rows(self, given or selected, fitting=False), stage)
+        return Y.cpu().numpy() if given is None or not self._returns_as(X) else given.give_back(Y)
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
-        return self.fit(X, y, **fit_params).embedding_
+        Y = self.fit(X, y, **fit_params).embedding_
+        given = device_array(X) if self._returns_as(X) else None
+        return Y if given is None else given.give_back(torch.from_numpy(Y.copy()))
+
+    def _returns_as(self, X: Any) -> bool:
+        """Whether the map goes back to the library and the device that X comes from."""
+        return is_device_array(X) and not wants_container(self)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the map's columns, as in the files that the command line writes: dre1, dre2, …
@@ -472,7 +484,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        X = to_array(X)
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
 

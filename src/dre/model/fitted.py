@@ -67,12 +67,17 @@ class FittedMap:
 
     def embed(self, X: Any, stage: int | None = None) -> Array:
         """Embed rows, by the last weights or by those at the end of a stage. Rows are read and scaled chunk by chunk."""
+        y: Array = self.coordinates(X, stage).cpu().numpy()
+        return y
+
+    def coordinates(self, X: Any, stage: int | None = None) -> Tensor:
+        """Embed rows as ``embed`` does; the result is on the device of the encoder."""
         self.check_shape(X.shape)
         raw = X if is_rows(X) else HostRows(X)
-        Y = embed(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
-        lost = np.flatnonzero(~np.isfinite(Y).all(1))
-        if len(lost):
-            raise self._explain(int(lost[0]), raw)
+        Y = outputs(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
+        is_lost = ~Y.isfinite().all(1)
+        if bool(is_lost.any()):
+            raise self._explain(int(is_lost.long().argmax()), raw)
         return Y
 
     def _explain(self, row: int, raw: Rows) -> ValueError:
