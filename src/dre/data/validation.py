@@ -32,8 +32,8 @@ ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_n
 def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     """Return X as an array (n, d) or (n, ...) of numbers, or as Rows, with its values and their order unchanged.
 
-    A ``DeviceArray`` that is not on the host is returned as a tensor on its device. The values of Rows are checked when they are
-    read (``dre.data.rows.read_checked``).
+    A ``DeviceArray`` that is not on the host is returned as a tensor on its device. The values of Rows are checked when they
+    are read (``dre.data.rows.read_checked``).
     """
     least = 2 if fitting else 1
     if is_rows(X):
