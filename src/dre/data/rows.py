@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dre.progress.activity import activity
 from dre.runtime import available_bytes, scratch
+from dre.runtime.float64 import float64_device
 
 CHUNK_VALUES = 2**24  # values read at a time
 CACHED_VALUES = 2**18  # values converted at a time on a CPU: within its cache that is many times as fast
@@ -47,10 +48,11 @@ def chunk_length(shape: tuple[int, ...], values: int | None = None) -> int:
 
 
 def float64_pieces(X: Any, device: torch.device = CPU) -> Generator[Tensor, None, None]:
-    """Yield consecutive rows of a dense or sparse array, or of Rows, as float64 tensors on a device.
+    """Yield consecutive rows of a dense or sparse array, or of Rows, as float64 tensors on a device, if it has float64.
 
     On a CPU the pieces fit into its cache. Rows are read in chunks, whatever the size of the pieces.
     """
+    device = float64_device(device)
     rows = X if is_rows(X) else HostRows(X)
     n, step = rows.shape[0], chunk_length(rows.shape[1:])
     piece = chunk_length(rows.shape[1:], min(CACHED_VALUES, CHUNK_VALUES)) if device.type == "cpu" else step

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from dre.loss.curves import Student
 from dre.runtime import has_numba
+from dre.runtime.float64 import near_float64
 
 SPACING = 0.5  # of the nodes; the similarity of two rows changes over a distance of 1
 MARGIN = 2  # nodes around the map, which the interpolation reaches
@@ -28,7 +29,8 @@ def sum_on_grid(y: Tensor, curve: Student) -> tuple[Tensor, Tensor]:
     field = torch.fft.irfft2(spectrum, s=(size, size))[:, :nodes, :nodes].contiguous()
     total, of_slope, of_x, of_y = grid.gather(field)
     pull = y * of_slope[:, None] - torch.stack([of_x, of_y], 1)
-    return total.sum(dtype=torch.double).float() - len(y), pull  # a row meets itself with the value 1, and no force
+    total = near_float64(total).sum(dtype=torch.double).float().to(y.device)
+    return total - len(y), pull  # a row meets itself with the value 1, and no force
 
 
 def _quick_length(nodes: float) -> int:

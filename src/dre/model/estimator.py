@@ -103,7 +103,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     columns : "numbers" or list of str, optional
         Columns of a DataFrame to map: those that hold numbers, or these. By default all columns, which must hold numbers.
     device : str, default="auto"
-        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"mps"`` for an Apple GPU, which ``"auto"`` does not choose.
     random_state : int, RandomState or None, default=None
         The same seed gives the same bits with the same rows and parameters, type of CPU, and versions of dre, torch, numpy and
         numba, whatever the number of threads, the load, and the state of torch that the caller has set. Two kinds of networks
@@ -347,6 +347,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _data_spec(self, shape: tuple[int, ...]) -> DataSpec:
         device = resolve_device(self.device).type
+        device = "cpu" if device == "mps" else device  # the plans for GPUs were measured on CUDA
         free = available_bytes(device) if device in ("cpu", "cuda") else None
         return DataSpec(shape[0], model_shape(tuple(shape[1:])), device, int(self.n_components), free=free)
 

@@ -18,6 +18,7 @@ from dre.data.sparse import is_sparse
 from dre.data.validation import check_memory
 from dre.encoder.forward import outputs
 from dre.plan.recipe import Recipe
+from dre.runtime.float64 import float64_device
 from dre.training.loop import DivergedError
 from dre.training.run import Weights
 
@@ -97,9 +98,10 @@ class FittedMap:
         return RangeError(row, place, float(x.flatten()[at]), reason)
 
     def module(self, stage: int | None = None) -> MapModule:
-        """Return a copy of scaling and encoder as one module, in eval mode, on the device of the encoder."""
+        """Return a copy of scaling and encoder as one module, in eval mode, on the device of the encoder if it has float64."""
+        device = float64_device(self.device)
         scaling, encoder = copy.deepcopy(self.scaling), copy.deepcopy(self.encoder_of(stage))
-        return MapModule(scaling.to(self.device), encoder).eval()
+        return MapModule(scaling.to(device), encoder.to(device)).eval()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise a ValueError if rows have another shape than those that were fitted."""
