@@ -403,7 +403,7 @@ def test_one_flipped_bit_in_the_weights_is_noticed(saved):
 
 def test_a_file_of_a_later_format_asks_for_a_newer_dre(saved):
     with_configuration(saved, lambda text: json.dumps(json.loads(text) | {"format": 99}))
-    with pytest.raises(ModelFileError, match=r"format 99.*reads 2"):
+    with pytest.raises(ModelFileError, match=r"format 99.*reads 1 to 3"):
         DRE.load(saved)
 
 

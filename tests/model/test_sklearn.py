@@ -51,11 +51,19 @@ def few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(RECIPES, name, shortened)
 
 
-# scikit-learn's own checks, with no expected failure.
+# scikit-learn's own checks. Two compare fits to rows in different orders, and steps draw rows by their position: such maps are
+# alike, not equal. test_sample_weight.py checks that weights are repetitions, bit by bit, of rows in the same order.
+
+ORDER = "the order of the rows changes bits"
+EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
+
+
+def expected(_: object) -> dict[str, str]:
+    return EXPECTED
 
 
 @pytest.mark.filterwarnings("ignore:perplexity")
-@parametrize_with_checks([cheap()])
+@parametrize_with_checks([cheap()], expected_failed_checks=expected)
 def test_dre_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -64,7 +72,7 @@ def test_dre_passes_the_checks_of_scikit_learn(estimator, check):
 @pytest.mark.filterwarnings("ignore:perplexity", "ignore:n_neighbors")
 @pytest.mark.parametrize("kind", [DeepTSNE, DeepUMAP])
 def test_the_models_without_recursion_pass_the_checks_of_scikit_learn(kind):
-    check_estimator(kind(encoder="mlp(16, depth=1)", random_state=0, device="cpu"))
+    check_estimator(kind(encoder="mlp(16, depth=1)", random_state=0, device="cpu"), expected_failed_checks=EXPECTED)
 
 
 TINY = "mlp(8, depth=1)"
@@ -72,7 +80,10 @@ TINY = "mlp(8, depth=1)"
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:perplexity", "ignore:n_neighbors")
-@parametrize_with_checks([DRE(device="cpu"), DeepTSNE(encoder=TINY, device="cpu"), DeepUMAP(encoder=TINY, device="cpu")])
+@parametrize_with_checks(
+    [DRE(device="cpu"), DeepTSNE(encoder=TINY, device="cpu"), DeepUMAP(encoder=TINY, device="cpu")],
+    expected_failed_checks=expected,
+)
 def test_whole_recipes_pass_the_checks_of_scikit_learn(estimator, check):
     torch.set_num_threads(1)  # a few dozen rows
     check(estimator)

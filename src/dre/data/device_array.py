@@ -6,7 +6,6 @@ They are read where they lie, and the map goes back to their library and their d
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +22,10 @@ NUMPY_FLOATS = (torch.float16, torch.float32, torch.float64)  # numpy has no bfl
 
 @dataclass(frozen=True, eq=False)
 class DeviceArray:
-    """Rows as a tensor on their device, with the way back to the library that they come from."""
+    """Rows as a tensor on their device, and the names of their columns if they are a table."""
 
     tensor: Tensor
-    give_back: Callable[[Tensor], Any]
-    columns: list[str] | None = None  # names, of a table
+    columns: list[str] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -49,20 +47,36 @@ def _is_table(X: Any) -> bool:
     return callable(getattr(X, "to_cupy", None)) and hasattr(X, "columns")
 
 
-def device_array(X: Any) -> DeviceArray | None:
-    """Open a tensor, or an array or table of another library that needs no copy on the host; None for anything else.
+def open_device_array(X: Any) -> Any:
+    """Return a tensor, or an array or table of another library that needs no copy on the host, as a DeviceArray.
 
-    >>> device_array(torch.zeros(3, 2)).shape
+    Anything else is returned unchanged.
+
+    >>> open_device_array(torch.zeros(3, 2)).shape
     (3, 2)
     """
-    if isinstance(X, Tensor):
-        return DeviceArray(plain_tensor(X, "X"), lambda Y: Y.to(X.device))
     if not is_device_array(X):
-        return None
+        return X
     columns = [str(name) for name in X.columns] if _is_table(X) else None
-    X = X if columns is None else X.to_cupy()
-    tensor = plain_tensor(_from_dlpack(X), "X")
-    return DeviceArray(tensor, lambda Y: _to_library(Y.to(tensor.device), X), columns)
+    return DeviceArray(plain_tensor(_tensor_of(X), "X"), columns)
+
+
+def give_back(Y: Tensor, X: Any) -> Any:
+    """Return coordinates as an array of the library that X comes from, on the device of X; else as a numpy array."""
+    if not is_device_array(X):
+        return Y.cpu().numpy()
+    like = X.head(1).to_cupy() if _is_table(X) else X
+    Y = Y.to(_tensor_of(like).device)
+    return Y if isinstance(X, Tensor) else _to_library(Y, like)
+
+
+def to_host(X: Any, name: str) -> Any:
+    """Return a tensor, or an array or table of another library, as a numpy array; anything else unchanged."""
+    return plain_tensor(_tensor_of(X), name).cpu().numpy() if is_device_array(X) else X
+
+
+def _tensor_of(X: Any) -> Tensor:
+    return X if isinstance(X, Tensor) else _from_dlpack(X.to_cupy() if _is_table(X) else X)
 
 
 def _from_dlpack(X: Any) -> Tensor:

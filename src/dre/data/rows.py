@@ -145,7 +145,12 @@ class HostRows:
         return _as_tensor(self.X[start:stop])
 
     def take(self, ids: Tensor) -> Tensor:
-        return _as_tensor(self.X[ids.to(self.X.device) if isinstance(self.X, Tensor) else ids.cpu().numpy()])
+        return _as_tensor(rows_at(self.X, ids))
+
+
+def rows_at(X: Any, ids: Tensor) -> Any:
+    """Return the rows of an array or a tensor with these ids, of its own kind."""
+    return X[ids.to(X.device) if isinstance(X, Tensor) else ids.cpu().numpy()]
 
 
 def _as_tensor(part: Any) -> Tensor:

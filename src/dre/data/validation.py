@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from dre.data.device_array import DeviceArray, check_finite, plain_tensor
+from dre.data.device_array import DeviceArray, check_finite, to_host
 from dre.data.rows import Rows, is_rows, read_all
 from dre.runtime import available_bytes
 
@@ -107,9 +107,7 @@ def _to_numpy(X: Any, name: str) -> Any:
                 f"Drop these rows, or fill them: {name}.filled(value)."
             )
         return X.data
-    if not isinstance(X, torch.Tensor):
-        return X
-    return plain_tensor(X, name).cpu().numpy()
+    return to_host(X, name)
 
 
 def _validated(validate: Callable[[], Any], name: str) -> Any:

@@ -17,6 +17,7 @@ from torch.func import functional_call
 
 from dre.atomic import WriteError, atomic_write
 from dre.data.image_layout import model_shape
+from dre.data.preparation import from_file, to_file
 from dre.data.scaling import Scaling
 from dre.encoder import Encoder
 from dre.model.configuration import Configuration
@@ -42,6 +43,7 @@ from dre.runtime.torch_state import plain_torch
 from dre.training.run import Weights
 
 FORMAT = 2  # its digest covers the configuration as well as the weights; format 1 has that of the weights alone
+PREPARED = 3  # format of a file with a preparation, without which older versions would misread the rows
 HEADER = "dre"
 TABLE_ENTRY = 150  # bytes of the header for one tensor, beside its name
 MAX_COORDINATE = 1e30  # of the rows on which a network is tried: beyond it others overflow
@@ -78,6 +80,10 @@ def save_map(path: str | os.PathLike[str], fitted: FittedMap, about: dict[str, A
         "unchanged": unchanged,
         "history": fitted.history,
     }
+    if fitted.preparation is not None:
+        content, learned = to_file(fitted.preparation)
+        configuration |= {"format": PREPARED, "preparation": content}
+        tensors |= {f"preparation.{name}": value.cpu() for name, value in learned.items()}
     # clones: safetensors refuses tensors that share memory, as tied weights do
     tensors = {name: value.contiguous().clone() for name, value in tensors.items()}
     _write(Path(path), tensors, {**configuration, "sha256": digest(configuration, tensors)})
@@ -95,11 +101,14 @@ def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> 
         if encoder is not None and isinstance(recipe.encoder, Encoder):
             raise ModelFileError(f"has an encoder of its own, {recipe.encoder}: load it without encoder=")
         scaling = _scaling(_under("scaling.", tensors), configuration.metric)
-        configuration.check(len(recipe.schedule), scaling.shape)
+        learned = _under("preparation.", tensors)
+        preparation = None if configuration.preparation is None else from_file(configuration.preparation, learned)
+        configuration.check(len(recipe.schedule), scaling.shape, preparation)
         network, stages = _network(recipe, model_shape(scaling.shape), configuration, tensors)
         if is_built_in(recipe.encoder):
             _probe(scaling, network, stages)
         fitted = FittedMap(network, recipe, scaling, configuration.n_components, stages, configuration.history)
+        fitted.preparation = preparation
         return fitted, configuration.about
 
 
@@ -121,12 +130,12 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
     content = json.loads(text)
     check_plain(content)
     found = content.get("format") if isinstance(content, dict) else None
-    if type(found) is not int or found not in (1, FORMAT):
-        raise ModelFileError(f"has the format {found}, this dre reads {FORMAT} and 1: use the version that wrote it")
+    if type(found) is not int or found not in (1, FORMAT, PREPARED):
+        raise ModelFileError(f"has the format {found}, this dre reads 1 to {PREPARED}: use the version that wrote it")
     claimed = content.pop("sha256", None)
-    if claimed != (digest(content, tensors) if found == FORMAT else digest_format_1(tensors)):
+    if claimed != (digest_format_1(tensors) if found == 1 else digest(content, tensors)):
         raise ModelFileError(f"is damaged: it is not what was saved. {ANOTHER_COPY}")
-    if found == FORMAT:
+    if found != 1:
         return content, tensors
     warnings.warn(
         f"{path} has the format 1, in which damage to the configuration is not noticed. Load and save it again to protect it.",
@@ -167,7 +176,8 @@ def _network(
     needed = _needed(plan, shape, n_components, len(last))
     shared = {name: last[name] for name in configuration.unchanged}
     kept = [_under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(configuration.earlier_stages)]
-    used = sum(len(part) for part in (last, _under("scaling.", tensors), *kept) if part is not None)
+    beside = [] if configuration.preparation is None else [_under("preparation.", tensors)]
+    used = sum(len(part) for part in (last, _under("scaling.", tensors), *beside, *kept) if part is not None)
     if used < len(tensors) or any(name in shared for part in kept for name in part or {}):
         raise ModelFileError("is damaged: it has tensors that do not belong to it")
     stages: list[Weights | None] = [*(None if part is None else shared | part for part in kept), last]

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from dre.data.preparation import Preparation
 from dre.model.file_error import ModelFileError
 
 RECORD: dict[str, type | tuple[type, ...]] = {  # fields of an epoch's record in the history
@@ -28,6 +29,7 @@ class Configuration:
     earlier_stages: list[bool]  # whether the weights of each stage before the last were saved
     unchanged: list[str]  # weights that are the same in all stages, and saved once
     history: list[dict[str, Any]]
+    preparation: dict[str, Any] | None = None  # still as JSON
 
     @classmethod
     def parse(cls, content: dict[str, Any]) -> Configuration:
@@ -46,9 +48,10 @@ class Configuration:
             earlier_stages=_list(content, "earlier_stages", bool),
             unchanged=unchanged,
             history=_list(content, "history", dict),
+            preparation=_field(content, "preparation", dict) if "preparation" in content else None,
         )
 
-    def check(self, n_stages: int, shape: tuple[int, ...]) -> None:
+    def check(self, n_stages: int, shape: tuple[int, ...], preparation: Preparation | None = None) -> None:
         """Raise a ModelFileError unless history, stages and names agree with the schedule and the rows."""
         if len(self.earlier_stages) >= n_stages:
             raise ModelFileError(f"is damaged: it has {len(self.earlier_stages) + 1} stages, its schedule {n_stages}")
@@ -58,7 +61,12 @@ class Configuration:
             if not 0 <= record["stage"] < n_stages:
                 raise ModelFileError(f"is damaged: its history has a stage {record['stage']}, its schedule {n_stages} stages")
         names = self.about["feature_names_in"]
-        if names is not None and (len(shape) != 1 or len(names) != shape[0]):
+        if preparation is not None:
+            if shape != (len(preparation.names_out),) or names != preparation.columns:
+                raise ModelFileError(
+                    f"is damaged: its preparation does not give rows of the shape {shape}, or has other columns"
+                )
+        elif names is not None and (len(shape) != 1 or len(names) != shape[0]):
             raise ModelFileError(f"is damaged: it names {len(names)} features, but its rows have the shape {shape}")
 
 

@@ -21,16 +21,18 @@ from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
-from dre.data.device_array import device_array, is_device_array, wants_container
+from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_layout import model_shape
 from dre.data.moments import Moments
+from dre.data.preparation import Preparation, Prepared, apply
 from dre.data.random_sample import check_sample, choose_rows
 from dre.data.range_error import RangeError
-from dre.data.rows import RowSlice, is_rows
+from dre.data.rows import RowSlice, is_rows, read_all
 from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
 from dre.data.validation import check_labels, check_rows, check_seed
+from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
@@ -143,6 +145,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (5, 2)
     """
 
+    sample_indices_: Array | None
+
     def __init__(
         self,
         recipe: str | Recipe = "auto",
@@ -191,6 +195,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         observers: Iterable[Observer] = (),
         precomputed_knn: tuple[Any, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -207,6 +212,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
             Labels, for losses that read them; otherwise ignored.
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
+            normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
+            fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
         precomputed_knn : (indices, distances), optional
@@ -227,19 +236,83 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ranks = Ranks.current()
         with (
             _all_or_nothing(self),
-            _naming_columns(self),
             shown(self.verbose if ranks.is_first else False),
             plain_torch(),
             one_thread_on(resolve_device(self.device)),
             ranks.sharing_errors(),
         ):
             share = Share(ranks, is_own=isinstance(X, OwnRows))
-            X = select_features(X.rows if isinstance(X, OwnRows) else X, check_columns(self.columns))
-            X = check_rows(self, device_array(X) or X, fitting=True)
+            X, preparation = self._prepare(X.rows if isinstance(X, OwnRows) else X)
             if ranks.is_connected:
                 self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume))
-            with open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving:
-                return self._fit(X, y, check_observers(observers), precomputed_knn, saving, share=share)
+            with (
+                _naming_columns(self._names_of(preparation)),
+                open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
+            ):
+                observers = check_observers(observers)
+                if sample_weight is None:
+                    return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
+                if ranks.is_connected or precomputed_knn is not None:
+                    raise ValueError(
+                        "sample_weight repeats rows: fit in one process, without precomputed_knn, or repeat the rows yourself"
+                    )
+                return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
+
+    def _fit_weighted(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        observers: Iterable[Observer],
+        saving: Saving | None,
+        *,
+        share: Share,
+        made_by: Preparation | None,
+    ) -> Self:
+        """Fit each row as often as its weight says, and embed each once."""
+        weights = check_weights(sample_weight, X.shape[0])
+        seed = 0 if are_whole(weights) else check_seed(self.random_state)
+        ids = repeated_ids(weights, seed)
+        labels = None if y is None else np.asarray(y)[ids]
+        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by)
+        sample = self.sample_indices_
+        fitted = np.unique(ids if sample is None else ids[sample])
+        self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
+        self._embedding = self._map.embed(X)
+        return self
+
+    def _prepare(self, X: Any) -> tuple[Any, Preparation | None]:
+        """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
+        columns = check_columns(self.columns)
+        if not isinstance(X, Prepared):
+            return check_rows(self, open_device_array(select_features(X, columns)), fitting=True), None
+        preparation, rows = X.preparation, apply(X.preparation, X)
+        check_rows(
+            self,
+            np.broadcast_to(np.float32(0), (rows.shape[0], len(preparation.columns or preparation.names_out))),
+            fitting=True,
+        )
+        if preparation.columns is not None:
+            self.feature_names_in_ = np.array(preparation.columns, dtype=object)
+        return rows, preparation
+
+    def prepare(self, X: Any) -> Any:
+        """Return the rows of numbers that the model makes of X, before it scales them; X itself, checked, if it is such rows.
+
+        ``module()`` reads these rows if the step that makes them is no module.
+        """
+        check_is_fitted(self)
+        if self._map.preparation is not None:
+            return apply(self._map.preparation, X)
+        # scikit-learn would call an image's height its features
+        if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
+            self._map.check_shape(np.shape(X))
+        selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
+        return check_rows(self, open_device_array(selected), fitting=False)
+
+    def _names_of(self, preparation: Preparation | None) -> Any:
+        """Return the names of the numbers in a row, for messages; None if they have none."""
+        return getattr(self, "feature_names_in_", None) if preparation is None else preparation.names_out
 
     def _agree(self, X: Any, share: Share, **facts: str) -> None:
         """Check that all ranks fit the same map."""
@@ -258,6 +331,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         saving: Saving | None,
         *,
         share: Share,
+        made_by: Preparation | None = None,
     ) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
@@ -278,7 +352,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return Moments.merged(ranks.collect(found.cpu())) if ranks.is_connected else found
 
         scaling = Scaling.fit(rows.scaled, device, metric=self.metric, standardize=self.standardize, merge=merge)
-        self._warn_of_units(scaling)
+        self._warn_of_units(scaling, self._names_of(made_by))
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n, ranks.size)
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
@@ -295,6 +369,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             neighbors=given_neighbors(knn, recipe, n),
             data=Data(X, labels, sample),
             share=share._replace(order=rows.order),
+            preparation=made_by,
         )
         shown_to_user = self._default_observers((rows.n, *X.shape[1:])) if ranks.is_first else []
         self._map, embedding, self.interrupted_ = fit_map(work, [*shown_to_user, *observers], saving)
@@ -372,24 +447,17 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If X has NaN or infinity, or a row that is too far from those of the fit for float32. The error names the first row.
         """
         check_is_fitted(self)
-        # scikit-learn would call an image's height its features
-        if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
-            self._map.check_shape(np.shape(X))
-        selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        with plain_torch(), one_thread_on(self._map.device), _naming_columns(self):
-            given = device_array(selected)
-            Y = self._map.coordinates(check_rows(self, given or selected, fitting=False), stage)
-        return Y.cpu().numpy() if given is None or not self._returns_as(X) else given.give_back(Y)
+        with plain_torch(), one_thread_on(self._map.device), _naming_columns(self._names_of(self._map.preparation)):
+            return self._like(X, self._map.coordinates(self.prepare(X), stage))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
         Y = self.fit(X, y, **fit_params).embedding_
-        given = device_array(X) if self._returns_as(X) else None
-        return Y if given is None else given.give_back(torch.from_numpy(Y.copy()))
+        return self._like(X, torch.from_numpy(Y.copy())) if is_device_array(X) else Y
 
-    def _returns_as(self, X: Any) -> bool:
-        """Whether the map goes back to the library and the device that X comes from."""
-        return is_device_array(X) and not wants_container(self)
+    def _like(self, X: Any, Y: Tensor) -> Any:
+        """Return a map as an array of the library that X comes from; a numpy array if it becomes a DataFrame."""
+        return Y.cpu().numpy() if wants_container(self) else give_back(Y, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the map's columns, as in the files that the command line writes: dre1, dre2, …
@@ -484,8 +552,12 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Metrics of the map compare distances in the map with distances between these rows, under the model's ``metric``.
         """
         check_is_fitted(self)
-        X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        X = to_array(X)
+        if self._map.preparation is not None:
+            X = apply(self._map.preparation, X)
+            X = read_all(X, np.float64) if is_rows(X) else X
+        else:
+            X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
+        X = to_array(to_host(X, "X"))
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
 
@@ -544,7 +616,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names, fill = about["feature_names_in"], {name: float(v) for name, v in about.get("fill_values", {}).items()}
         model._map = fitted
         model.interrupted_ = False
-        model.n_features_in_ = fitted.shape[0]
+        model.n_features_in_ = fitted.shape[0] if fitted.preparation is None or names is None else len(names)
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
         if fill:
@@ -612,10 +684,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = ("perplexity", "n_neighbors", "min_dist", "recursions", "schedule", *_TRAINING)
         return self.recipe, parse_overrides(**{name: getattr(self, name) for name in names})
 
-    def _warn_of_units(self, scaling: Scaling) -> None:
+    def _warn_of_units(self, scaling: Scaling, names: Any) -> None:
         if scaling.dominant_columns is None:
             return
-        found = scaling.dominant_columns.describe(getattr(self, "feature_names_in_", None))
+        found = scaling.dominant_columns.describe(names)
         warnings.warn(
             f"{found}: the map shows little else. If the columns have different units, pass standardize=True.",
             stacklevel=4,  # the line that called fit
@@ -732,12 +804,12 @@ def _all_or_nothing(model: DRE) -> Iterator[None]:
 
 
 @contextmanager
-def _naming_columns(model: DRE) -> Iterator[None]:
+def _naming_columns(names: Any) -> Iterator[None]:
     """Add the names of the columns, if there are any, to an error about a value."""
     try:
         yield
     except RangeError as problem:
-        raise problem.located(columns=getattr(model, "feature_names_in_", None)) from None
+        raise problem.located(columns=names) from None
 
 
 def _saved_runtime(device: object) -> Runtime:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dre.data.preparation import Preparation
 from dre.data.range_error import RangeError
 from dre.data.rows import ArrayRows, HostRows, Rows, fits, is_rows
 from dre.data.scaling import ScaledRows, Scaling
@@ -27,14 +28,17 @@ FAR = 1e6  # standard deviations: no row of a fit is as far out, and float32 can
 
 
 class MapModule(nn.Module):
-    """One plain module from raw rows to the embedding: scaling, front and encoder in a row.
+    """One plain module from raw rows to the embedding: preparation, scaling, front and encoder in a row.
+
+    A preparation that is no module, such as that of a table with text, is left out: the module then reads prepared rows.
 
     It has no Python loop over the rows, and works with ``torch.export``. It does not check the rows: what float32 can't hold
     after scaling becomes NaN, where ``transform`` raises an error. Under autocast it computes as any other module does.
     """
 
-    def __init__(self, scaling: Scaling, encoder: nn.Module) -> None:
+    def __init__(self, scaling: Scaling, encoder: nn.Module, preparation: nn.Module | None = None) -> None:
         super().__init__()
+        self.preparation = preparation
         self.scaling = scaling
         self.encoder = encoder
         for part in encoder.modules():
@@ -42,13 +46,15 @@ class MapModule(nn.Module):
                 setattr(part, "piecewise", False)  # noqa: B010 - no attribute of every module
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.preparation is not None:
+            x = self.preparation(x)
         y: Tensor = self.encoder(self.scaling(x))
         return y
 
 
 @dataclass
 class FittedMap:
-    """A trained encoder with its scaling, and the recipe, stages and history that made it."""
+    """A trained encoder with its scaling and preparation, and the recipe, stages and history that made it."""
 
     encoder: nn.Module
     recipe: Recipe
@@ -56,6 +62,7 @@ class FittedMap:
     n_components: int
     stages: list[Weights | None] = field(default_factory=list)  # at the end of each stage; None: left out of the file
     history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch
+    preparation: Preparation | None = None  # from what users have to raw rows of numbers
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,10 +105,13 @@ class FittedMap:
         return RangeError(row, place, float(x.flatten()[at]), reason)
 
     def module(self, stage: int | None = None) -> MapModule:
-        """Return a copy of scaling and encoder as one module, in eval mode, on the device of the encoder if it has float64."""
-        device = float64_device(self.device)
+        """Return a copy of preparation, scaling and encoder as one module, in eval mode.
+
+        It is on the device of the encoder, or on the CPU if that device has no float64.
+        """
         scaling, encoder = copy.deepcopy(self.scaling), copy.deepcopy(self.encoder_of(stage))
-        return MapModule(scaling.to(device), encoder.to(device)).eval()
+        preparation = None if self.preparation is None else self.preparation.module()
+        return MapModule(scaling, encoder, preparation).to(float64_device(self.device)).eval()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise a ValueError if rows have another shape than those that were fitted."""

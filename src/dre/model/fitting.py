@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 import dre
 from dre.data.fingerprint import fingerprint
+from dre.data.preparation import Preparation
 from dre.data.scaling import Scaling
 from dre.data.validation import check_seed
 from dre.encoder import Encoder
@@ -76,6 +77,7 @@ class MapFit:
     neighbors: Neighbors | None = None
     data: Data | None = None  # of which X is a part
     share: Share = ONE_PROCESS
+    preparation: Preparation | None = None  # which made the rows
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -177,6 +179,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     with memory_advice("training", TRAINING_ADVICE):
         watch(events, watching)
     fitted = FittedMap(encoder.eval(), recipe, scaling, work.n_components, [*history.stages], history.records)
+    fitted.preparation = work.preparation
     return FitResult(fitted, check_map(embed(encoder, rows)), interrupt.requested)
 
 

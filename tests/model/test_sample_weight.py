@@ -1,0 +1,70 @@
+"""sample_weight: a row of weight 3 acts as three rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dre import DRE
+from dre.data.rows import HostRows
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return load_iris().data
+
+
+@pytest.fixture(scope="module")
+def weights(rows: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 4, len(rows))
+
+
+def fast(**parameters: object) -> DRE:
+    return DRE("fast", random_state=0, device="cpu", **parameters)
+
+
+def test_a_row_of_weight_three_acts_as_three_rows(rows: np.ndarray, weights: np.ndarray) -> None:
+    weighted = fast().fit(rows, sample_weight=weights)
+    repeated = fast().fit(np.repeat(rows, weights, axis=0))
+    assert np.array_equal(weighted.embedding_, repeated.transform(rows))
+    assert np.array_equal(weighted.sample_indices_, np.flatnonzero(weights))
+
+
+def test_weights_of_one_change_nothing(rows: np.ndarray) -> None:
+    weighted = fast().fit(rows, sample_weight=np.ones(len(rows)))
+    assert np.array_equal(weighted.embedding_, fast().fit(rows).embedding_)
+    assert weighted.sample_indices_ is None
+
+
+def test_rows_of_a_stream_are_weighted_too(rows: np.ndarray, weights: np.ndarray) -> None:
+    class Stream(HostRows):
+        pass
+
+    streamed = fast().fit(Stream(rows), sample_weight=weights)
+    assert np.allclose(streamed.embedding_, fast().fit(rows, sample_weight=weights).embedding_, atol=1e-3)
+
+
+def test_the_same_seed_rounds_fractions_the_same_way(rows: np.ndarray) -> None:
+    fractions = np.random.default_rng(1).random(len(rows)) + 0.5
+    first, second = (fast().fit(rows, sample_weight=fractions) for _ in range(2))
+    assert np.array_equal(first.embedding_, second.embedding_)
+    assert len(first.embedding_) == len(rows)
+
+
+def test_a_pipeline_routes_the_weights(rows: np.ndarray, weights: np.ndarray) -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, fast().set_fit_request(sample_weight=True))
+        found = pipeline.fit(rows, sample_weight=weights)[-1]
+    expected = fast().fit(StandardScaler().fit_transform(rows), sample_weight=weights)
+    assert np.array_equal(found.embedding_, expected.embedding_)
+
+
+def test_weights_and_given_neighbors_exclude_each_other(rows: np.ndarray, weights: np.ndarray) -> None:
+    knn = (np.zeros((len(rows), 5), int), np.zeros((len(rows), 5)))
+    with pytest.raises(ValueError, match="without precomputed_knn"):
+        fast().fit(rows, sample_weight=weights, precomputed_knn=knn)
