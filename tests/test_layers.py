@@ -35,7 +35,7 @@ CORE = [
     "batches",
 ]
 CORE += ["plan", "training", "observe", "model"]
-ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "ray", "cli"]
+ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "ray", "scanpy", "cli"]
 
 NEEDED_IN = {"cli": {"typer"}, "data": {"narwhals", "polars"}, "io": {"polars"}, "": {"lazy_loader"}}  # by single rooms
 NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "threadpoolctl", "tqdm"}  # by the core

@@ -8,6 +8,7 @@ from . import io as io
 from . import metrics as metrics
 from . import plot as plot
 from . import ray as ray
+from . import scanpy as scanpy
 from .affinity.fuzzy import Fuzzy as Fuzzy
 from .affinity.gaussian import Gaussian as Gaussian
 from .encoder.mlp import MLP as MLP

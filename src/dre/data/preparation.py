@@ -19,7 +19,9 @@ from dre.data.rows import is_rows
 from dre.data.validation import check_array
 
 State = tuple[dict[str, Any], dict[str, Tensor]]
-PREPARATIONS: dict[str, str] = {}  # by kind: module and class, which is imported when a file names it
+PREPARATIONS: dict[str, str] = {  # by kind: module and class, which is imported when a file names it
+    "gene-pca": "dre.data.gene_pca.GenePCA",
+}
 
 
 class Preparation(ABC):

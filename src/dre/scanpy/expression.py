@@ -1,0 +1,89 @@
+"""What a matrix of genes holds: counts, their normalized logarithm, or genes scaled after that."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from dre.data.gene_pca import CountNormalization, holds_counts, row_totals
+
+Array = np.ndarray[Any, Any]
+EXAMINED = 2_000  # cells
+LARGEST_LOGARITHM = 20.0  # of normalized counts: 10,000 has 9.2
+SAME_TOTAL = 0.01  # relative deviation of totals that are meant to be equal
+ROUND = 1e-3  # relative distance to a round number
+
+
+class Scale(NamedTuple):
+    """Mean and standard deviation of each gene, from ``sc.pp.scale``, and where it clipped."""
+
+    mean: Array
+    std: Array
+    largest: float | None
+
+
+def sample_cells(X: Any, n: int = EXAMINED) -> Any:
+    """Return up to n cells of a matrix, evenly spread, as an array or CSR in memory."""
+    step = max(1, -(-X.shape[0] // n))
+    part = X[slice(0, X.shape[0], step)]
+    return part.tocsr() if scipy.sparse.issparse(part) else np.asarray(part)
+
+
+def kind_of(X: Any) -> str:
+    """Return "counts", "log", "negative" or "other" for a sample of cells."""
+    part = sample_cells(X)
+    values = part.data if scipy.sparse.issparse(part) else part
+    if not values.size or float(values.min()) < 0:
+        return "negative" if values.size else "counts"
+    totals = row_totals(part)
+    if holds_counts(part)[totals > 0].all():
+        return "counts"
+    return "log" if float(values.max()) <= LARGEST_LOGARITHM else "other"
+
+
+def find_normalization(adata: Any, X: Any) -> CountNormalization | None:
+    """Find how the counts of a reference were normalized, from X and ``adata.raw``; None if X is no logarithm of counts."""
+    base = (adata.uns.get("log1p") or {}).get("base")
+    base = None if base is None else float(base)
+    unit = 1.0 if base is None else np.log(base)
+    is_log = kind_of(X) == "log"
+    raw = None if adata.raw is None else adata.raw.X
+    if is_log and (total := common_total(X, unit)) is not None:
+        return CountNormalization(total, True, base)
+    if raw is not None and kind_of(raw) == "log" and (total := common_total(raw, unit)) is not None:
+        return CountNormalization(total, False, base)
+    return CountNormalization(None, False, base) if is_log or "log1p" in adata.uns else None
+
+
+def common_total(X: Any, unit: float) -> float | None:
+    """Return the total of normalized counts, if all cells have the same."""
+    part = sample_cells(X).astype(np.float64)
+    if scipy.sparse.issparse(part):
+        part.data = np.expm1(part.data * unit)
+        totals = row_totals(part)
+    else:
+        totals = np.expm1(part * unit).sum(1)
+    totals = totals[totals > 0]
+    if not len(totals) or totals.std() > SAME_TOTAL * totals.mean():
+        return None
+    total = float(np.median(totals))
+    near = float(f"{total:.1g}")  # 10,000 rather than 9,999.98
+    return near if abs(near - total) <= ROUND * total else total
+
+
+def find_scale(adata: Any, X: Any) -> Scale | None:
+    """Return how ``sc.pp.scale`` has scaled the genes of X, if it has."""
+    if not {"mean", "std"} <= set(adata.var.columns):
+        return None
+    mean, std = (np.asarray(adata.var[name], np.float64) for name in ("mean", "std"))
+    part = sample_cells(X)
+    part = part.toarray() if scipy.sparse.issparse(part) else part
+    found, varies = part.std(0), part.std(0) > 0
+    if not varies.any() or np.median(abs(found - 1)[varies]) > np.median(abs(found - std)[varies]):
+        return None  # the deviations of X are those before scaling
+    largest = float(abs(part).max())
+    clipped = int((abs(part) == largest).any(0).sum()) > 1  # several genes do not reach the same value otherwise
+    centered = float(part.min()) < 0
+    return Scale(mean if centered else np.zeros_like(mean), np.where(std > 0, std, 1.0), largest if clipped else None)

@@ -1,0 +1,111 @@
+"""The model of a map inside its AnnData: the bytes of its file in ``uns``, so that an .h5ad alone is a reference."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from dre.data.gene_pca import GenePCA
+from dre.model.estimator import DRE
+from dre.scanpy.labels import MOST_CELLS, reference_cells
+
+Array = np.ndarray[Any, Any]
+FILE = "model.safetensors"
+
+
+def model(
+    adata: Any,
+    obs: str | Sequence[str] | None = None,
+    *,
+    key: str = "dre",
+    encoder: nn.Module | None = None,
+    device: str | None = None,
+) -> DRE:
+    """Return the model that ``tl.dre`` fitted, from genes to the map.
+
+    Parameters
+    ----------
+    adata : AnnData
+        To which ``tl.dre`` was applied.
+    obs : str or sequence of str, optional
+        Columns of labels that go into the model, with up to 10,000 cells: its file alone then labels new cells.
+    key : str, default="dre"
+        Its place in ``adata.uns``: the ``key_added`` of ``tl.dre``.
+    encoder, device
+        As in ``DRE.load``.
+
+    Returns
+    -------
+    DRE
+
+    Examples
+    --------
+    >>> import dre.scanpy  # doctest: +SKIP
+    >>> dre.scanpy.model(adata, "cell_type").save("blood.safetensors")  # doctest: +SKIP
+    """
+    if key not in adata.uns or "model" not in adata.uns[key]:
+        raise ValueError(f"adata.uns has no map {key!r}: run dre.scanpy.tl.dre(adata) first")
+    fitted = unpack(adata.uns[key]["model"], encoder, device)
+    if obs is None:
+        return fitted
+    pca = gene_pca(fitted)
+    rows = reference_rows(adata, key)
+    columns = [obs] if isinstance(obs, str) else list(obs)
+    fitted._map.preparation = replace(pca, cells=reference_cells(rows, adata, columns, MOST_CELLS))
+    return fitted
+
+
+def pack(fitted: DRE) -> Array:
+    """Return the file of a model as bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.save(Path(folder) / FILE, stages=False)
+        return np.frombuffer((Path(folder) / FILE).read_bytes(), np.uint8).copy()
+
+
+def unpack(content: Any, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
+    """Return the model of such bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        path.write_bytes(np.asarray(content, np.uint8).tobytes())
+        return DRE.load(path, encoder=encoder, device=device)
+
+
+def open_reference(reference: Any, key: str, device: str | None = None) -> DRE:
+    """Return the model of a reference: an AnnData, a model, or the file of one."""
+    if isinstance(reference, DRE):
+        return reference
+    if isinstance(reference, (str, os.PathLike)):
+        if str(reference).endswith((".h5ad", ".zarr")):
+            raise TypeError(f"{os.fspath(reference)!r} is a file of cells: pass anndata.read_h5ad({os.fspath(reference)!r})")
+        return DRE.load(reference, device=device)
+    if not hasattr(reference, "uns"):
+        kind = type(reference).__name__
+        raise TypeError(f"the reference is a {kind}: pass an AnnData with a map, a fitted model, or the path of its file")
+    return model(reference, key=key, device=device)
+
+
+def gene_pca(fitted: DRE) -> GenePCA:
+    """Return the step of a model that reads genes."""
+    found = fitted._map.preparation
+    if not isinstance(found, GenePCA):
+        raise ValueError(
+            f"the model reads rows of the shape {fitted.row_shape_}, not genes: fit the reference with "
+            "dre.scanpy.tl.dre(adata_ref), whose X_pca must be the PCA of its X (sc.pp.pca)"
+        )
+    return found
+
+
+def reference_rows(adata: Any, key: str) -> Any:
+    """Return the rows that were mapped."""
+    params = adata.uns[key]["params"]
+    name, width = str(params["use_rep"]), int(params["n_features"])
+    if name != "X" and name not in adata.obsm:
+        raise ValueError(f"the reference has no obsm[{name!r}] any more, of which its map was made")
+    return (adata.X if name == "X" else adata.obsm[name])[:, :width]

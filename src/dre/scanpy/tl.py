@@ -1,0 +1,233 @@
+"""Tools in scanpy's manner: ``dre`` maps the cells of an AnnData, and ``ingest`` places new cells on such a map."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dre.data.gene_pca import Components, GenePCA, ReferenceCells
+from dre.data.preparation import Prepared
+from dre.model.estimator import DRE
+from dre.notation import unknown
+from dre.progress.display import say
+from dre.scanpy.genes import match_genes
+from dre.scanpy.graph import given_neighbors
+from dre.scanpy.labels import MOST_COMPARED, LabelTransfer, reference_cells
+from dre.scanpy.representation import choose
+from dre.scanpy.stored import gene_pca, open_reference, pack, reference_rows
+
+AnnData = Any  # anndata is imported by those who have one
+Array = np.ndarray[Any, Any]
+NOT_ON_MAP = "not on this map"
+MANY_FOREIGN = 0.5  # share of cells that are refused, beyond which something else may be wrong
+SIZES = {"perplexity", "n_neighbors", "schedule"}  # options that say how many neighbors are read
+OWN = ("n_components", "random_state", "columns")  # parameters of DRE that are none of the options
+
+
+def dre(
+    adata: AnnData,
+    *,
+    use_rep: str | None = None,
+    n_components: int = 2,
+    neighbors_key: str | None = None,
+    key_added: str | None = None,
+    random_state: int = 0,
+    copy: bool = False,
+    **options: Any,
+) -> AnnData | None:
+    """Map the cells of an AnnData by Deep Recursive Embedding.
+
+    Parameters
+    ----------
+    adata : AnnData
+    use_rep : str, optional
+        A key of ``adata.obsm``, or ``"X"``. By default as in scanpy: X of up to 50 genes, otherwise ``X_pca``, which is
+        computed if it is absent.
+    n_components : int, default=2
+        Dimensions of the map.
+    neighbors_key : str, optional
+        Use the neighbors that ``adata.uns[neighbors_key]`` describes, such as ``"neighbors"`` of ``sc.pp.neighbors`` or of
+        BBKNN, in place of a search. ``use_rep=None`` is then their representation.
+    key_added : str, optional
+        Key of the map in ``obsm`` and of its parameters in ``uns``, in place of ``"X_dre"`` and ``"dre"``.
+    random_state : int, default=0
+    copy : bool, default=False
+        Return a copy with the map instead of adding it to ``adata``.
+    **options
+        Parameters of ``DRE``, such as ``recipe="fast"`` or ``perplexity=50``.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, if ``copy=True``. It has ``obsm["X_dre"]``, the map, and ``uns["dre"]``: ``params``, and the bytes of the
+        ``model``, which ``dre.scanpy.model`` opens. Both are written to .h5ad.
+
+    Examples
+    --------
+    >>> import dre.scanpy, scanpy as sc  # doctest: +SKIP
+    >>> dre.scanpy.tl.dre(adata)  # doctest: +SKIP
+    >>> sc.pl.embedding(adata, "dre", color="cell_type")  # doctest: +SKIP
+    """
+    _check_anndata(adata)
+    _check_options(options)
+    if adata.n_obs < 2:
+        raise ValueError(f"adata has {adata.n_obs} cell(s): a map needs 2 or more")
+    adata = _copy(adata) if copy else adata
+    given = None if neighbors_key is None else given_neighbors(adata, neighbors_key)
+    n_pcs = None
+    if given is not None:
+        n_pcs = given.params.get("n_pcs") if use_rep is None else None
+        use_rep = given.params.get("use_rep") if use_rep is None else use_rep
+    found = choose(adata, use_rep, None if n_pcs is None else int(n_pcs), random_state)
+    lowered: dict[str, Any] = {} if given is None or SIZES & options.keys() else {"perplexity": given.perplexity}
+    fitted = DRE(**options, **lowered, n_components=n_components, random_state=random_state)
+    rows = found.rows if found.pca is None else Prepared(Components(found.rows), found.pca)
+    fitted.fit(rows, precomputed_knn=None if given is None else (given.indices, given.distances))
+    key_obsm, key_uns = ("X_dre", "dre") if key_added is None else (key_added, key_added)
+    adata.obsm[key_obsm] = fitted.embedding_
+    about = {"n_components": n_components, "neighbors_key": neighbors_key, "random_state": random_state, **options}
+    params = {"use_rep": found.name, "n_features": int(found.rows.shape[1])} | _plain(about)
+    adata.uns[key_uns] = {"params": params, "model": pack(fitted)}
+    return adata if copy else None
+
+
+def ingest(
+    adata: AnnData,
+    model_or_adata_ref: DRE | str | os.PathLike[str] | AnnData,
+    obs: str | Sequence[str] | None = "cell_type",
+    *,
+    layer: str | None = None,
+    target_sum: float | None = None,
+    n_neighbors: int = 15,
+    refuse: float = 0.01,
+    key: str = "dre",
+    copy: bool = False,
+) -> AnnData | None:
+    """Place new cells on the map of a reference, and label them.
+
+    Genes are matched by name; those that are absent count as not expressed. Counts are normalized as the reference was. The
+    reference's own PCA and network then give the coordinates. The labels are those of the nearest cells of the reference, in
+    the space of its PCA, by weighted votes.
+
+    Parameters
+    ----------
+    adata : AnnData
+        New cells, with counts or log-normalized genes in X.
+    model_or_adata_ref : AnnData, DRE or path-like
+        A reference that ``tl.dre`` has mapped, or its model, ``dre.scanpy.model(adata_ref, obs)``, or the file of that.
+    obs : str, sequence of str or None, default="cell_type"
+        Columns of labels of the reference; None for the coordinates alone.
+    layer : str, optional
+        Layer of ``adata`` with the genes, in place of X.
+    target_sum : float, optional
+        To which counts are normalized, if the reference does not tell.
+    n_neighbors : int, default=15
+        Cells of the reference that vote.
+    refuse : float, default=0.01
+        Share of cells that are like the reference's, but are refused, so that foreign cells are. With 0 all cells get a label.
+    key : str, default="dre"
+        Place of the map in ``adata_ref.uns``: the ``key_added`` of ``tl.dre``.
+    copy : bool, default=False
+        Return a copy instead of changing ``adata``.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, if ``copy=True``. It has ``obsm["X_dre"]``, ``obsm["X_pca"]`` and for each column of labels
+        ``obs["cell_type"]`` and ``obs["cell_type_confidence"]``, the share of votes for the label. Cells that are unlike all of
+        the reference have the label ``"not on this map"`` and the confidence 0.
+
+    Examples
+    --------
+    >>> import dre.scanpy  # doctest: +SKIP
+    >>> dre.scanpy.tl.dre(adata_ref)  # doctest: +SKIP
+    >>> dre.scanpy.tl.ingest(adata, adata_ref, obs="cell_type")  # doctest: +SKIP
+    """
+    _check_anndata(adata)
+    columns = [obs] if isinstance(obs, str) else list(obs or [])
+    if not 0 <= refuse < 1 or n_neighbors < 1:
+        raise ValueError(f"refuse={refuse}, n_neighbors={n_neighbors}: refuse is a share below 1, n_neighbors from 1 up")
+    if adata.n_obs == 0:
+        raise ValueError("adata has no cells")
+    fitted = open_reference(model_or_adata_ref, key)
+    pca = gene_pca(fitted)
+    cells = _cells(model_or_adata_ref, pca, columns, key)
+    genes = match_genes(adata, pca, layer, target_sum)
+    rows, outside = pca.project(genes.X)
+    coordinates = fitted.transform(Components(rows))
+    adata = _copy(adata) if copy else adata
+    if pca.loadings is not None:
+        adata.obsm["X_pca"] = rows
+    adata.obsm["X_dre" if key == "dre" else key] = coordinates
+    if cells is not None:
+        _label(adata, LabelTransfer(cells, n_neighbors), rows, outside > (pca.residual or np.inf), refuse)
+    return adata if copy else None
+
+
+def _cells(reference: Any, pca: GenePCA, columns: list[str], key: str) -> ReferenceCells | None:
+    """Return the cells of a reference that vote; None if there are no labels to vote on."""
+    if not columns:
+        return None
+    if hasattr(reference, "obs_names"):
+        return reference_cells(reference_rows(reference, key), reference, columns, MOST_COMPARED)
+    known = {} if pca.cells is None else pca.cells.labels
+    lacking = [name for name in columns if name not in known]
+    if pca.cells is None or lacking:
+        found = ", ".join(map(repr, known)) or "none"
+        raise ValueError(
+            f"obs={lacking[0]!r}: the model has no such labels; it has: {found}. Pass the AnnData of the reference, or its "
+            f"model with labels, dre.scanpy.model(adata_ref, {lacking[0]!r}), or obs=None for the coordinates alone."
+        )
+    return ReferenceCells(pca.cells.rows, {name: known[name] for name in columns})
+
+
+def _label(adata: AnnData, transfer: LabelTransfer, rows: Array, is_outside: Array, refuse: float) -> None:
+    """Write labels and confidences."""
+    import pandas as pd
+
+    indices, distances = transfer.nearest(rows)
+    foreign = np.zeros(len(rows), bool)
+    if refuse > 0:
+        foreign = is_outside | (transfer.fifth(distances) > transfer.limit(refuse))
+    for column, (_, names) in transfer.cells.labels.items():
+        codes, confidence = transfer.vote(indices, distances, column)
+        categories = [*names, NOT_ON_MAP]
+        labels = pd.Categorical.from_codes(np.where(foreign, len(names), codes), pd.Index(categories, dtype=object))
+        adata.obs[column] = labels if foreign.any() else labels.remove_categories([NOT_ON_MAP])
+        adata.obs[f"{column}_confidence"] = np.where(foreign, np.float32(0), confidence)
+    share = foreign.mean()
+    say(f"dre: {int(foreign.sum()):,} of {len(rows):,} cells are not on this map")
+    if share > MANY_FOREIGN:
+        warnings.warn(
+            f"{share:.0%} of the cells are unlike the reference: other kinds of cells, or genes that were normalized otherwise "
+            "than the reference. Pass counts, or refuse=0 to label them all the same.",
+            stacklevel=3,
+        )
+
+
+def _check_anndata(adata: Any) -> None:
+    if all(hasattr(adata, name) for name in ("obsm", "obs_names", "var_names", "uns")):
+        return
+    hint = f": pass anndata.read_h5ad({os.fspath(adata)!r})" if isinstance(adata, (str, os.PathLike)) else ""
+    raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData{hint}")
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    known = [name for name in DRE().get_params(deep=False) if name not in OWN]
+    for name in options:
+        if name not in known:
+            raise TypeError(unknown("option", name, known))
+
+
+def _copy(adata: AnnData) -> AnnData:
+    return adata.to_memory() if adata.isbacked else adata.copy()
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values as an .h5ad holds them: numbers and text; what is None is left out."""
+    kinds = (bool, int, float, str, np.generic)
+    return {name: value if isinstance(value, kinds) else str(value) for name, value in values.items() if value is not None}

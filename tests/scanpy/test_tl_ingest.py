@@ -1,0 +1,278 @@
+"""``tl.ingest`` places new cells by the names of their genes, labels them, and refuses those that are foreign."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from made_cells import OPTIONS, anndata, log_normalized, make_cells, pd
+
+import dre.scanpy
+from dre import DRE
+from dre.scanpy.tl import NOT_ON_MAP
+
+sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
+
+
+@pytest.fixture(scope="module")
+def reference():
+    adata = log_normalized(make_cells(400))
+    sc.pp.pca(adata, n_comps=20)
+    dre.scanpy.tl.dre(adata, **OPTIONS)
+    return adata
+
+
+@pytest.fixture
+def query():
+    """New counts of the same kinds of cells; the truth is in another column."""
+    adata = make_cells(150, seed=1)
+    adata.obs["truth"] = adata.obs.pop("cell_type").astype(object)
+    return adata
+
+
+def right(adata):
+    return float((adata.obs["cell_type"].astype(str) == adata.obs["truth"]).mean())
+
+
+def test_new_cells_get_coordinates_labels_and_confidences(reference, query):
+    assert dre.scanpy.tl.ingest(query, reference) is None
+    assert query.obsm["X_dre"].shape == (150, 2)
+    assert query.obsm["X_pca"].shape == (150, 20)
+    assert right(query) > 0.95
+    confidence = query.obs["cell_type_confidence"]
+    assert confidence.dtype == np.float32
+    assert ((confidence >= 0) & (confidence <= 1)).all()
+    assert isinstance(query.obs["cell_type"].dtype, pd.CategoricalDtype)
+
+
+def test_the_cells_of_the_reference_stay_where_they_are(reference):
+    again = dre.scanpy.tl.ingest(reference, reference, copy=True, refuse=0)
+    assert np.allclose(again.obsm["X_dre"], reference.obsm["X_dre"], atol=1e-3)
+    assert (again.obs["cell_type"].astype(str) == reference.obs["cell_type"].astype(str)).mean() > 0.98
+
+
+def test_counts_and_their_logarithms_are_the_same_cells(reference, query, capsys):
+    logged = log_normalized(query)
+    dre.scanpy.tl.ingest(query, reference)
+    assert "adata holds counts: normalized to 10,000" in capsys.readouterr().err
+    dre.scanpy.tl.ingest(logged, reference)
+    assert "holds counts" not in capsys.readouterr().err
+    assert np.allclose(query.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
+    layered = query.copy()
+    layered.layers["counts"] = layered.X.copy()
+    layered.X = layered.X * 0.5
+    dre.scanpy.tl.ingest(layered, reference, layer="counts")
+    assert np.allclose(query.obsm["X_pca"], layered.obsm["X_pca"])
+
+
+def test_the_order_of_genes_and_others_beside_them_do_not_matter(reference, query, capsys):
+    dre.scanpy.tl.ingest(query, reference)
+    assert "120 of the 120 genes" in capsys.readouterr().err
+    rng = np.random.default_rng(0)
+    names = [*query.var_names, "other1", "other2"]
+    extra = scipy.sparse.hstack([query.X, scipy.sparse.csr_matrix(rng.poisson(5, (150, 2)))]).tocsr()
+    order = rng.permutation(len(names))
+    var = pd.DataFrame(index=pd.Index([names[i] for i in order], dtype=object))
+    shuffled = anndata.AnnData(extra[:, order], obs=query.obs.copy(), var=var)
+    dre.scanpy.tl.ingest(shuffled, reference)
+    assert np.allclose(query.obsm["X_dre"], shuffled.obsm["X_dre"], atol=1e-3)
+    assert (query.obs["cell_type"] == shuffled.obs["cell_type"]).all()
+
+
+def test_absent_genes_count_as_not_expressed(reference, query):
+    part = query[:, query.var_names[:80]].copy()
+    with pytest.warns(UserWarning, match="33% of the genes of the reference are not in adata"):
+        dre.scanpy.tl.ingest(part, reference, refuse=0)
+    zeros = query.copy()
+    zeros.X = zeros.X.toarray()
+    zeros.X[:, 80:] = 0
+    dre.scanpy.tl.ingest(zeros, reference, refuse=0)
+    assert np.allclose(part.obsm["X_pca"], zeros.obsm["X_pca"], atol=1e-4)
+
+
+def test_genes_that_do_not_overlap_are_named(reference, query):
+    query.var_names = [f"ENSG{i:05}" for i in range(query.n_vars)]
+    with pytest.raises(ValueError, match=r"0 of the 120 genes.*'GENE0', 'GENE1'.*'ENSG00000', 'ENSG00001'"):
+        dre.scanpy.tl.ingest(query, reference)
+    query.var_names = [*(f"GENE{i}" for i in range(10)), *query.var_names[10:]]
+    with pytest.raises(ValueError, match="10 of the 120 genes of the reference are in adata, which are too few"):
+        dre.scanpy.tl.ingest(query, reference)
+    query.var_names = [*(f"GENE{i}" for i in range(119)), "GENE0"]
+    with pytest.raises(ValueError, match="var_names_make_unique"):
+        dre.scanpy.tl.ingest(query, reference)
+
+
+def test_foreign_cells_are_not_on_the_map(reference, query):
+    rng = np.random.default_rng(0)
+    foreign = query.copy()
+    foreign.X = scipy.sparse.csr_matrix(rng.poisson(rng.permuted(np.tile(np.geomspace(0.01, 30, 120), (150, 1)), axis=1)))
+    with pytest.warns(UserWarning, match="unlike the reference"):
+        dre.scanpy.tl.ingest(foreign, reference)
+    refused = foreign.obs["cell_type"] == NOT_ON_MAP
+    assert refused.mean() > 0.95
+    assert (foreign.obs["cell_type_confidence"][refused] == 0).all()
+    dre.scanpy.tl.ingest(foreign, reference, refuse=0)
+    assert NOT_ON_MAP not in foreign.obs["cell_type"].cat.categories
+    dre.scanpy.tl.ingest(query, reference)
+    assert (query.obs["cell_type"] == NOT_ON_MAP).mean() < 0.05
+
+
+def test_a_file_of_cells_alone_is_a_reference(reference, query, tmp_path):
+    reference.write_h5ad(tmp_path / "reference.h5ad")
+    dre.scanpy.tl.ingest(query, reference)
+    backed = anndata.read_h5ad(tmp_path / "reference.h5ad", backed="r")
+    again = dre.scanpy.tl.ingest(query, backed, copy=True)
+    assert np.array_equal(again.obsm["X_dre"], query.obsm["X_dre"])
+    assert (again.obs["cell_type"] == query.obs["cell_type"]).all()
+    backed.file.close()
+    again.write_h5ad(tmp_path / "query.h5ad")
+    read = anndata.read_h5ad(tmp_path / "query.h5ad")
+    assert (read.obs["cell_type"].astype(str) == query.obs["cell_type"].astype(str)).all()
+
+
+def test_a_model_file_alone_labels_cells(reference, query, tmp_path):
+    dre.scanpy.model(reference, "cell_type").save(tmp_path / "model")
+    dre.scanpy.tl.ingest(query, reference)
+    for model in (tmp_path / "model", str(tmp_path / "model"), DRE.load(tmp_path / "model")):
+        again = dre.scanpy.tl.ingest(query, model, copy=True)
+        assert (again.obs["cell_type"] == query.obs["cell_type"]).all()
+        assert np.array_equal(again.obsm["X_dre"], query.obsm["X_dre"])
+
+
+def test_a_model_without_labels_gives_coordinates_alone(reference, query, tmp_path):
+    dre.scanpy.model(reference).save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"has no such labels; it has: none.*obs=None"):
+        dre.scanpy.tl.ingest(query, tmp_path / "model")
+    dre.scanpy.tl.ingest(query, tmp_path / "model", obs=None)
+    assert "X_dre" in query.obsm
+    assert "cell_type" not in query.obs
+
+
+def test_a_model_of_other_rows_reads_no_genes(query, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(50, 4))
+    DRE(**OPTIONS, random_state=0).fit(rows).save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"shape \(4,\), not genes"):
+        dre.scanpy.tl.ingest(query, tmp_path / "model")
+
+
+def test_several_columns_of_labels(reference, query):
+    reference = reference.copy()
+    reference.obs["lineage"] = np.where(reference.obs["cell_type"] == "NK", "innate", "adaptive")
+    dre.scanpy.tl.ingest(query, reference, obs=["cell_type", "lineage"])
+    agrees = (query.obs["lineage"] == "innate") == (query.obs["cell_type"] == "NK")
+    assert agrees.mean() > 0.98
+
+
+def test_labels_that_are_missing_do_not_vote(reference, query):
+    reference = reference.copy()
+    labels = reference.obs["cell_type"].astype(object)
+    labels.iloc[::2] = np.nan
+    labels.iloc[1::8] = "-1"
+    reference.obs["cell_type"] = pd.Categorical(labels, categories=pd.Index(["T", "unused", "B", "NK", "-1"], dtype=object))
+    dre.scanpy.tl.ingest(query, reference)
+    assert set(query.obs["cell_type"].cat.categories) <= {"T", "B", "NK", NOT_ON_MAP}
+    assert right(query) > 0.95
+
+
+@pytest.mark.parametrize("labels", [np.nan, -1, "-1"])
+def test_labels_that_are_none_at_all_are_said(reference, query, labels):
+    reference = reference.copy()
+    reference.obs["cell_type"] = labels
+    with pytest.raises(ValueError, match="obs='cell_type': the reference has no label in this column"):
+        dre.scanpy.tl.ingest(query, reference)
+
+
+def test_labels_may_be_numbers(reference, query):
+    reference = reference.copy()
+    reference.obs["cell_type"] = reference.obs["cell_type"].cat.codes.to_numpy() + 1
+    dre.scanpy.tl.ingest(query, reference)
+    assert set(query.obs["cell_type"]) - {NOT_ON_MAP} == {"1", "2", "3"}
+
+
+def test_errors_name_what_is_there(reference, query):
+    with pytest.raises(ValueError, match="no such column in obs; there are: 'cell_type'"):
+        dre.scanpy.tl.ingest(query, reference, obs="celltype")
+    with pytest.raises(ValueError, match=r"no map 'dre': run dre.scanpy.tl.dre"):
+        dre.scanpy.tl.ingest(query, make_cells())
+    with pytest.raises(TypeError, match="read_h5ad"):
+        dre.scanpy.tl.ingest(query, "reference.h5ad")
+    with pytest.raises(TypeError, match="the reference is a list"):
+        dre.scanpy.tl.ingest(query, [1])
+    with pytest.raises(ValueError, match=r"layer='counts' is not in adata.layers; there are: none"):
+        dre.scanpy.tl.ingest(query, reference, layer="counts")
+    with pytest.raises(ValueError, match="refuse=2"):
+        dre.scanpy.tl.ingest(query, reference, refuse=2)
+    with pytest.raises(ValueError, match="adata has no cells"):
+        dre.scanpy.tl.ingest(query[:0].copy(), reference)
+    query.X = query.X.toarray()
+    query.X[2, 5] = np.nan
+    with pytest.raises(ValueError, match="cell 'cell1-2', gene 'GENE5'"):
+        dre.scanpy.tl.ingest(query, reference)
+    assert "X_dre" not in query.obsm
+
+
+def test_one_cell_is_enough(reference, query):
+    one = query[:1].copy()
+    dre.scanpy.tl.ingest(one, reference)
+    dre.scanpy.tl.ingest(query, reference)
+    assert np.allclose(one.obsm["X_dre"], query.obsm["X_dre"][:1], atol=1e-3)
+    assert one.obs["cell_type"].iloc[0] == query.obs["cell_type"].iloc[0]
+
+
+def test_values_that_are_neither_counts_nor_logarithms_are_refused(reference, query):
+    query.X = query.X * 10.5
+    with pytest.raises(ValueError, match="neither counts, which are whole numbers, nor their logarithms"):
+        dre.scanpy.tl.ingest(query, reference)
+    scaled = log_normalized(make_cells(100, seed=2))
+    sc.pp.scale(scaled)
+    with pytest.raises(ValueError, match="negative values"):
+        dre.scanpy.tl.ingest(scaled, reference)
+
+
+def test_another_total_is_said(reference, query):
+    with pytest.warns(UserWarning, match="normalized to 1,000 counts per cell, the reference to 10,000"):
+        dre.scanpy.tl.ingest(log_normalized(query, 1e3), reference)
+
+
+def scaled_reference(clip):
+    """As in scanpy's tutorial: log-normalized genes in raw, and the scaled half of them in X."""
+    adata = log_normalized(make_cells(400))
+    adata.raw = adata
+    adata = adata[:, adata.var_names[::2]].copy()
+    sc.pp.scale(adata, max_value=clip)
+    sc.pp.pca(adata, n_comps=20)
+    dre.scanpy.tl.dre(adata, **OPTIONS)
+    return adata
+
+
+@pytest.mark.parametrize("clip", [None, 2.0])
+def test_a_scaled_reference_scales_new_cells_alike(query, clip):
+    reference = scaled_reference(clip)
+    own = make_cells(400)
+    dre.scanpy.tl.ingest(own, reference, refuse=0)
+    assert np.allclose(own.obsm["X_pca"], reference.obsm["X_pca"], atol=0.05)
+    dre.scanpy.tl.ingest(query, reference, refuse=0)
+    assert right(query) > 0.95
+
+
+def test_new_cells_that_are_scaled_are_read_from_raw(query, capsys):
+    reference = scaled_reference(None)
+    logged = log_normalized(query)
+    logged.raw = logged
+    sc.pp.scale(logged)
+    dre.scanpy.tl.ingest(logged, reference)
+    assert "reading those of adata.raw" in capsys.readouterr().err
+    dre.scanpy.tl.ingest(query, reference)
+    assert np.allclose(logged.obsm["X_pca"], query.obsm["X_pca"], atol=1e-2)
+
+
+def test_a_total_that_is_not_known_must_be_said(query):
+    reference = log_normalized(make_cells(400))[:, ::2].copy()
+    sc.pp.pca(reference, n_comps=20)
+    dre.scanpy.tl.dre(reference, **OPTIONS)
+    with pytest.raises(ValueError, match="target_sum=10_000"):
+        dre.scanpy.tl.ingest(query, reference)
+    dre.scanpy.tl.ingest(query, reference, target_sum=1e4)
+    logged = log_normalized(query)
+    dre.scanpy.tl.ingest(logged, reference)
+    assert np.allclose(query.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
