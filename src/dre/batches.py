@@ -15,6 +15,7 @@ from dre.affinity.target import Block, Coordinates, Graph, Pairs, Target
 from dre.data.rows import chunk_length
 from dre.notation import Registry, write
 from dre.runtime import RandomStreams
+from dre.runtime.float64 import near_float64
 
 BATCHES = Registry("batch sampler", __name__)
 SUMMED = 2**27  # neighbors of all rows whose weights are summed up at once; beyond, those of a row when it is sampled
@@ -206,12 +207,12 @@ class Edges(Batches, name="edges", follows_graph=True):
 
         def assemble(u: Tensor) -> Batch:
             heads, tails = edges(u)
-            position = torch.arange(2 * self.size, device=u.device)[:, None]
+            position = torch.arange(2 * self.size, device=heads.device)[:, None]
             near = position % self.size + self.size  # a head attracts its tail; a tail, with weight 0, itself
             return Batch(torch.cat([heads, tails]), Pairs(near, (position < self.size).float()))
 
         def sample(epoch: int) -> Iterator[LazyBatch]:
-            generator = streams.generator("batches", epoch)
+            generator = streams.in_float64.generator("batches", epoch)
             for _ in range(self.steps(n)):
                 u = torch.rand(self.size, generator=generator, device=generator.device, dtype=torch.double)
                 yield LazyBatch(2 * self.size, (u,), assemble)
@@ -221,10 +222,10 @@ class Edges(Batches, name="edges", follows_graph=True):
 
 def _edges_by_sum(graph: Graph) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """Return a function from uniform numbers to the ends of edges, by one cumulative sum: 8 bytes for each neighbor."""
-    upto = graph.weight.double().ravel().cumsum(0)
+    upto = near_float64(graph.weight).double().ravel().cumsum(0)
 
     def edges(u: Tensor) -> tuple[Tensor, Tensor]:
-        slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1)
+        slot = torch.searchsorted(upto, u * upto[-1], right=True).clamp_max(len(upto) - 1).to(graph.indices.device)
         return slot // graph.indices.shape[1], graph.indices.ravel()[slot].long()
 
     return edges
@@ -233,17 +234,18 @@ def _edges_by_sum(graph: Graph) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
 def _edges_by_row(graph: Graph) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """Return such a function that holds the cumulative sum over rows alone, and sums up a row when it is sampled."""
     step = chunk_length(graph.weight.shape[1:])
-    upto = torch.cat([part.sum(1, dtype=torch.double) for part in graph.weight.split(step)]).cumsum(0)
+    upto = torch.cat([near_float64(part).sum(1, dtype=torch.double) for part in graph.weight.split(step)]).cumsum(0)
 
     def edges(u: Tensor) -> tuple[Tensor, Tensor]:
         at = u * upto[-1]
         heads = torch.searchsorted(upto, at, right=True).clamp_max(len(upto) - 1)
-        within = graph.weight[heads].double().cumsum(1)
+        rows = heads.to(graph.weight.device)
+        within = near_float64(graph.weight[rows]).double().cumsum(1)
         whole = within[:, -1]
         # Rounding may put it at the end or below 0: there the last or the first edge with a weight is taken.
         rest = torch.minimum(at - (upto[heads] - whole), torch.nextafter(whole, torch.zeros_like(whole))).clamp_min_(0)
         slots = (within <= rest[:, None]).sum(1, keepdim=True).clamp_max_(within.shape[1] - 1)
-        return heads, graph.indices[heads].gather(1, slots).ravel().long()
+        return rows, graph.indices[rows].gather(1, slots.to(rows.device)).ravel().long()
 
     return edges
 

@@ -260,7 +260,7 @@ ON_A_DEVICE: dict[str, Callable[[str], Any]] = {
 
 @pytest.mark.parametrize("name", ON_A_DEVICE)
 def test_an_unknown_device_is_an_error_that_names_the_known_ones(name: str) -> None:
-    with pytest.raises(ValueError, match=r"device='gpu' .*use 'auto', 'cpu', 'cuda' or 'cuda:1'"):
+    with pytest.raises(ValueError, match=r"device='gpu' .*use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'"):
         ON_A_DEVICE[name]("gpu")
     ON_A_DEVICE[name]("cpu")
 

@@ -13,6 +13,7 @@ from dre.affinity import Affinity
 from dre.neighbors.distances import pairwise_distances
 from dre.neighbors.search import Neighbors
 from dre.runtime import has_numba
+from dre.runtime.float64 import near_float64
 from dre.runtime.scratch import empty
 
 SYMMETRIZED = {"cpu": 2**18, "cuda": 2**24}  # pairs that are symmetrized at a time: each needs some 50 bytes
@@ -160,7 +161,7 @@ class Graph:
     def of(cls, affinity: Affinity, neighbors: Neighbors) -> Graph:
         """Weight the edges from each row to its neighbors by an affinity."""
         indices, distances, method, recall = neighbors
-        weight = _store_once(affinity, indices, affinity.conditional(distances))
+        weight = _store_once(affinity, near_float64(indices), affinity.conditional(near_float64(distances))).to(indices.device)
         return cls(indices, weight, SearchInfo(method, recall))
 
     @classmethod
@@ -241,12 +242,12 @@ class InBatch:
     def block(self, ids: Tensor) -> Pairs:
         b = len(ids)
         affinity = self.affinity.clamp_to(b)
-        features = self.features[ids]
+        features = near_float64(self.features[ids])
         distances = pairwise_distances(features, features).fill_diagonal_(torch.inf)
         nearest, near = distances.topk(affinity.count_neighbors(b), largest=False, sorted=True)
-        directed = torch.zeros(b, b, dtype=torch.double, device=ids.device)
+        directed = torch.zeros(b, b, dtype=torch.double, device=features.device)
         directed.scatter_(1, near, affinity.conditional(nearest))
-        return Pairs(None, affinity.combine(directed, directed.T).triu(1).float())
+        return Pairs(None, affinity.combine(directed, directed.T).triu(1).float().to(ids.device))
 
 
 def _storage(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:

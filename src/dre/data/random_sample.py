@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from dre.data.rows import RowSubset, float64_pieces, is_rows
+from dre.data.rows import RowSubset, float64_pieces, is_rows, rows_at
 from dre.runtime import RandomStreams
 from dre.runtime.ranks import RankError, Ranks
 from dre.runtime.scratch import HELD_BYTES, empty, held
@@ -45,7 +45,7 @@ def sample_ids(n: int, sample: int | None, seed: int) -> Array | None:
 def take_sample(X: Any, ids: Array) -> Any:
     """Return the rows with these ids. Those of a stream or a file are read in one pass; many of them lie in a scratch file."""
     if not is_rows(X):
-        return X[ids]
+        return rows_at(X, torch.from_numpy(ids))
     dtype = torch.double if X.read(0, 1).dtype == torch.double else torch.float32
     out = empty((len(ids), *X.shape[1:]), dtype, what="the sampled rows", held_bytes=min(HELD_BYTES, held()))
     at = 0

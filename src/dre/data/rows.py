@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dre.progress.activity import activity
 from dre.runtime import available_bytes, scratch
+from dre.runtime.float64 import float64_device
 
 CHUNK_VALUES = 2**24  # values read at a time
 CACHED_VALUES = 2**18  # values converted at a time on a CPU: within its cache that is many times as fast
@@ -47,10 +48,11 @@ def chunk_length(shape: tuple[int, ...], values: int | None = None) -> int:
 
 
 def float64_pieces(X: Any, device: torch.device = CPU) -> Generator[Tensor, None, None]:
-    """Yield consecutive rows of a dense or sparse array, or of Rows, as float64 tensors on a device.
+    """Yield consecutive rows of a dense or sparse array, or of Rows, as float64 tensors on a device, if it has float64.
 
     On a CPU the pieces fit into its cache. Rows are read in chunks, whatever the size of the pieces.
     """
+    device = float64_device(device)
     rows = X if is_rows(X) else HostRows(X)
     n, step = rows.shape[0], chunk_length(rows.shape[1:])
     piece = chunk_length(rows.shape[1:], min(CACHED_VALUES, CHUNK_VALUES)) if device.type == "cpu" else step
@@ -131,7 +133,7 @@ def in_blocks(rows: Rows) -> bool:
 
 
 class HostRows:
-    """An array on the host with any number type, read unchanged. The computing device converts and scales it."""
+    """An array on the host, or a tensor where it lies, of any number type, read unchanged. The computing device scales it."""
 
     thread_safe = True
 
@@ -143,10 +145,17 @@ class HostRows:
         return _as_tensor(self.X[start:stop])
 
     def take(self, ids: Tensor) -> Tensor:
-        return _as_tensor(self.X[ids.cpu().numpy()])
+        return _as_tensor(rows_at(self.X, ids))
+
+
+def rows_at(X: Any, ids: Tensor) -> Any:
+    """Return the rows of an array or a tensor with these ids, of its own kind."""
+    return X[ids.to(X.device) if isinstance(X, Tensor) else ids.cpu().numpy()]
 
 
 def _as_tensor(part: Any) -> Tensor:
+    if isinstance(part, Tensor):
+        return part.contiguous()
     part = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
     known = part.dtype.kind in "bf" or part.dtype.kind == "i" or part.dtype == np.uint8
     wide = part.dtype.itemsize > 8 or not part.dtype.isnative

@@ -30,6 +30,7 @@ from dre.data.sparse import ScaledSparse, is_sparse
 from dre.data.sparse import moments as sparse_moments
 from dre.data.units import DominantColumns, dominant_columns
 from dre.progress.activity import activity
+from dre.runtime.float64 import float64_device
 
 
 class Scaling(nn.Module):
@@ -89,7 +90,7 @@ class Scaling(nn.Module):
         >>> scaling(torch.tensor([[2.0, 300.0]]))
         tensor([[1., 1.]])
         """
-        n, shape = X.shape[0], tuple(X.shape[1:])
+        n, shape, device = X.shape[0], tuple(X.shape[1:]), float64_device(device)
         columns = None
         if standardize:
             raw = merge(find_moments(lambda: float64_pieces(X, device), n))
@@ -157,7 +158,7 @@ class ScaledRows:
     def __init__(self, rows: Rows, scaling: Scaling, device: torch.device) -> None:
         self.shape = (rows.shape[0], *model_shape(rows.shape[1:]))
         self._rows, self._device = rows, device
-        self._scaling = copy.deepcopy(scaling).to(device)
+        self._scaling = copy.deepcopy(scaling).to(float64_device(device))
         self._piece = chunk_length(rows.shape[1:], CACHED_VALUES)
         self.thread_safe = bool(getattr(rows, "thread_safe", False))
         self.in_blocks, self.is_stream = in_blocks(rows), not isinstance(rows, HostRows)
@@ -186,8 +187,9 @@ class ScaledRows:
         return self._scale(check_stream_output(self._rows, self._rows.take(ids), len(ids), "take"))
 
     def _scale(self, x: Tensor) -> Tensor:
-        x = x.to(self._device)
-        if self._device.type != "cpu" or x.numel() <= CACHED_VALUES:
+        x = x.to(self._scaling.mean.device)
+        if not x.is_cpu or x.numel() <= CACHED_VALUES:
             scaled: Tensor = self._scaling(x)
-            return scaled
-        return torch.cat([self._scaling(part) for part in x.split(self._piece)])  # pieces stay in the CPU's cache
+        else:
+            scaled = torch.cat([self._scaling(part) for part in x.split(self._piece)])  # pieces stay in the CPU's cache
+        return scaled.to(self._device)

@@ -34,6 +34,7 @@ def to_array(rows: Any, ids: Array | None = None) -> Array:
             found = read_all(rows) if ids is None else rows.take(torch.from_numpy(ids)).cpu().numpy()
     else:
         found = rows if ids is None else rows[ids]
+        found = found.cpu() if isinstance(found, torch.Tensor) else found
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
 
 

@@ -16,11 +16,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from dre.data.device_array import DeviceArray, check_finite, to_host
 from dre.data.rows import Rows, is_rows, read_all
 from dre.runtime import available_bytes
 
 LARGEST_SEED = 2**31 - 1
-NUMPY_FLOATS = (torch.float16, torch.float32, torch.float64)  # numpy has no bfloat16, and no floats of 8 bits
 REMEDIES = {  # by the beginning of an error of scikit-learn
     "could not convert string": "Encode text as numbers first, say with sklearn.preprocessing.OneHotEncoder.",
     "setting an array element with a sequence": "All rows need the same number of values: pad or cut them.",
@@ -32,19 +32,37 @@ ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_n
 def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     """Return X as an array (n, d) or (n, ...) of numbers, or as Rows, with its values and their order unchanged.
 
-    The values of Rows are checked when they are read (``dre.data.rows.read_checked``).
+    A ``DeviceArray`` that is not on the host is returned as a tensor on its device. The values of Rows are checked when they
+    are read (``dre.data.rows.read_checked``).
     """
     least = 2 if fitting else 1
     if is_rows(X):
         _check_stream(estimator, X, least, fitting=fitting)
         return X
+    if isinstance(X, DeviceArray):
+        if X.columns is not None or not X.tensor.is_cpu:
+            return _check_device(estimator, X, least, fitting=fitting)
+        X = X.tensor
     X = _to_numpy(X, "X")
     X = _validated(lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
     _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None))
     return X
 
 
-def _check_stream(estimator: BaseEstimator, X: Rows, least: int, *, fitting: bool) -> None:
+def _check_device(estimator: BaseEstimator, X: DeviceArray, least: int, *, fitting: bool) -> Any:
+    """Check an array where it lies; scikit-learn, which would copy it to the host, is shown its shape alone."""
+    if X.columns is None:
+        alike = np.broadcast_to(np.complex64(0) if X.tensor.is_complex() else np.float32(0), X.shape)
+        _validated(lambda: validate_data(estimator, alike, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
+    else:
+        _check_stream(estimator, X, least, fitting=fitting)
+    if 0 in X.shape[1:]:
+        raise ValueError(f"rows of the shape {X.shape[1:]} hold no values")
+    check_finite(X.tensor, getattr(estimator, "feature_names_in_", None))
+    return X.tensor.numpy() if X.tensor.is_cpu else X.tensor
+
+
+def _check_stream(estimator: BaseEstimator, X: Rows | DeviceArray, least: int, *, fitting: bool) -> None:
     """Check the shape of Rows, and the names of their columns if they have some, as scikit-learn does for an array."""
     alike = np.broadcast_to(np.float32(0), X.shape)  # this needs no memory
     sklearn.utils.check_array(alike, ensure_min_samples=least, input_name="X", estimator=estimator, **ACCEPTED)
@@ -89,22 +107,7 @@ def _to_numpy(X: Any, name: str) -> Any:
                 f"Drop these rows, or fill them: {name}.filled(value)."
             )
         return X.data
-    if not isinstance(X, torch.Tensor):
-        return X
-    for is_odd, kind, remedy in (
-        (X.is_meta, "a meta tensor without values", "create it on a device that holds values, such as 'cpu'"),
-        (X.is_nested, "a nested tensor", f"pass {name}.to_padded_tensor(0.0)"),
-        (X.is_quantized, "a quantized tensor", f"pass {name}.dequantize()"),
-        (X.layout != torch.strided, "a sparse tensor", f"pass {name}.to_dense(), or a scipy.sparse.csr_array"),
-    ):
-        if is_odd:
-            raise ValueError(f"{name} is {kind}: {remedy}")
-    X = X.detach().resolve_conj().resolve_neg().cpu()
-    if X.is_floating_point() and X.dtype not in NUMPY_FLOATS:
-        X = X.float()
-    elif X.is_complex():
-        X = X.to(torch.complex128)
-    return X.numpy()
+    return to_host(X, name)
 
 
 def _validated(validate: Callable[[], Any], name: str) -> Any:

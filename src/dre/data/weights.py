@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dre.data.rows import RowSubset, is_rows
+from dre.data.rows import RowSubset, is_rows, rows_at
 
 Array = np.ndarray[Any, Any]
 MOST_COPIES = 20  # rows that are fitted, as a multiple of the rows that were given
@@ -81,4 +81,5 @@ def are_whole(weights: Array) -> bool:
 
 def repeat_rows(X: Any, ids: Array) -> Any:
     """Return the rows with these ids. Those of a stream are not copied."""
-    return RowSubset(X, torch.from_numpy(ids)) if is_rows(X) else X[ids]
+    wanted = torch.from_numpy(ids)
+    return RowSubset(X, wanted) if is_rows(X) else rows_at(X, wanted)

@@ -13,6 +13,7 @@ from torch.nn.functional import avg_pool2d, conv2d, unfold
 from dre.data.rows import Rows
 from dre.data.scaling import ScaledRows
 from dre.data.sparse import ScaledSparse
+from dre.runtime.float64 import near_float64
 from dre.runtime.threads import map_in_threads
 
 SAMPLE_ROWS, SAMPLE_VALUES = 10_000, 2**25  # of the sample from which the axes are computed
@@ -103,7 +104,7 @@ class PCAFront(nn.Module):
     def _fit_sparse(self, rows: ScaledSparse, n: int, generator: torch.Generator) -> None:
         """Compute the axes from all rows: products with them cost little."""
         width = min(self.axes.shape[1], n, len(self.axes) + OVERSAMPLING)
-        basis = torch.randn(self.axes.shape[1], width, generator=generator, device=generator.device).double().cpu()
+        basis = torch.randn(self.axes.shape[1], width, generator=generator, device=generator.device).cpu().double()
         for _ in range(SPARSE_ITERATIONS):
             basis = torch.linalg.qr(rows.transposed_times(rows.times(basis, 0, n))).Q
         projected = rows.times(basis, 0, n)
@@ -142,7 +143,7 @@ def principal_axes(x: Tensor, count: int, generator: torch.Generator) -> tuple[T
         total = torch.zeros_like(basis)
         for product in _map_rows(partial(_gram_product, basis), x):
             total += product
-        basis = torch.linalg.qr(total).Q
+        basis = torch.linalg.qr(near_float64(total)).Q.to(x.device)
     projected = torch.cat(list(_map_rows(lambda part: part @ basis, x)))
     rotation = _eigh(projected.T @ projected / len(x))[1].flip(1)[:, :count]
     # Not the eigenvalues: a small one has the rounding of the largest.
@@ -152,11 +153,12 @@ def principal_axes(x: Tensor, count: int, generator: torch.Generator) -> tuple[T
 
 def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of a symmetric matrix; in float64 if float32 does not converge, as with denormal values."""
+    near = near_float64(matrix)
     try:
-        values, vectors = torch.linalg.eigh(matrix)
+        values, vectors = torch.linalg.eigh(near)
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        values, vectors = torch.linalg.eigh(matrix.double())
-    return values.to(matrix.dtype), vectors.to(matrix.dtype)
+        values, vectors = torch.linalg.eigh(near.double())
+    return values.to(matrix), vectors.to(matrix)
 
 
 def _gram_product(basis: Tensor, x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from dre.loss.curves import Student
 from dre.loss.grid_sums import sum_on_grid
 from dre.loss.pair_sums import BLOCK, MAX_COMPONENTS, Curve
 from dre.runtime import has_numba, triton_applies
+from dre.runtime.float64 import near_float64
 
 Sums = tuple[Tensor, Tensor]  # of the values, and Σj slope (yi - yj) of every row (b, c)
 
@@ -53,7 +54,8 @@ class _BankSum(torch.autograd.Function):
 
 def _all_rows(y: Tensor, pairs: BankPairs, curve: Curve) -> Sums:
     if pairs.on_grid and isinstance(curve, Student) and y.shape[1] == 2:
-        return sum_on_grid(y, curve)
+        total, pull = sum_on_grid(near_float64(y), curve)  # sums the values in float64
+        return total.to(y.device), pull.to(y.device)
     kernels = _kernels(y, pairs)
     if kernels is not None and (found := kernels.all_rows(y.contiguous(), pairs, curve)) is not None:
         return found

@@ -13,6 +13,7 @@ from dre.affinity.bank import BankPairs
 from dre.loss import Loss, Step
 from dre.loss.pair_sums import BLOCK
 from dre.runtime import has_numba, triton_applies
+from dre.runtime.float64 import near_float64
 
 TINY = torch.finfo(torch.float32).tiny
 ROUNDING = 1e-9  # of the mean square of distances
@@ -77,7 +78,7 @@ def _correlate(apart: Apart) -> tuple[Tensor, Tensor]:
     y, n = apart.y, len(apart.y) * apart.others.shape[1]
     kernels = _kernels(y)
     sums = _sums(apart) if kernels is None else kernels.sums(*apart)
-    d, dd, x, xx, xd = (sums.double() / n).unbind()  # means
+    d, dd, x, xx, xd = (near_float64(sums).double() / n).unbind()  # means
     var_d, var_x = (dd - d * d).clamp_min(TINY), (xx - x * x).clamp_min(TINY)
     correlation = (xd - x * d) / (var_d * var_x).sqrt()
     # By a distance d of the map, the correlation has the derivative by_x · x - by_d · d + constant.
@@ -85,9 +86,9 @@ def _correlate(apart: Apart) -> tuple[Tensor, Tensor]:
     # Distances that differ by rounding have no correlation.
     equal = (var_d <= (ROUNDING * dd).clamp_min(TINY)) | (var_x <= (ROUNDING * xx).clamp_min(TINY))
     correlation, by_x, by_d = (value.masked_fill(equal, 0) for value in (correlation, by_x, by_d))
-    slope = torch.stack([by_x, by_d, by_d * d - by_x * x]).to(y.dtype)
+    slope = torch.stack([by_x, by_d, by_d * d - by_x * x]).to(y)
     pull = _pull(apart, slope) if kernels is None else kernels.pull(*apart, slope)
-    return correlation.to(y.dtype), pull
+    return correlation.to(y), pull
 
 
 def _kernels(y: Tensor) -> Any:
@@ -115,7 +116,7 @@ def _blocks(apart: Apart) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 
 def _sums(apart: Apart) -> Tensor:
     parts = [torch.stack([d.sum(), (d * d).sum(), x.sum(), (x * x).sum(), (x * d).sum()]) for _, d, x in _blocks(apart)]
-    return torch.stack(parts).double().sum(0)
+    return near_float64(torch.stack(parts)).double().sum(0)
 
 
 def _pull(apart: Apart, slope: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
+from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_layout import model_shape
 from dre.data.metric import PRECOMPUTED
@@ -30,6 +31,7 @@ from dre.data.random_sample import check_sample, choose_rows
 from dre.data.range_error import RangeError
 from dre.data.rows import RowSlice, is_rows, read_all
 from dre.data.scaling import Scaling
+from dre.data.subsample import to_array
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
@@ -112,7 +114,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     columns : "numbers" or list of str, optional
         Columns of a DataFrame to map: those that hold numbers, or these. By default all columns, which must hold numbers.
     device : str, default="auto"
-        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"mps"`` for an Apple GPU, which ``"auto"`` does not choose.
     random_state : int, RandomState or None, default=None
         The same seed gives the same bits with the same rows and parameters, type of CPU, and versions of dre, torch, numpy and
         numba, whatever the number of threads, the load, and the state of torch that the caller has set. Two kinds of networks
@@ -295,7 +297,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
         columns = check_columns(self.columns)
         if not isinstance(X, Prepared):
-            return check_rows(self, select_features(X, columns), fitting=True), None
+            return check_rows(self, open_device_array(select_features(X, columns)), fitting=True), None
         preparation, rows = X.preparation, apply(X.preparation, X)
         check_rows(
             self,
@@ -318,7 +320,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(X))
         selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        return check_rows(self, selected, fitting=False)
+        return check_rows(self, open_device_array(selected), fitting=False)
 
     def _names_of(self, preparation: Preparation | None) -> Any:
         """Return the names of the numbers in a row, for messages; None if they have none."""
@@ -441,10 +443,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _data_spec(self, shape: tuple[int, ...]) -> DataSpec:
         device = resolve_device(self.device).type
+        device = "cpu" if device == "mps" else device  # the plans for GPUs were measured on CUDA
         free = available_bytes(device) if device in ("cpu", "cuda") else None
         return DataSpec(shape[0], model_shape(tuple(shape[1:])), device, int(self.n_components), free=free)
 
-    def transform(self, X: Any, *, stage: int | None = None) -> Array:
+    def transform(self, X: Any, *, stage: int | None = None) -> Any:
         """Embed rows by a forward pass, chunk by chunk.
 
         Parameters
@@ -456,6 +459,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n, n_components), float32
+            A tensor on the same device if X is a tensor, and an array of the same library if X has ``__dlpack__``, as those of
+            CuPy. With ``set_output``, a DataFrame.
 
         Raises
         ------
@@ -465,11 +470,16 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         self._check_features("transform")
         with plain_torch(), one_thread_on(self._map.device), _naming_columns(self._names_of(self._map.preparation)):
-            return self._map.embed(self.prepare(X), stage)
+            return self._like(X, self._map.coordinates(self.prepare(X), stage))
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""
-        return self.fit(X, y, **fit_params).embedding_
+        Y = self.fit(X, y, **fit_params).embedding_
+        return self._like(X, torch.from_numpy(Y.copy())) if is_device_array(X) else Y
+
+    def _like(self, X: Any, Y: Tensor) -> Any:
+        """Return a map as an array of the library that X comes from; a numpy array if it becomes a DataFrame."""
+        return Y.cpu().numpy() if wants_container(self) else give_back(Y, X)
 
     def _check_features(self, method: str) -> None:
         if getattr(self, "_lacks_features", False):
@@ -577,7 +587,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = read_all(X, np.float64) if is_rows(X) else X
         else:
             X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        X = to_array(to_host(X, "X"))
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
 

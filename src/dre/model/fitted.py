@@ -19,6 +19,7 @@ from dre.data.sparse import is_sparse
 from dre.data.validation import check_memory
 from dre.encoder.forward import outputs
 from dre.plan.recipe import Recipe
+from dre.runtime.float64 import float64_device
 from dre.training.loop import DivergedError
 from dre.training.run import Weights
 
@@ -74,12 +75,17 @@ class FittedMap:
 
     def embed(self, X: Any, stage: int | None = None) -> Array:
         """Embed rows, by the last weights or by those at the end of a stage. Rows are read and scaled chunk by chunk."""
+        y: Array = self.coordinates(X, stage).cpu().numpy()
+        return y
+
+    def coordinates(self, X: Any, stage: int | None = None) -> Tensor:
+        """Embed rows as ``embed`` does; the result is on the device of the encoder."""
         self.check_shape(X.shape)
         raw = X if is_rows(X) else HostRows(X)
-        Y = embed(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
-        lost = np.flatnonzero(~np.isfinite(Y).all(1))
-        if len(lost):
-            raise self._explain(int(lost[0]), raw)
+        Y = outputs(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
+        is_lost = ~Y.isfinite().all(1)
+        if bool(is_lost.any()):
+            raise self._explain(int(is_lost.long().argmax()), raw)
         return Y
 
     def _explain(self, row: int, raw: Rows) -> ValueError:
@@ -99,10 +105,13 @@ class FittedMap:
         return RangeError(row, place, float(x.flatten()[at]), reason)
 
     def module(self, stage: int | None = None) -> MapModule:
-        """Return a copy of preparation, scaling and encoder as one module, in eval mode, on the device of the encoder."""
+        """Return a copy of preparation, scaling and encoder as one module, in eval mode.
+
+        It is on the device of the encoder, or on the CPU if that device has no float64.
+        """
         scaling, encoder = copy.deepcopy(self.scaling), copy.deepcopy(self.encoder_of(stage))
         preparation = None if self.preparation is None else self.preparation.module()
-        return MapModule(scaling, encoder, preparation).to(self.device).eval()
+        return MapModule(scaling, encoder, preparation).to(float64_device(self.device)).eval()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise a ValueError if rows have another shape than those that were fitted."""

@@ -18,6 +18,7 @@ from dre.neighbors.distances import Distances
 from dre.neighbors.exact import nearest_rows, nearest_to
 from dre.neighbors.other_metrics import nearest_by_metric
 from dre.progress.activity import activity
+from dre.runtime.float64 import float64_device, near_float64
 from dre.runtime.gpu_memory import in_smaller_pieces
 from dre.runtime.threads import map_in_threads
 
@@ -104,10 +105,11 @@ def nearest(
     measured = row_metric(metric, metric_kwds)
     if not measured.has_transform:
         found = Neighbors(*nearest_by_metric(_on_host(rows), k, measured, method))
-        device = rows.device if isinstance(rows, Tensor) else "cpu"
-        return found._replace(indices=found.indices.to(device), distances=found.distances.to(device))
+        device = rows.device if isinstance(rows, Tensor) else torch.device("cpu")
+        return found._replace(indices=found.indices.to(device), distances=found.distances.to(float64_device(device)))
     metric = measured.name
     features = _to_features(rows, metric)
+    device, features = features.device, near_float64(features)
     if method == "auto":
         method = select_method(features)
         if method == "approximate" and not _has_faiss():
@@ -118,7 +120,7 @@ def nearest(
     if metric != "euclidean":  # between transformed rows d² = 2 · (1 - similarity)
         distances = distances.square() / 2
     dtype = features.dtype if method == "exact" and features.is_floating_point() else torch.float32
-    return found._replace(distances=distances.to(dtype))
+    return found._replace(indices=found.indices.to(device), distances=distances.to(dtype).to(device))
 
 
 def select_method(features: Tensor) -> str:
@@ -223,7 +225,7 @@ def _to_features(rows: Tensor | Rows, metric: str) -> Tensor:
         stop = min(n, start + step)
         x = (rows[start:stop] if isinstance(rows, Tensor) else read_checked(rows, start, stop)).flatten(1)
         if metric != "euclidean":
-            x = transform_rows(x if x.is_floating_point() else x.double(), metric)
+            x = transform_rows(x if x.is_floating_point() else near_float64(x).double(), metric)
         if features is None:
             features = torch.empty(n, x.shape[1], dtype=x.dtype, device=x.device)
         features[start:stop] = x

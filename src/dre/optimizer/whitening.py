@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dre.runtime.float64 import near_float64
+
 DAMPING = 0.1  # of the mean variance of the inputs, added to each: rare directions are not amplified without bound
 EVERY = 20  # steps between two looks at the covariance, after the first few
 FIRST = 5  # steps that each look
@@ -77,11 +79,12 @@ class Whitening:
 
 def _inverse(covariance: Tensor) -> Tensor:
     """The inverse, damped, and scaled so that white inputs leave a gradient as it is."""
+    device, covariance = covariance.device, near_float64(covariance)
     variance = covariance.diagonal().mean().clamp_min(1e-12)
     unit = torch.eye(len(covariance), device=covariance.device)
     factor, failed = torch.linalg.cholesky_ex(covariance + DAMPING * variance * unit)
     # Inputs that are not finite have no covariance. The loss is not finite either, and the loop says so.
-    return unit if bool(failed) else torch.cholesky_inverse(factor) * variance
+    return (unit if bool(failed) else torch.cholesky_inverse(factor) * variance).to(device)
 
 
 class LinearLayers:

@@ -12,6 +12,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
+from dre.runtime.float64 import float64_device
 from dre.runtime.host_memory import free_bytes
 from dre.runtime.isolated_rng import IsolatedRNG as IsolatedRNG
 from dre.runtime.opaque import is_opaque as is_opaque
@@ -76,7 +77,7 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     try:
         chosen = torch.device(device)
     except (RuntimeError, TypeError) as problem:
-        raise ValueError(f"device={device!r} is unknown to torch; use 'auto', 'cpu', 'cuda' or 'cuda:1'") from problem
+        raise ValueError(f"device={device!r} is unknown to torch; use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from problem
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r}, but torch finds no CUDA device; use device='cpu' or 'auto'")
     if chosen.type == "cuda":
@@ -174,6 +175,11 @@ class RandomStreams:
     rank: int = 0
     window: Window | None = None  # of rows on a disk; None: rows in any order
 
+    @property
+    def in_float64(self) -> RandomStreams:
+        """The same streams where float64 can be drawn."""
+        return replace(self, device=float64_device(self.device))
+
     def of_stage(self, stage: int) -> RandomStreams:
         return replace(self, stage=stage)
 
@@ -186,9 +192,9 @@ class RandomStreams:
 
     def order(self, n: int, purpose: str, epoch: int = 0) -> Tensor:
         """Return a random order of n rows; of rows on a disk, one that reads it nearly in sequence."""
-        generator = self.generator(purpose, epoch)
         if self.window is not None:
-            return self.window.order(n, generator)
+            return self.window.order(n, self.in_float64.generator(purpose, epoch)).to(self.device)
+        generator = self.generator(purpose, epoch)
         return torch.randperm(n, generator=generator, device=generator.device)
 
     def isolated(self, purpose: str, epoch: int = 0, *, exchange: bool = False) -> IsolatedRNG:

@@ -20,6 +20,7 @@ from dre.encoder.network import Network
 from dre.loss import Loss
 from dre.neighbors.search import Neighbors, nearest
 from dre.plan.schedule import Stage
+from dre.runtime.float64 import float64_device
 from dre.training.events import CoordinatesMoved
 from dre.training.graph_parts import make_graph
 from dre.training.learner import FEATURES, joined_sources
@@ -83,7 +84,7 @@ def _own_graph(run: Run, stage: Stage) -> Graph:
     n, device = run.rows.shape[0], run.runtime.device
     if run.neighbors is not None and reads_input_graph(stage):
         k = stage.affinity.count_neighbors(n)
-        indices, distances = (part[:, :k].to(device) for part in run.neighbors[:2])
+        indices, distances = run.neighbors.indices[:, :k].to(device), run.neighbors.distances[:, :k].to(float64_device(device))
         return Graph.of(stage.affinity, Neighbors(indices, distances, *run.neighbors[2:]))
     return make_graph(run, stage)
 

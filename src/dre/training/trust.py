@@ -39,7 +39,7 @@ def sample_trust(features: Tensor, embedding: Tensor, *, k: int = NEIGHBORS) -> 
         distances = torch.cdist(features[ids], features)
         distances[own, ids] = torch.inf
         ranks = 1 + torch.stack([(distances < distances[own, j][:, None]).sum(1) for j in near.T], 1)
-        return float((ranks - k).clamp_min(0).double().sum())
+        return float((ranks - k).clamp_min(0).sum())
 
     parts = sample.split(max(1, chunk_length((n,)) // 8))
     total = sum(map_in_threads(intruders, parts) if features.device.type == "cpu" else map(intruders, parts))
