@@ -21,6 +21,7 @@ from dre.data.validation import check_array
 State = tuple[dict[str, Any], dict[str, Tensor]]
 PREPARATIONS: dict[str, str] = {  # by kind: module and class, which is imported when a file names it
     "gene-pca": "dre.data.gene_pca.GenePCA",
+    "table": "dre.data.table_preparation.TablePreparation",
 }
 
 

@@ -1,0 +1,141 @@
+"""Columns of a table as numbers, flags and texts, however a library stores them; gaps are NaN, and None among texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Column = Any  # a Series of narwhals, or an array
+NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"  # kinds of columns that can be mapped
+TEXT, DATE, VECTORS, OTHER, EMPTY = "text", "dates", "vectors", "values of other kinds", "empty"
+
+ANSWERS = (
+    ("true", "false"),
+    ("yes", "no"),
+    ("t", "f"),
+    ("y", "n"),
+    ("ja", "nein"),
+    ("oui", "non"),
+    ("sí", "no"),
+    ("si", "no"),
+)  # in lower case
+FLAGS = {word: float(i == 0) for pair in ANSWERS for i, word in enumerate(pair)} | {"1": 1.0, "0": 0.0}
+
+
+def column_kind(column: nw.Series[Any]) -> str:
+    """Return the kind of a column of a DataFrame by its type; a column of Python objects by its values.
+
+    Examples
+    --------
+    >>> import polars
+    >>> frame = nw.from_native(polars.DataFrame({"size": [1.5, None], "sex": ["f", "m"], "old": [True, False]}))
+    >>> [column_kind(frame[name]) for name in frame.columns]
+    ['number', 'text', 'boolean']
+    """
+    dtype = column.dtype
+    if dtype.is_numeric():
+        return NUMBER
+    if isinstance(dtype, nw.Boolean):
+        return BOOLEAN
+    if dtype.is_temporal():
+        return DATE
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        return CATEGORY
+    if isinstance(dtype, nw.String):
+        return TEXT
+    if dtype.is_nested():
+        return VECTORS
+    return _kind_of_objects([value for value in column.to_list() if not _is_gap(value)])
+
+
+def _kind_of_objects(values: list[Any]) -> str:
+    """The kind of Python objects without gaps, which may be numbers, or arrays."""
+    if not values:
+        return EMPTY
+    if any(isinstance(value, list | tuple | np.ndarray) for value in values[:1]):
+        return VECTORS
+    if all(isinstance(value, bool | np.bool_) for value in values):
+        return BOOLEAN
+    try:
+        np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return TEXT if any(isinstance(value, str) for value in values) else OTHER
+    return NUMBER
+
+
+def to_numbers(name: str, column: Column) -> Array:
+    """Return a column as float64, NaN where a value is missing; raise a ValueError for what is no number."""
+    if isinstance(column, nw.Series):
+        if column.dtype.is_numeric():
+            return np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)  # a copy
+        column = column.to_list()
+    elif isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    return np.array([_number(name, row, value) for row, value in enumerate(column)], dtype=np.float64)
+
+
+def _number(name: str, row: int, value: Any) -> float:
+    if _is_gap(value):
+        return np.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"the column {name!r} should hold numbers, but row {row} has {value!r}") from None
+
+
+def to_flags(name: str, column: Column) -> Array:
+    """Return a column of booleans, 0 and 1, or words such as yes and no, as float64; NaN where a value is missing."""
+    if isinstance(column, nw.Series):
+        column = column.to_list()
+    return np.array([_flag(name, row, value) for row, value in enumerate(column)], dtype=np.float64)
+
+
+def _flag(name: str, row: int, value: Any) -> float:
+    if _is_gap(value):
+        return np.nan
+    found = FLAGS.get(to_text(value).lower())
+    if found is None:
+        raise ValueError(f"the column {name!r} should hold booleans, 0 and 1, or yes and no, but row {row} has {value!r}")
+    return found
+
+
+def to_texts(column: Column) -> Array:
+    """Return a column as texts, an object array; None where a value is missing or empty.
+
+    >>> to_texts([1, 2.0, "a", None, ""]).tolist()
+    ['1', '2', 'a', None, None]
+    """
+    if isinstance(column, nw.Series):
+        column = column.to_list()
+    elif isinstance(column, np.ndarray):
+        column = column.tolist()
+    out = np.empty(len(column), dtype=object)
+    out[:] = [None if _is_gap(value) else to_text(value) for value in column]
+    return out
+
+
+def to_text(value: Any) -> str:
+    """Return a value as a text, a whole number without a fraction."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether a value is missing: None, NaN, the NA of pandas, or an empty text."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return True
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def are_answers(texts: Array) -> bool:
+    """Whether all texts are the two words of an answer, such as yes and no."""
+    found = {text.lower() for text in texts if text is not None}
+    return any(found == set(pair) for pair in ANSWERS)

@@ -1,0 +1,374 @@
+"""TablePreparation: from a table with numbers, booleans, categories and gaps to rows of numbers.
+
+The work is done by scikit-learn: `SimpleImputer` fills gaps, `StandardScaler` shifts and divides numbers and booleans, and
+`OneHotEncoder` encodes categories. In a model's file it is JSON, from which any program can prepare a row:
+
+``{"named": true, "columns": [...]}``, where ``named`` tells whether columns are found by name (else by position), and each column
+of the table, in the order of the result, is one of
+
+``{"name": "mass", "kind": "number", "center": 4201.75, "scale": 801.9, "fill": 4050.0}``
+    gives one value, ``(x - center) / scale``.
+``{"name": "alive", "kind": "boolean", "center": 0.0, "scale": 1.0, "fill": 1.0}``
+    gives one value, ``(x - center) / scale`` with x = 1 for true and 0 for false. True is also written ``yes``, ``y``, ``t``,
+    ``ja``, ``oui``, ``si``, ``sí`` and ``1``, false ``no``, ``n``, ``f``, ``nein``, ``non`` and ``0``, in any case.
+``{"name": "sex", "kind": "category", "categories": ["female", "male"], "scale": 1.41, "fill": "male"}``
+    gives one value per category, ``1 / scale`` for the category of the row and 0 for all others. A value that is not listed
+    gives zeros. Whole numbers are compared as texts without a fraction.
+
+A missing value, also an empty text, is replaced by ``fill``, of the kind number, 0 or 1, or text. If ``fill`` is null, a missing
+value is an error.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from torch import Tensor, nn
+
+from dre.data.preparation import Preparation, State
+from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
+
+Array = np.ndarray[Any, Any]
+KINDS = (NUMBER, BOOLEAN, CATEGORY)
+POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
+MOST_FREQUENT = "most_frequent"  # strategy for booleans and categories
+MISMATCH = math.sqrt(2.0)  # a scale of categories: two rows of different categories are then 1 apart
+LISTED = 5  # columns or values that a message names
+
+
+@dataclass(frozen=True)
+class ColumnEncoding:
+    """How a column becomes numbers; the module's text says what the fields mean."""
+
+    name: str
+    kind: str
+    center: float = 0.0
+    scale: float = 1.0
+    categories: tuple[str, ...] = ()
+    fill: float | str | None = None
+
+    @property
+    def names_out(self) -> list[str]:
+        return [f"{self.name}={value}" for value in self.categories] if self.kind == CATEGORY else [self.name]
+
+    def to_json(self) -> dict[str, Any]:
+        own = {"categories": list(self.categories)} if self.kind == CATEGORY else {"center": self.center}
+        return {"name": self.name, "kind": self.kind, **own, "scale": self.scale, "fill": self.fill}
+
+    @classmethod
+    def from_json(cls, content: Any) -> Self:
+        """Return the encoding again; raise a ValueError for what ``to_json`` can't return."""
+        kind = content.get("kind") if isinstance(content, dict) else None
+        own = "categories" if kind == CATEGORY else "center"
+        if kind not in KINDS or content.keys() != {"name", "kind", own, "scale", "fill"}:
+            raise ValueError("a column of its table is not a number, a boolean or a category with its fields")
+        if not _is_number(content["scale"]) or content["scale"] <= 0:
+            raise ValueError(f"scale={content['scale']!r} of a column of its table is not a positive number")
+        if kind == CATEGORY:
+            known, fill = content["categories"], content["fill"]
+            if not isinstance(known, list) or not known or not all(isinstance(value, str) and value for value in known):
+                raise ValueError("the categories of a column of its table are not texts")
+            if len(set(known)) < len(known) or (fill is not None and fill not in known):
+                raise ValueError("the categories of a column of its table stand twice, or lack the one that fills gaps")
+            return cls(_text(content["name"]), kind, scale=float(content["scale"]), categories=tuple(known), fill=fill)
+        center, fill = content["center"], content["fill"]
+        if not _is_number(center) or not (fill is None or _is_number(fill)) or (kind == BOOLEAN and fill not in (None, 0, 1)):
+            raise ValueError("a column of its table has a center that is no number, or a gap is filled in by none")
+        fill = None if fill is None else float(fill)
+        return cls(_text(content["name"]), kind, float(center), float(content["scale"]), fill=fill)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """Rows of numbers, with what was special about them.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d), float64
+    filled : dict of arrays of shape (n,) of bool
+        Which values of a column were missing, for columns that lack some.
+    unknown : dict of list of str
+        Values of rows, by column, that are none of its categories: one for each row.
+    """
+
+    rows: Array
+    filled: dict[str, Array] = field(default_factory=dict)
+    unknown: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def unknown_notes(self) -> list[str]:
+        """A line for each column with unknown values."""
+        return [
+            f"{len(values):,} row{'s have values' if len(values) > 1 else ' has a value'} of {name!r} that the fit did not "
+            f"have ({_listed(sorted(set(values)))}): they are placed without it"
+            for name, values in self.unknown.items()
+        ]
+
+
+class GapError(ValueError):
+    """Missing values that nothing fills in; the message counts them by column, and names the remedy."""
+
+
+@dataclass(frozen=True, eq=False)
+class TablePreparation(Preparation):
+    """Encodes categories and booleans, fills gaps, and brings columns to one unit, as scikit-learn does.
+
+    Parameters
+    ----------
+    encodings : list of ColumnEncoding
+        The columns that are read, in the order of the result.
+    named : bool, default=True
+        Whether they are found by name; else by position, in arrays.
+
+    Examples
+    --------
+    >>> import polars
+    >>> frame = polars.DataFrame({"size": [1.0, None, 5.0], "sex": ["f", "m", "m"]})
+    >>> preparation = TablePreparation.fit(frame, {"size": "number", "sex": "category"}, missing="mean")
+    >>> preparation.names_out
+    ['size', 'sex=f', 'sex=m']
+    >>> preparation.transform(frame).round(2).tolist()
+    [[-1.22, 0.71, 0.0], [0.0, 0.0, 0.71], [1.22, 0.0, 0.71]]
+    """
+
+    kind = "table"
+
+    encodings: list[ColumnEncoding]
+    named: bool = True
+
+    @classmethod
+    def fit(
+        cls, X: Any, kinds: Mapping[str, str], *, missing: str = "error", standardize: bool | None = None, named: bool = True
+    ) -> Self:
+        """Learn categories, units and fills.
+
+        Parameters
+        ----------
+        X : DataFrame, mapping of columns, or array
+        kinds : mapping of str
+            The kind of each column that is read: number, boolean or category.
+        missing : {"error", "mean", "median"}, default="error"
+            What fills the gaps of numbers; booleans and categories then get their most frequent value.
+        standardize : bool, optional
+            Whether numbers are divided by their standard deviation; by default if there are other columns beside them.
+        named : bool, default=True
+        """
+        check_missing(missing)
+        if standardize is None:
+            standardize = len(set(kinds.values())) > 1
+        columns = _select(X, list(kinds), named=named)
+        encodings = [_fit_column(name, kind, columns[name], missing, standardize) for name, kind in kinds.items()]
+        fitted = cls(encodings, named)
+        twice = [name for name in fitted.names_out if fitted.names_out.count(name) > 1] if fitted._has_categories else []
+        if twice:
+            raise ValueError(f"two columns give the feature {twice[0]!r}: rename one of them")
+        return fitted
+
+    @property
+    def _has_categories(self) -> bool:
+        return any(each.kind == CATEGORY for each in self.encodings)
+
+    @property
+    def columns(self) -> list[str] | None:  # type: ignore[override]
+        return [each.name for each in self.encodings] if self.named else None
+
+    @cached_property
+    def names_out(self) -> list[str]:  # type: ignore[override]
+        return [name for each in self.encodings for name in each.names_out]
+
+    def transform(self, X: Any) -> Array:
+        """Return rows of numbers, float64 (n, d), of a DataFrame or a mapping of columns; other columns are ignored.
+
+        Values that are none of a column's categories give zeros, with a warning that counts them.
+        """
+        found = self.encode(X)
+        for note in found.unknown_notes:
+            warnings.warn(note, stacklevel=2)
+        return found.rows
+
+    def encode(self, X: Any) -> EncodedTable:
+        """Return rows of numbers, and tell which values were missing or are unknown."""
+        columns = _select(X, [each.name for each in self.encodings], named=self.named, all_numbers=self._reads_numbers)
+        read = {each.name: _values(each, columns[each.name]) for each in self.encodings}
+        n = len(next(iter(read.values())))
+        gaps = {name: _gaps(values) for name, values in read.items()}
+        gaps = {name: mask for name, mask in gaps.items() if mask.any()}
+        _refuse({each.name: gaps[each.name] for each in self.encodings if each.fill is None and each.name in gaps}, n)
+        out, unknown = np.empty((n, len(self.names_out))), {}
+        places = self._places
+        if self._quantities:
+            block = np.column_stack([read[each.name] for each in self._quantities])
+            out[:, [places[each.name].start for each in self._quantities]] = self._number_steps(block)
+        for each in self.encodings:
+            if each.kind == CATEGORY:
+                out[:, places[each.name]], values = self._one_hot(each, read[each.name])
+                unknown |= {each.name: values} if values else {}
+        return EncodedTable(out, gaps, unknown)
+
+    @cached_property
+    def _quantities(self) -> list[ColumnEncoding]:
+        """Columns that give one value."""
+        return [each for each in self.encodings if each.kind != CATEGORY]
+
+    @property
+    def _reads_numbers(self) -> bool:
+        return all(each.kind == NUMBER for each in self.encodings)
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
+        """Columns of the result, by column of the table."""
+        stops = np.cumsum([len(each.names_out) for each in self.encodings]).tolist()
+        return {each.name: slice(stop - len(each.names_out), stop) for each, stop in zip(self.encodings, stops, strict=True)}
+
+    # scikit-learn's transformers, made of the encodings: those of a fit and those of a file compute the same bits
+
+    def _number_steps(self, block: Array) -> Array:
+        imputer, scaler = self._number_transformers
+        rows: Array = scaler.transform(imputer.transform(block))
+        return rows
+
+    @cached_property
+    def _number_transformers(self) -> tuple[SimpleImputer, StandardScaler]:
+        fills = np.array([[np.nan if each.fill is None else each.fill for each in self._quantities]], dtype=np.float64)
+        imputer = SimpleImputer(keep_empty_features=True).fit(fills)  # the mean of one row is this row
+        scaler = StandardScaler()
+        scaler.mean_ = np.array([each.center for each in self._quantities])
+        scaler.scale_ = np.array([each.scale for each in self._quantities])
+        scaler.n_features_in_ = len(self._quantities)
+        return imputer, scaler
+
+    def _one_hot(self, each: ColumnEncoding, texts: Array) -> tuple[Array, list[str]]:
+        """Return the columns of a category, and the values that are unknown."""
+        texts = texts[:, None]
+        if each.fill is not None:
+            imputer = SimpleImputer(strategy=MOST_FREQUENT, missing_values=None)
+            texts = imputer.fit(np.array([[each.fill]], dtype=object)).transform(texts)
+        known = np.array(each.categories, dtype=object)
+        encoder = OneHotEncoder(categories=[known], handle_unknown="ignore", sparse_output=False).fit(known[:, None])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows = encoder.transform(texts)
+        return rows / each.scale, texts[~rows.any(1), 0].tolist()
+
+    # The file of a model
+
+    def state(self) -> State:
+        return {"named": self.named, "columns": [each.to_json() for each in self.encodings]}, {}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        if tensors or config.keys() != {"named", "columns"} or not isinstance(config["named"], bool):
+            raise ValueError("its table needs its columns, and no tensors")
+        if not isinstance(config["columns"], list) or not config["columns"]:
+            raise ValueError("its table has no columns")
+        return cls([ColumnEncoding.from_json(each) for each in config["columns"]], config["named"])
+
+    def module(self) -> nn.Module | None:
+        return None
+
+
+def check_missing(missing: Any) -> str:
+    """Check the parameter ``missing``."""
+    if not isinstance(missing, str) or missing not in POLICIES:
+        raise ValueError(f"missing={missing!r}: expected {', '.join(map(repr, POLICIES))}")
+    return missing
+
+
+def _fit_column(name: str, kind: str, column: Any, missing: str, standardize: bool) -> ColumnEncoding:
+    fills = missing != "error"
+    each = ColumnEncoding(name, kind)
+    values = _values(each, column)
+    present = values[~_gaps(values)]
+    if not len(present):
+        raise ValueError(f"the column {name!r} has no value at all: leave it out, columns=[...] names the others")
+    if kind == CATEGORY:
+        fill = _statistic(MOST_FREQUENT, values, None) if fills else None
+        return replace(each, categories=tuple(sorted(set(present.tolist()))), scale=MISMATCH, fill=fill)
+    strategy = MOST_FREQUENT if kind == BOOLEAN else POLICIES[missing]
+    fill = float(_statistic(strategy, values, np.nan)) if fills and strategy is not None else None
+    if kind == BOOLEAN or not standardize:
+        return replace(each, fill=fill)
+    filled = values if fill is None else np.where(np.isnan(values), fill, values)
+    scaler = StandardScaler().fit(filled[~np.isnan(filled)][:, None])
+    if not (np.isfinite(scaler.mean_).all() and np.isfinite(scaler.scale_).all()):
+        raise ValueError(f"the column {name!r} has values whose squares float64 can't hold: divide it by a constant")
+    return replace(each, center=float(scaler.mean_[0]), scale=float(scaler.scale_[0]), fill=fill)
+
+
+def _statistic(strategy: str, values: Array, gap: Any) -> Any:
+    """What a strategy of scikit-learn's imputer fills in."""
+    return SimpleImputer(strategy=strategy, missing_values=gap).fit(values[:, None]).statistics_[0]
+
+
+def _values(each: ColumnEncoding, column: Any) -> Array:
+    """The values of a column: texts of categories, else float64."""
+    if each.kind == CATEGORY:
+        return to_texts(column)
+    if each.kind == BOOLEAN:
+        return to_flags(each.name, column)
+    values = to_numbers(each.name, column)
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise ValueError(f"the column {each.name!r} has infinity in row {int(infinite.argmax())}: drop this row")
+    return values
+
+
+def _gaps(values: Array) -> Array:
+    return np.equal(values, None).astype(bool) if values.dtype == object else np.isnan(values)
+
+
+def _refuse(gaps: Mapping[str, Array], n: int) -> None:
+    """Raise a GapError if there are gaps."""
+    if not gaps:
+        return
+    parts = [f"{int(mask.sum()):,} in {name!r}, the first in row {int(mask.argmax())}" for name, mask in gaps.items()]
+    rows = int(np.any(list(gaps.values()), axis=0).sum())
+    raise GapError(
+        f"missing values in {rows:,} of {n:,} rows: {_listed(parts, '; ', quote=False)}. "
+        "Fit with missing='median' or missing='mean', which fill them in, or drop these rows."
+    )
+
+
+def _select(X: Any, names: list[str], *, named: bool = True, all_numbers: bool = True) -> dict[str, Any]:
+    """Return columns by name, from a DataFrame, a mapping, or an array whose columns have these names in this order."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if named and isinstance(frame, nw.DataFrame | Mapping):
+        known = frame.columns if isinstance(frame, nw.DataFrame) else list(frame)
+        lacking = [name for name in names if name not in known]
+        if lacking:
+            more = f" and {len(lacking) - 1:,} more that the model reads" if len(lacking) > 1 else ""
+            raise ValueError(f"X has no column {lacking[0]!r}{more}; its columns: {_listed(list(known))}")
+        return {name: frame[name] for name in names}
+    if isinstance(frame, nw.DataFrame):
+        X = frame.to_numpy()
+    X = np.asarray(X)
+    if named and not all_numbers:
+        raise ValueError(f"the model reads the columns {_listed(names)} by name: pass a DataFrame with these columns")
+    if X.ndim != 2 or X.shape[1] != len(names):
+        raise ValueError(f"X has the shape {X.shape}, but the model reads rows of {len(names)} columns")
+    return dict(zip(names, X.T, strict=True))
+
+
+def _listed(values: Sequence[Any], joint: str = ", ", *, quote: bool = True) -> str:
+    shown = [repr(value) if quote else value for value in values[:LISTED]]
+    more = f" and {len(values) - LISTED:,} more" if len(values) > LISTED else ""
+    return joint.join(shown) + more
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"{name!r} is not the name of a column")
+    return name
