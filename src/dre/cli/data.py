@@ -11,7 +11,9 @@ import scipy.sparse
 
 from dre.cli.echo import echo
 from dre.cli.options import UsageError, as_usage_error
+from dre.data.preparation import Prepared
 from dre.data.rows import chunk_length, is_rows
+from dre.data.table_preparation import TablePreparation
 from dre.io.readers import ReadOptions, SourceError, open_source
 from dre.io.readers.arrays import select_columns
 from dre.io.readers.features import dropped_message
@@ -41,17 +43,26 @@ def open_data(data: str, options: ReadOptions | None = None, *, tell: Tell = "al
 
 def as_fitted(model: DRE, options: ReadOptions | None = None) -> ReadOptions:
     """Read the features that the model was fitted to, whatever else a table has; fill gaps and resize images as in the fit."""
-    names = getattr(model, "feature_names_in_", None)
+    names, prepared = getattr(model, "feature_names_in_", None), model.preparation_
+    is_table = isinstance(prepared, TablePreparation) and prepared.named
     return replace(
         options or ReadOptions(),
         features=() if names is None else list(names),
         fill=getattr(model, "fill_values_", {}),
+        preparation=prepared if is_table else None,
         row_shape=model.row_shape_,
     )
 
 
+def model_rows(source_preparation: TablePreparation | None, rows: Any) -> Any:
+    """Return rows of a source as a model takes them: the reader has prepared those of a table with categories."""
+    return rows if source_preparation is None else Prepared(rows, source_preparation, are_rows=True)
+
+
 def choose_standardize(source: Source, wanted: bool | None, metric: str = "euclidean") -> bool:
     """Whether to standardize: as asked; else if the columns of a table seem to have different units, which is then printed."""
+    if source.preparation is not None:  # it knows the units
+        return False
     if wanted is not None or source.mixed_units is None or metric != "euclidean":
         return bool(wanted)
     found = source.mixed_units.describe(source.columns)
@@ -93,7 +104,7 @@ def no_such_column(option: str, name: str, columns: list[str]) -> UsageError:
 
 def set_feature_names(model: DRE, source: Source) -> None:
     """Store in the model the names of its columns, so that they are found in other tables, and what fills their gaps."""
-    if source.columns is not None:
+    if source.columns is not None and source.preparation is None:
         model.feature_names_in_ = np.array(source.columns, dtype=object)
     if source.fill:
         model.fill_values_ = dict(source.fill)
@@ -104,6 +115,11 @@ def match_columns(model: DRE, source: Source, color: str | None = None, *, keep_
 
     A model without column names reads all columns, except the one for ``color`` if that leaves the expected number.
     """
+    if source.preparation is not None:
+        return source
+    if isinstance(model.preparation_, TablePreparation) and model.preparation_.named:
+        columns = summarize_names(list(model.feature_names_in_))
+        raise UsageError(f"DATA is no table, and the model reads columns by name: {columns}. Pass a table with these columns")
     names = getattr(model, "feature_names_in_", None)
     if names is None and source.columns and color in source.columns and len(source.columns) == model.n_features_in_ + 1:
         names = [name for name in source.columns if name != color]

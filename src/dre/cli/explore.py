@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -166,6 +167,10 @@ def _metadata(loaded: LoadedMap, column: str | None, color: str | None) -> tuple
     from dre.cli.map import color_values
 
     columns = loaded.columns or []
+    if loaded.preparation is not None:  # the columns of the table are metadata
+        columns, own = [], loaded.preparation.columns or []
+        hidden = set(own) - {column} if len(own) > MAX_FEATURES else set()
+        loaded = replace(loaded, metadata=_with_gaps(loaded, hidden))
     features = column_values(loaded.rows, columns, columns if len(columns) <= MAX_FEATURES else [])
     features |= {name: np.where(loaded.filled[name], np.nan, features[name]) for name in features if name in loaded.filled}
     metadata = {**loaded.metadata, **features}
@@ -173,6 +178,17 @@ def _metadata(loaded: LoadedMap, column: str | None, color: str | None) -> tuple
         color, values = color_values(column, loaded)
         metadata[color] = values
     return metadata, color
+
+
+def _with_gaps(loaded: LoadedMap, hidden: set[str]) -> dict[str, Any]:
+    """The metadata without some columns, and without the values that were filled in."""
+    import numpy as np
+
+    def lacking(name: str) -> Any:
+        values, gaps = loaded.metadata[name], loaded.filled.get(name)
+        return values if gaps is None else np.where(gaps, "" if values.dtype.kind in "OSU" else np.nan, values)
+
+    return {name: lacking(name) for name in loaded.metadata if name not in hidden}
 
 
 def _parse_shape(text: str | None) -> tuple[int, ...] | None:

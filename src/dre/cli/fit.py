@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +36,7 @@ from dre.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from dre.io.readers import Source
     from dre.model.estimator import DRE
 
 OVERRIDES, SAVING = "Override the recipe", "Checkpoints"  # panels of the help
@@ -171,7 +173,7 @@ def fit(
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
     from dre.cli.classes import split_classes
-    from dre.cli.data import choose_standardize, open_data, output_spec, path_of, set_feature_names
+    from dre.cli.data import choose_standardize, model_rows, open_data, output_spec, path_of, set_feature_names
     from dre.cli.map import MODEL, overwritten
     from dre.compare.data_warnings import without_data_warnings
     from dre.io.writers import check_writable, open_sink
@@ -184,7 +186,10 @@ def fit(
         check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
             check_writable(embedding, force=force, read=[output, *overwritten(embedding, data)])
-        options = read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size, allow_external)
+        options = replace(
+            read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size, allow_external),
+            standardize=standardize,
+        )
         _check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
@@ -215,7 +220,7 @@ def fit(
     minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
     with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
-        model.fit(source.rows, checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
+        model.fit(model_rows(source.preparation, source.rows), checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
     if not ranks.is_first:
         return
     set_feature_names(model, source)
@@ -226,7 +231,7 @@ def fit(
         with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
             sink.write(model.embedding_)
     try:
-        echo(_summary(model, source.rows, next(iter(classes.items()), None)))
+        echo(_summary(model, source, next(iter(classes.items()), None)))
     except KeyboardInterrupt:
         echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of its scores", err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -278,31 +283,38 @@ def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     model.plan(shape)
 
 
-def _summary(model: DRE, rows: Any, labels: tuple[str, Any] | None = None) -> str:
+def _summary(model: DRE, source: Source, labels: tuple[str, Any] | None = None) -> str:
     from dre.cli.info import stage_lines
+
+    rows = source.rows
 
     shape = " × ".join(f"{size:,}" for size in rows.shape)
     embedded = f"{shape} values embedded in {model.embedding_.shape[1]} dimensions by {model.recipe_.encoder}"
     stages = stage_lines(model.history_, model.schedule_, len(model.stages_))
     if model.sample_indices_ is not None:
         embedded += f"; fitted to {len(model.sample_indices_):,} rows, sampled at random"
-    return "\n".join([embedded, "", *stages, "", *_quality(model, rows, labels)])
+    return "\n".join([embedded, "", *stages, "", *_quality(model, source, labels)])
 
 
-def _quality(model: DRE, rows: Any, labels: tuple[str, Any] | None) -> list[str]:
+def _quality(model: DRE, source: Source, labels: tuple[str, Any] | None) -> list[str]:
     import numpy as np
 
+    from dre.cli.data import model_rows
     from dre.data.distance_matrix import DistanceRows
     from dre.data.metric import row_metric
     from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
     from dre.metrics.evaluation import quick_scores
 
+    rows = source.rows
     ids = evenly_spaced_ids(rows.shape[0], SCORED)
     if len(ids) < FEWEST:
         return [f"No scores: {len(ids)} rows are too few, at least {FEWEST} are needed."]
     classes = None if labels is None else (labels[0], np.asarray(labels[1])[ids])
     metric = row_metric(model.metric, model.metric_kwds)
-    measured = to_array(DistanceRows(rows), ids) if metric.is_precomputed else model.metric_rows(to_array(rows, ids))
+    if metric.is_precomputed:
+        measured = to_array(DistanceRows(rows), ids)
+    else:
+        measured = model.metric_rows(model_rows(source.preparation, to_array(rows, ids)))
     values = quick_scores(measured, model.embedding_[ids], classes, metric=metric)
     lines = [f"{name} {value:.3f}" for name, value in values.items()]
     scored = "training rows; expect less on new data" if model.sample_indices_ is None else "rows, fitted and embedded ones"

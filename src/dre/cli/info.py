@@ -26,7 +26,9 @@ def info(
     - `dre info cells.safetensors`
     """
     from dre.cli.map import reading_model
+    from dre.data.table_preparation import TablePreparation
     from dre.io.readers.features import fill_message
+    from dre.io.readers.mixed import column_messages, fill_messages
     from dre.io.readers.source import summarize_names
     from dre.model.archive import load_map
 
@@ -37,7 +39,10 @@ def info(
     echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")
     kept = f"{len(fitted.stages)} stage{'s' if len(fitted.stages) > 1 else ''}"
     echo(f"{parameters:,} parameters, {kept}, {fitted.n_components} dimensions")
-    if about["feature_names_in"] is not None:
+    if isinstance(fitted.preparation, TablePreparation):
+        for line in (*column_messages(fitted.preparation), *fill_messages(fitted.preparation)):
+            echo(line)
+    elif about["feature_names_in"] is not None:
         echo(f"features: {summarize_names(about['feature_names_in'])}")
     for line in fill_message(about.get("fill_values") or {}):
         echo(line)

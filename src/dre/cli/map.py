@@ -18,6 +18,7 @@ from dre.cli.data import (
     column_values,
     labels_from_file,
     match_columns,
+    model_rows,
     no_such_column,
     open_data,
     path_of,
@@ -28,6 +29,7 @@ from dre.data.distance_matrix import DistanceRows
 from dre.data.metric import RowMetric, row_metric
 from dre.data.rows import is_rows, read_all
 from dre.data.subsample import to_array
+from dre.data.table_preparation import TablePreparation
 from dre.io.readers import ReadOptions
 from dre.io.readers.features import COORDINATE
 from dre.io.readers.lazy_columns import change_columns, merge_columns
@@ -56,6 +58,7 @@ class LoadedMap:
     aside: Source | None = None  # another matrix of the same rows, whose columns can color the map
     filled: dict[str, Array] = field(default_factory=dict)  # (n,) of bool each: whose values were missing, by column
     dropped: DroppedRows | None = None  # which rows of DATA, or else of the map, are left out, since they lack values
+    preparation: TablePreparation | None = None  # which has made the rows of a table; its columns are among the metadata
 
     @property
     def embedding(self) -> Array:
@@ -179,10 +182,12 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
     last = len(model.stages_) - 1
     kept = [i for i, weights in enumerate(model.stages_) if weights is not None or i == last]
     kept = kept if every_stage else kept[-1:]
-    stages = [model.transform(source.rows, stage=None if i == last else i) for i in kept]
+    rows = model_rows(source.preparation, source.rows)
+    stages = [model.transform(rows, stage=None if i == last else i) for i in kept]
     titles = [f"stage {i}: {model.schedule_[i]}" for i in kept]
     found = LoadedMap(stages, titles, source.metadata, source.names, source.rows, source.columns, model)
-    return replace(found, aside=source.aside, filled=source.filled, units=model.metric_rows, dropped=source.dropped)
+    how = {"units": lambda rows: model.metric_rows(model_rows(source.preparation, rows)), "preparation": source.preparation}
+    return replace(found, aside=source.aside, filled=source.filled, dropped=source.dropped, **how)
 
 
 def _from_file(name: str, source: Source | None, standardize: bool | None, *, allow_external: bool) -> LoadedMap:

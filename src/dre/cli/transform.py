@@ -90,7 +90,7 @@ def transform(
 
     - `dre transform cells.safetensors 'shards/*.parquet' -o embedded --shard 0/8`
     """
-    from dre.cli.data import as_fitted, match_columns, open_data, output_spec
+    from dre.cli.data import as_fitted, match_columns, model_rows, open_data, output_spec
     from dre.cli.map import load_model, overwritten
     from dre.data.range_error import RangeError
     from dre.io.readers import ReadOptions
@@ -114,13 +114,15 @@ def transform(
         say(f"dre: {line}")
     about = output_spec(source, fitted.n_components, data)
     with as_usage_error(), suppress(RangeError):  # which names a row, and comes again below
-        fitted.transform(_slice(source.rows, 0, 1), stage=stage)  # fails early on a wrong shape or stage
+        fitted.transform(
+            model_rows(source.preparation, _slice(source.rows, 0, 1)), stage=stage
+        )  # fails early on a wrong shape or stage
     if own_shard is not None:
         _write_pieces(fitted, source, about, PieceJob(model, output, stage), own_shard)
         return
     opened = open_stdout(about) if str(output) == STDOUT else open_sink(output, about, force=force)
     with opened as sink, progress_bar("embedding", n) as advance:
-        _embed(fitted, source.rows, (0, n), stage, sink, advance)
+        _embed(fitted, source, (0, n), stage, sink, advance)
     left_out = "" if dropped is None else f"; {len(dropped.kept) - n:,} rows lack values and are NaN"
     if str(output) == STDOUT:
         say(f"dre: embedded {n:,} rows{left_out}")
@@ -128,13 +130,17 @@ def transform(
         echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
 
 
-def _embed(model: DRE, rows: Any, ends: tuple[int, int], stage: int | None, sink: Sink, advance: Callable[[int], None]) -> None:
+def _embed(
+    model: DRE, source: Source, ends: tuple[int, int], stage: int | None, sink: Sink, advance: Callable[[int], None]
+) -> None:
     """Read, embed and write a range of the rows, in chunks."""
+    from dre.cli.data import model_rows
     from dre.data.range_error import RangeError
 
     for start in range(*ends, CHUNK):
         try:
-            embedding = model.transform(_slice(rows, start, min(ends[1], start + CHUNK)), stage=stage)
+            rows = _slice(source.rows, start, min(ends[1], start + CHUNK))
+            embedding = model.transform(model_rows(source.preparation, rows), stage=stage)
         except RangeError as problem:
             raise problem.located(first_row=start) from None
         sink.write(embedding)
@@ -179,7 +185,7 @@ def _write_pieces(model: DRE, source: Source, about: OutputSpec, job: PieceJob, 
             title = "row" if names is None else about.names_title
             spec = replace(about, rows=ends[1] - ends[0], names=own, names_title=title, kept=None)
             with open_sink(folder.piece(i), spec) as sink:
-                _embed(model, source.rows, ends, job.stage, sink, advance)
+                _embed(model, source, ends, job.stage, sink, advance)
     there = len(shard.pieces(len(edges) - 1)) - len(missing)
     before = f"; {there:,} were there" if there else ""
     pieces = f"{len(missing):,} piece{'' if len(missing) == 1 else 's'} of {len(edges) - 1:,}"

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 
 from dre.data.foreign_rows import NUMBERS, foreign_rows
+from dre.data.table_columns import CATEGORY, DATE, NUMBER, OTHER, TEXT, VECTORS, column_kind
 
 LISTED = 5  # columns that an error names
 REMEDIES = {  # by kind of column
-    "text": "encode",
-    "date": "encode",
-    "categories": "encode",
-    "vectors": "pass numpy.stack(frame[name]) for",
-    "values of other kinds": "convert",
+    TEXT: "encode",
+    DATE: "encode",
+    CATEGORY: "encode",
+    VECTORS: "pass numpy.stack(frame[name]) for",
+    OTHER: "convert",
 }
 
 
@@ -53,13 +53,13 @@ def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[st
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return X
-    kinds = {name: _kind(frame.get_column(name)) for name in frame.columns}
+    kinds = {name: column_kind(frame.get_column(name)) for name in frame.columns}
     if columns is None:
         wanted = frame.columns
     elif fitted is not None:
         wanted = list(fitted)
     else:
-        wanted = [name for name, kind in kinds.items() if kind == "number"] if columns == NUMBERS else list(columns)
+        wanted = [name for name, kind in kinds.items() if kind == NUMBER] if columns == NUMBERS else list(columns)
     lacking = [name for name in wanted if name not in kinds]
     if lacking:
         raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, frame.columns))}")
@@ -75,33 +75,6 @@ def _check_unique(X: Any) -> None:
     if hasattr(X, "iloc") and not getattr(names, "is_unique", True):
         twice = names[names.duplicated()][0]
         raise ValueError(f"X has several columns called {twice!r}: rename them, or pass X.to_numpy()")
-
-
-def _kind(column: Any) -> str:
-    dtype = column.dtype
-    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
-        return "number" if dtype.is_numeric() else "yes or no"
-    if dtype.is_temporal():
-        return "date"
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        return "categories"
-    if isinstance(dtype, nw.String):
-        return "text"
-    if dtype.is_nested():
-        return "vectors"
-    return _kind_of_objects(column)
-
-
-def _kind_of_objects(column: Any) -> str:
-    """The kind of a column of Python objects, which may be numbers, or arrays."""
-    values = column.to_list()
-    if any(isinstance(value, list | tuple | np.ndarray) for value in values[:1]):
-        return "vectors"
-    try:
-        np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return "text" if any(isinstance(value, str) for value in values) else "values of other kinds"
-    return "number"
 
 
 def _check_kinds(kinds: dict[str, str], *, offers_numbers: bool) -> None:

@@ -36,11 +36,14 @@ class Preparation(ABC):
         Columns that it reads, by name: the model's ``feature_names_in_``. None if the columns of X have no names.
     names_out : list of str
         Names of the numbers that it gives.
+    sets_units : bool
+        Whether it decides how much each column weighs; the model then does not standardize the result.
     """
 
     kind: ClassVar[str]
     columns: list[str] | None
     names_out: list[str]
+    sets_units: bool = False
 
     @abstractmethod
     def transform(self, X: Any) -> Any:
@@ -62,15 +65,17 @@ class Preparation(ABC):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Data together with a preparation that was fitted to them."""
+    """Data together with a preparation that was fitted to them; ``are_rows`` if X are the rows that it gave before."""
 
     X: Any
     preparation: Preparation
+    are_rows: bool = False
 
 
 def apply(preparation: Preparation, X: Any) -> Any:
     """Return the rows of numbers that a preparation gives for X, checked as rows that a user passes."""
-    rows = preparation.transform(X.X if isinstance(X, Prepared) else X)
+    given = X if isinstance(X, Prepared) else Prepared(X, preparation)
+    rows = given.X if given.are_rows else preparation.transform(given.X)
     rows = rows if is_rows(rows) else check_array(rows, "X")
     if tuple(rows.shape[1:]) != (len(preparation.names_out),):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
@@ -10,6 +11,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 Column = Any  # a Series of narwhals, or an array
 NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"  # kinds of columns that can be mapped
+MAPPED = (NUMBER, BOOLEAN, CATEGORY)
 TEXT, DATE, VECTORS, OTHER, EMPTY = "text", "dates", "vectors", "values of other kinds", "empty"
 
 ANSWERS = (
@@ -25,6 +27,16 @@ ANSWERS = (
 FLAGS = {word: float(i == 0) for pair in ANSWERS for i, word in enumerate(pair)} | {"1": 1.0, "0": 0.0}
 
 
+TYPES: tuple[tuple[str, Callable[[Any], bool]], ...] = (  # of columns; the others hold Python objects
+    (NUMBER, lambda dtype: dtype.is_numeric()),
+    (BOOLEAN, lambda dtype: isinstance(dtype, nw.Boolean)),
+    (DATE, lambda dtype: dtype.is_temporal()),
+    (CATEGORY, lambda dtype: isinstance(dtype, nw.Categorical | nw.Enum)),
+    (TEXT, lambda dtype: isinstance(dtype, nw.String)),
+    (VECTORS, lambda dtype: dtype.is_nested()),
+)
+
+
 def column_kind(column: nw.Series[Any]) -> str:
     """Return the kind of a column of a DataFrame by its type; a column of Python objects by its values.
 
@@ -35,20 +47,8 @@ def column_kind(column: nw.Series[Any]) -> str:
     >>> [column_kind(frame[name]) for name in frame.columns]
     ['number', 'text', 'boolean']
     """
-    dtype = column.dtype
-    if dtype.is_numeric():
-        return NUMBER
-    if isinstance(dtype, nw.Boolean):
-        return BOOLEAN
-    if dtype.is_temporal():
-        return DATE
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        return CATEGORY
-    if isinstance(dtype, nw.String):
-        return TEXT
-    if dtype.is_nested():
-        return VECTORS
-    return _kind_of_objects([value for value in column.to_list() if not _is_gap(value)])
+    found = next((kind for kind, holds in TYPES if holds(column.dtype)), None)
+    return found or _kind_of_objects([value for value in column.to_list() if not _is_gap(value)])
 
 
 def _kind_of_objects(values: list[Any]) -> str:

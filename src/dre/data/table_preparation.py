@@ -3,8 +3,8 @@
 The work is done by scikit-learn: `SimpleImputer` fills gaps, `StandardScaler` shifts and divides numbers and booleans, and
 `OneHotEncoder` encodes categories. In a model's file it is JSON, from which any program can prepare a row:
 
-``{"named": true, "columns": [...]}``, where ``named`` tells whether columns are found by name (else by position), and each column
-of the table, in the order of the result, is one of
+``{"named": true, "columns": [...]}``, where ``named`` tells whether columns are found by name (else by position), and each
+column of the table, in the order of the result, is one of
 
 ``{"name": "mass", "kind": "number", "center": 4201.75, "scale": 801.9, "fill": 4050.0}``
     gives one value, ``(x - center) / scale``.
@@ -15,8 +15,11 @@ of the table, in the order of the result, is one of
     gives one value per category, ``1 / scale`` for the category of the row and 0 for all others. A value that is not listed
     gives zeros. Whole numbers are compared as texts without a fraction.
 
-A missing value, also an empty text, is replaced by ``fill``, of the kind number, 0 or 1, or text. If ``fill`` is null, a missing
+A missing value, also an empty text, is replaced by ``fill``: a number, 0 or 1, or a category. If ``fill`` is null, a missing
 value is an error.
+
+Two rows of different categories, or of true and false, are 1 apart, as two rows are whose number differs by a standard
+deviation. With heavier or lighter categories, neighbors tell less of other columns (``benchmarks/mixed_tables.py``).
 """
 
 from __future__ import annotations
@@ -30,61 +33,20 @@ from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
+import torch
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
+from dre.data.column_encoding import ColumnEncoding
 from dre.data.preparation import Preparation, State
 from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
 
 Array = np.ndarray[Any, Any]
-KINDS = (NUMBER, BOOLEAN, CATEGORY)
 POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
 MOST_FREQUENT = "most_frequent"  # strategy for booleans and categories
-MISMATCH = math.sqrt(2.0)  # a scale of categories: two rows of different categories are then 1 apart
+MISMATCH = math.sqrt(2.0)  # scale of categories: rows of different ones are 1 apart
 LISTED = 5  # columns or values that a message names
-
-
-@dataclass(frozen=True)
-class ColumnEncoding:
-    """How a column becomes numbers; the module's text says what the fields mean."""
-
-    name: str
-    kind: str
-    center: float = 0.0
-    scale: float = 1.0
-    categories: tuple[str, ...] = ()
-    fill: float | str | None = None
-
-    @property
-    def names_out(self) -> list[str]:
-        return [f"{self.name}={value}" for value in self.categories] if self.kind == CATEGORY else [self.name]
-
-    def to_json(self) -> dict[str, Any]:
-        own = {"categories": list(self.categories)} if self.kind == CATEGORY else {"center": self.center}
-        return {"name": self.name, "kind": self.kind, **own, "scale": self.scale, "fill": self.fill}
-
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Return the encoding again; raise a ValueError for what ``to_json`` can't return."""
-        kind = content.get("kind") if isinstance(content, dict) else None
-        own = "categories" if kind == CATEGORY else "center"
-        if kind not in KINDS or content.keys() != {"name", "kind", own, "scale", "fill"}:
-            raise ValueError("a column of its table is not a number, a boolean or a category with its fields")
-        if not _is_number(content["scale"]) or content["scale"] <= 0:
-            raise ValueError(f"scale={content['scale']!r} of a column of its table is not a positive number")
-        if kind == CATEGORY:
-            known, fill = content["categories"], content["fill"]
-            if not isinstance(known, list) or not known or not all(isinstance(value, str) and value for value in known):
-                raise ValueError("the categories of a column of its table are not texts")
-            if len(set(known)) < len(known) or (fill is not None and fill not in known):
-                raise ValueError("the categories of a column of its table stand twice, or lack the one that fills gaps")
-            return cls(_text(content["name"]), kind, scale=float(content["scale"]), categories=tuple(known), fill=fill)
-        center, fill = content["center"], content["fill"]
-        if not _is_number(center) or not (fill is None or _is_number(fill)) or (kind == BOOLEAN and fill not in (None, 0, 1)):
-            raise ValueError("a column of its table has a center that is no number, or a gap is filled in by none")
-        fill = None if fill is None else float(fill)
-        return cls(_text(content["name"]), kind, float(center), float(content["scale"]), fill=fill)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +71,7 @@ class EncodedTable:
         """A line for each column with unknown values."""
         return [
             f"{len(values):,} row{'s have values' if len(values) > 1 else ' has a value'} of {name!r} that the fit did not "
-            f"have ({_listed(sorted(set(values)))}): they are placed without it"
+            f"have ({_listed(sorted(set(values)))}): {'they are' if len(values) > 1 else 'it is'} placed without this column"
             for name, values in self.unknown.items()
         ]
 
@@ -180,6 +142,10 @@ class TablePreparation(Preparation):
     @property
     def columns(self) -> list[str] | None:  # type: ignore[override]
         return [each.name for each in self.encodings] if self.named else None
+
+    @property
+    def sets_units(self) -> bool:  # type: ignore[override]
+        return not self._reads_numbers
 
     @cached_property
     def names_out(self) -> list[str]:  # type: ignore[override]
@@ -273,7 +239,27 @@ class TablePreparation(Preparation):
         return cls([ColumnEncoding.from_json(each) for each in config["columns"]], config["named"])
 
     def module(self) -> nn.Module | None:
-        return None
+        """Return a module that fills and scales numbers; None for a table with other columns."""
+        return NumbersModule(self.encodings) if self._reads_numbers else None
+
+
+class NumbersModule(nn.Module):
+    """`TablePreparation` of numbers alone, as a module."""
+
+    def __init__(self, encodings: Sequence[ColumnEncoding]) -> None:
+        super().__init__()
+        fills = [math.nan if each.fill is None else each.fill for each in encodings]
+        for name, values in {
+            "fill": fills,
+            "center": [each.center for each in encodings],
+            "unit": [each.scale for each in encodings],
+        }.items():
+            self.register_buffer(name, torch.tensor(values, dtype=torch.double))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.double()
+        x = torch.where(x.isnan(), self.get_buffer("fill"), x)
+        return (x - self.get_buffer("center")) / self.get_buffer("unit")
 
 
 def check_missing(missing: Any) -> str:
@@ -362,13 +348,3 @@ def _listed(values: Sequence[Any], joint: str = ", ", *, quote: bool = True) -> 
     shown = [repr(value) if quote else value for value in values[:LISTED]]
     more = f" and {len(values) - LISTED:,} more" if len(values) > LISTED else ""
     return joint.join(shown) + more
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _text(name: Any) -> str:
-    if not isinstance(name, str):
-        raise ValueError(f"{name!r} is not the name of a column")
-    return name

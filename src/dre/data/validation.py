@@ -25,6 +25,8 @@ REMEDIES = {  # by the beginning of an error of scikit-learn
     "could not convert string": "Encode text as numbers first, say with sklearn.preprocessing.OneHotEncoder.",
     "setting an array element with a sequence": "All rows need the same number of values: pad or cut them.",
 }
+FILLED_BEFORE = "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
+FILLED_BY_FIT = "Drop these rows, or fit with missing='median', which fills them in."
 # Options of scikit-learn's validation. Finiteness is checked here, to name the first row that is not finite.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
 
@@ -45,7 +47,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
         X = X.tensor
     X = _to_numpy(X, "X")
     X = _validated(lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
-    _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None))
+    fills = hasattr(estimator, "missing") and X.ndim == 2 and not scipy.sparse.issparse(X)
+    _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None), FILLED_BY_FIT if fills else FILLED_BEFORE)
     return X
 
 
@@ -129,15 +132,15 @@ def _validated(validate: Callable[[], Any], name: str) -> Any:
         raise ValueError(f"{name} holds a number beyond float64 ({problem}): divide {name} by a constant") from None
 
 
-def _check_numbers(X: Any, name: str, columns: Any = None) -> None:
+def _check_numbers(X: Any, name: str, columns: Any = None, remedy: str = FILLED_BEFORE) -> None:
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{name} holds {X.dtype}, not real numbers: convert or encode it first")
     if 0 in X.shape[1:]:
         raise ValueError(f"rows of the shape {X.shape[1:]} hold no values")
-    _check_finite(X, name, columns)
+    _check_finite(X, name, columns, remedy)
 
 
-def _check_finite(X: Any, name: str, columns: Any = None) -> None:
+def _check_finite(X: Any, name: str, columns: Any, remedy: str) -> None:
     values = X.data if scipy.sparse.issparse(X) else X
     if values.dtype.kind != "f":
         return
@@ -155,9 +158,7 @@ def _check_finite(X: Any, name: str, columns: Any = None) -> None:
     row, place = _first(X, bad, columns)
     kind = "NaN" if np.isnan(values[bad][0]) else "infinity"
     raise ValueError(
-        f"Input {name} contains {kind}: {int(bad.sum())} value(s) are NaN or inf, "
-        f"the first in row {row} {place}. "
-        "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
+        f"Input {name} contains {kind}: {int(bad.sum())} value(s) are NaN or inf, the first in row {row} {place}. {remedy}"
     )
 
 

@@ -25,6 +25,7 @@ from dre.data.device_array import give_back, is_device_array, open_device_array,
 from dre.data.fingerprint import fingerprint
 from dre.data.image_layout import model_shape
 from dre.data.metric import PRECOMPUTED
+from dre.data.mixed_table import fit_table
 from dre.data.moments import Moments
 from dre.data.preparation import Preparation, Prepared, apply
 from dre.data.random_sample import check_sample, choose_rows
@@ -32,6 +33,7 @@ from dre.data.range_error import RangeError
 from dre.data.rows import RowSlice, is_rows, read_all
 from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
+from dre.data.table_preparation import check_missing
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
@@ -112,7 +114,12 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     standardize : bool, default=False
         Divide each column by its standard deviation: for columns in different units.
     columns : "numbers" or list of str, optional
-        Columns of a DataFrame to map: those that hold numbers, or these. By default all columns, which must hold numbers.
+        Columns of a DataFrame to map: those that hold numbers, or these. By default all: numbers, booleans, categories, and
+        texts of at most 20 values. Categories and booleans beside numbers are encoded, and the numbers standardized (see
+        ``dre.data.table_preparation``).
+    missing : {"error", "mean", "median"}, default="error"
+        What stands for missing values of a DataFrame or an array, also in ``transform``: that of each column in the fit.
+        Categories and booleans get their most frequent value.
     device : str, default="auto"
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"mps"`` for an Apple GPU, which ``"auto"`` does not choose.
     random_state : int, RandomState or None, default=None
@@ -140,6 +147,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The trained network.
     row_shape_ : tuple of int
         Shape of one row.
+    preparation_ : Preparation or None
+        The step from a table with categories or gaps, or from genes, to rows of numbers; None if X is such rows.
     sample_indices_ : ndarray or None
         Rows that were fitted, if they are a sample; None: all.
     interrupted_ : bool
@@ -176,6 +185,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         optimizer: str | Optimizer | None = None,
         standardize: bool = False,
         columns: str | Sequence[str] | None = None,
+        missing: str = "error",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -197,6 +207,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.optimizer = optimizer
         self.standardize = standardize
         self.columns = columns
+        self.missing = missing
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -297,7 +308,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
         columns = check_columns(self.columns)
         if not isinstance(X, Prepared):
-            return check_rows(self, open_device_array(select_features(X, columns)), fitting=True), None
+            found = fit_table(X, columns, check_missing(self.missing))
+            if found is None:
+                return check_rows(self, open_device_array(select_features(X, columns)), fitting=True), None
+            X = Prepared(X, found)
         preparation, rows = X.preparation, apply(X.preparation, X)
         check_rows(
             self,
@@ -350,8 +364,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise TypeError(f"standardize={self.standardize!r}: expected True or False")
         ranks, device = share.ranks, share.ranks.device(resolve_device(self.device))
+        has_units = made_by is not None and made_by.sets_units
+        standardize = bool(self.standardize) and not has_units
         distances = InputDistances.of(X, self.metric, self.metric_kwds, knn)
-        distances.metric.check_standardize(self.standardize)
+        distances.metric.check_standardize(standardize)
         X, are_given = distances.X, distances.are_given
         sample = check_sample(self.sample) if share.is_own else ranks.on_first(lambda: self._sample(tuple(X.shape), are_given))
         seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
@@ -365,8 +381,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         def merge(found: Moments) -> Moments:
             return Moments.merged(ranks.collect(found.cpu())) if ranks.is_connected else found
 
-        scaling = Scaling.fit(rows.scaled, device, metric=distances.metric.transform, standardize=self.standardize, merge=merge)
-        if distances.read_units:
+        scaling = Scaling.fit(rows.scaled, device, metric=distances.metric.transform, standardize=standardize, merge=merge)
+        if distances.read_units and not has_units:
             self._warn_of_units(scaling, self._names_of(made_by))
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n, ranks.size)
@@ -504,7 +520,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the learned map as one plain ``nn.Module`` from raw rows to the embedding.
 
         Scaling, front and encoder are inside. It works with ``torch.export``, and agrees with ``transform``, but does not check
-        the rows: those that ``transform`` refuses become NaN.
+        the rows: those that ``transform`` refuses become NaN. Of a table with categories, it reads ``prepare(X)``.
 
         Examples
         --------
@@ -530,7 +546,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Write the learned map as an ONNX file, from raw rows ``x`` (n, ...) to their ``embedding`` (n, n_components).
 
-        Scaling, front and encoder are inside, and n is free. Like ``module``, it does not check the rows.
+        Scaling, front and encoder are inside, and n is free. Like ``module``, it does not check the rows. A model that was
+        fitted to a table with categories or gaps, or to genes, reads ``prepare(X)``.
 
         Parameters
         ----------
@@ -573,7 +590,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _export_job(self, **options: Any) -> ExportJob:
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
+        names = self._names_of(self._map.preparation)
         return ExportJob(self._map, feature_names=None if names is None else list(names), **options)
 
     def metric_rows(self, X: Any) -> Array:
@@ -640,6 +657,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
             model: DRE = kinds[about["class"]](**parameters)
             check_columns(model.columns)
+            check_missing(model.missing)
             runtime = _saved_runtime(model.device) if device is None else None
         if device is not None:
             model.set_params(device=device)
@@ -680,6 +698,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def stages_(self) -> list[Weights | None]:
         return self._fitted().stages
+
+    @property
+    def preparation_(self) -> Preparation | None:
+        return self._fitted().preparation
 
     @property
     def row_shape_(self) -> tuple[int, ...]:
@@ -764,6 +786,7 @@ class DeepTSNE(DRE):
         optimizer: str | Optimizer | None = None,
         standardize: bool = False,
         columns: str | Sequence[str] | None = None,
+        missing: str = "error",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -780,6 +803,7 @@ class DeepTSNE(DRE):
         self.optimizer = optimizer
         self.standardize = standardize
         self.columns = columns
+        self.missing = missing
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -807,6 +831,7 @@ class DeepUMAP(DRE):
         optimizer: str | Optimizer | None = None,
         standardize: bool = False,
         columns: str | Sequence[str] | None = None,
+        missing: str = "error",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | None = None,
@@ -824,6 +849,7 @@ class DeepUMAP(DRE):
         self.optimizer = optimizer
         self.standardize = standardize
         self.columns = columns
+        self.missing = missing
         self.device = device
         self.random_state = random_state
         self.verbose = verbose

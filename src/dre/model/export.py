@@ -25,6 +25,7 @@ from torch import Tensor
 
 import dre
 from dre.atomic import atomic_write, check_absent
+from dre.data.preparation import to_file
 from dre.data.scaling import Scaling
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.probe import probe_rows
@@ -61,6 +62,8 @@ class ExportJob:
         Whether to compare the file with ``transform``.
     feature_names : list of str, optional
         Names of the columns, which are stored in the file.
+
+    A preparation stays outside: the file reads the rows that it gives. Its JSON is stored in an ONNX file.
     """
 
     fitted: FittedMap
@@ -78,7 +81,8 @@ class ExportJob:
     def metadata(self) -> dict[str, str]:
         """What a program needs to know about the file."""
         fitted = self.fitted
-        return {
+        preparation = {} if fitted.preparation is None else {"dre.preparation": json.dumps(to_file(fitted.preparation)[0])}
+        return preparation | {
             "dre.version": dre.__version__,
             "dre.n_components": str(fitted.n_components),
             "dre.metric": fitted.scaling.metric,
@@ -87,7 +91,7 @@ class ExportJob:
         }
 
     def module(self) -> MapModule:
-        return self.fitted.module(self.stage).cpu()
+        return self.fitted.module(self.stage, prepares=False).cpu()
 
     def example(self) -> Tensor:
         return _as_dtype(probe_rows(self.fitted.scaling)[:EXAMPLE_ROWS], self.dtype)

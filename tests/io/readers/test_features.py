@@ -110,7 +110,9 @@ def test_what_is_said_goes_before_what_is_found(write):
     assert (named.names.tolist(), named.names_title) == ([str(i * i % 7) for i in range(30)], "b")
     encoded = open_source(path, options=ReadOptions(categories=True))
     assert encoded.columns == ["a", "b", "kind=k0", "kind=k1"]
-    np.testing.assert_array_equal(encoded.rows[:, 2], [1 - i % 2 for i in range(30)])
+    np.testing.assert_allclose(encoded.rows[:, 2], [(1 - i % 2) / np.sqrt(2) for i in range(30)])
+    assert encoded.metadata["kind"].tolist() == [f"k{i % 2}" for i in range(30)]
+    assert "encoded as categories: kind; the numbers are divided" in " ".join(encoded.messages)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +133,8 @@ def test_what_cannot_be_done_is_said_with_the_columns(write, options, message):
 
 def test_features_of_a_model_are_read_whatever_the_table_has_else(write):
     path = write("x.csv", "kind,a,id\nk1,5,1\nk0,5,2\n")
-    found = open_source(path, options=ReadOptions(features=["id", "a", "kind=k1"]))
-    np.testing.assert_array_equal(found.rows, [[1, 5, 1], [2, 5, 0]])
+    found = open_source(path, options=ReadOptions(features=["id", "a"]))
+    np.testing.assert_array_equal(found.rows, [[1, 5], [2, 5]])
     assert not found.messages
     with pytest.raises(SourceError, match="'c'"):
         open_source(path, options=ReadOptions(features=["c"]))
@@ -140,12 +142,19 @@ def test_features_of_a_model_are_read_whatever_the_table_has_else(write):
 
 def test_categories_may_have_an_equals_sign_in_names_and_values(write):
     path = write("x.csv", "a=b,size,kind\nu,1,x=1\nv,2,y\nu,4,y\n")
-    found = open_source(path, options=ReadOptions(categories=True))
+    found = open_source(path, options=ReadOptions(categories=True, standardize=False))
     assert found.columns == ["a=b=u", "a=b=v", "size", "kind=x=1", "kind=y"]
-    np.testing.assert_array_equal(found.rows, [[1, 0, 1, 1, 0], [0, 1, 2, 0, 1], [1, 0, 4, 0, 1]])
-    again = open_source(path, options=ReadOptions(features=found.columns))
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(found.rows, [[half, 0, 1, half, 0], [0, half, 2, 0, half], [half, 0, 4, 0, half]])
+    again = open_source(path, options=as_before(found))
     np.testing.assert_array_equal(again.rows, found.rows)
-    assert not again.metadata
+    assert list(again.metadata) == ["a=b", "size", "kind"]
+    with pytest.raises(SourceError, match="two columns give the feature 'a=b=u': rename one"):
+        open_source(write("y.csv", "a=b,a\nu,b=u\nv,c\nu,c\n"), options=ReadOptions(categories=True))
+
+
+def as_before(source, **options):
+    return ReadOptions(features=source.preparation.columns, preparation=source.preparation, **options)
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
@@ -194,9 +203,10 @@ def test_a_total_below_the_table_is_left_out(write):
 
 
 def test_categories_that_a_model_does_not_know_are_counted(write):
-    path = write("x.csv", "a,kind\n1,k1\n2,k9\n3,k2\n")
-    found = open_source(path, options=ReadOptions(features=["a", "kind=k1", "kind=k2"]))
-    assert found.cautions == ["1 rows have a value of 'kind' that the fit did not have: they are placed without it"]
+    first = open_source(write("x.csv", "a,kind\n1,k1\n2,k1\n3,k2\n"), options=ReadOptions(categories=True))
+    found = open_source(write("y.csv", "a,kind\n1,k1\n2,k9\n3,k2\n"), options=as_before(first))
+    assert found.cautions == ["1 row has a value of 'kind' that the fit did not have ('k9'): it is placed without this column"]
+    np.testing.assert_array_equal(found.rows[1, 1:], [0, 0])
 
 
 def test_names_that_repeat_are_counted_if_they_were_asked_for(write):

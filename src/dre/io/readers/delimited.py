@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from dre.io.formulas import DEFUSED, may_have_defused, restore
-from dre.io.readers.features import source_of
 from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import EmptySourceError, Source, SourceError, SourceFormat, to_strings
 from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
+from dre.io.readers.table_source import source_of
 
 SEPARATORS = "\t;,| "  # in the order in which they are preferred
 SNIFFED = 2**16  # bytes of the beginning that tell the separator

@@ -5,31 +5,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from dre.data.mixed_table import MANY, is_called_id
 from dre.data.units import DominantColumns, dominant_columns
-from dre.io.readers.missing import Completed, complete
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names, to_strings
+from dre.io.readers.source import Array, DroppedRows, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, TEXT, Table, TableColumn
 from dre.notation import unknown
 
-ID_NAME = re.compile(r"id|ids|index|idx|key|uuid|guid|row|rowid|unnamed: ?0|.*[_\s.-](?:id|uuid|guid|key)")  # in lower case
 COORDINATE = re.compile(r"dre\d+", re.IGNORECASE)  # columns of a map that dre has written
 NUMBER_NAME = re.compile(r".*(?:nummer|[\s_.-](?:nr|no|number)\.?)")  # in lower case; of an id if nearly all values differ
-CAMEL_ID = re.compile(r".*[a-z](?:Id|ID|Key|Uuid)")
 MOSTLY_DIFFERENT = 0.9  # of the values of a column of numbers that name rows
 FEWEST = 20  # rows from which it tells something that all their values differ
 EVEN, EVEN_OF_FEW = 0.1, 1.2  # largest distance from evenly spread integers, as a share of their range; of n rows, by √n
-MANY = 20  # different values of a text: more are not categories
 NAMES = "name"  # title of the names of rows that have none
 DROPPED, CONSTANT = "dropped", "constant"
 SERIES = 16  # columns with numbered names that belong together, such as pixels, from which none is left out alone
-FAR = 1000  # times the interquartile range from the median: a value that no measurement has
 MOST_UNITS = 100  # columns: wider tables are spectra, genes or pixels, in one unit
-CATEGORY = "{name}={value}"  # name of a feature that is 1 where a column has this value
 
 
 @dataclass(frozen=True)
@@ -112,28 +107,27 @@ def _unusable(column: TableColumn, categories: bool) -> str | None:
         return None
     if column.kind == BOOLEAN:
         return "yes or no"
-    return None if categories and column.kind == TEXT and _count(column) <= MANY else column.kind
+    return None if categories and column.kind == TEXT and count_values(column) <= MANY else column.kind
 
 
 def _is_called_id(column: TableColumn) -> bool:
-    name = column.name.strip()
-    is_called = ID_NAME.fullmatch(name.lower()) is not None or CAMEL_ID.fullmatch(name) is not None
-    if not is_called and NUMBER_NAME.fullmatch(name.lower()) is not None:
-        is_called = _count(column) >= MOSTLY_DIFFERENT * len(column.values) >= MOSTLY_DIFFERENT * FEWEST
+    is_called = is_called_id(column.name)
+    if not is_called and NUMBER_NAME.fullmatch(column.name.strip().lower()) is not None:
+        is_called = count_values(column) >= MOSTLY_DIFFERENT * len(column.values) >= MOSTLY_DIFFERENT * FEWEST
     return is_called and (column.kind == TEXT or column.integers)
 
 
-def _count(column: TableColumn) -> int:
+def count_values(column: TableColumn) -> int:
     """The number of different values that are not missing."""
     return len(np.unique(column.values[~column.missing]))
 
 
 def _is_constant(column: TableColumn) -> bool:
-    return _count(column) == 1 < int((~column.missing).sum())
+    return count_values(column) == 1 < int((~column.missing).sum())
 
 
 def _all_differ(column: TableColumn) -> bool:
-    return _count(column) == len(column.values) >= FEWEST
+    return count_values(column) == len(column.values) >= FEWEST
 
 
 def _numbers_rows(values: Array) -> bool:
@@ -174,128 +168,33 @@ def _is_complete(column: TableColumn) -> bool:
 
 
 def features_of(table: Table, names: Sequence[str]) -> Array:
-    """The values (n, d) of features by name; ``"kind=a"`` is 1 where the column kind has the value a."""
+    """The values (n, d) of features by name."""
     return np.column_stack([_values(table, name) for name in names]) if names else np.empty((len(table), 0))
 
 
 def _values(table: Table, name: str) -> Array:
-    if name in table:
-        column = table[name]
-        if column.kind == EMPTY:
-            return np.full(len(table), np.nan)
-        if column.kind not in (NUMBER, BOOLEAN):
-            raise SourceError(f"{table.path}: the column {name!r} should hold numbers, but it is one of kind {column.kind!r}")
-        return column.values
-    of = _category_column(table, name)
-    if of is None:
-        known = summarize_names([each.name for each in table.columns])
-        raise SourceError(f"{table.path} lacks the column {name!r} of the model or of the first file; its columns are {known}")
-    return np.asarray(to_strings(table[of].as_metadata().tolist()) == name[len(of) + 1 :], dtype=float)
+    if name not in table:
+        raise no_such_feature(table, name)
+    column = table[name]
+    if column.kind == EMPTY:
+        return np.full(len(table), np.nan)
+    if column.kind not in (NUMBER, BOOLEAN):
+        raise SourceError(f"{table.path}: the column {name!r} should hold numbers, but it is one of kind {column.kind!r}")
+    return column.values
 
 
-def _category_column(table: Table, feature: str) -> str | None:
-    """The column whose value a feature such as ``"kind=a"`` tells; names and values may have an equals sign too."""
-    stems = (feature[:i] for i, character in enumerate(feature) if character == "=")
-    return next((stem for stem in stems if stem in table), None)
-
-
-def source_of(table: Table, options: ReadOptions | None = None) -> Source:
-    """The rows of a table by its features, with all other columns as metadata."""
-    options = options or ReadOptions()
-    chosen = choose(table, options)
-    names = list(options.features) or [each for name in chosen.features for each in _feature_names(table[name])]
-    if not names:
-        reasons = ", ".join(f"{name!r} ({reason})" for name, reason in chosen.reasons.items())
-        categories = any(column.kind in (TEXT, BOOLEAN) and _count(column) <= MANY for column in table.columns)
-        hint = ".\nPass categories=True to use texts of few values" if categories and not options.categories else ""
-        raise SourceError(
-            f"{table.path} has no column of numbers that can be a feature: {reasons or 'it has no columns'}{hint}"
-        )
-    title = chosen.names or NAMES
-    row_names = table.names if chosen.names is None else to_strings(table[chosen.names].as_metadata().tolist())
-    found = complete(replace(table, names=row_names), names, features_of(table, names), options.missing, options.fill)
-    kept = slice(None) if found.dropped is None else found.dropped.kept
-    metadata = {name: table[name].as_metadata()[kept] for name, reason in chosen.reasons.items() if reason != DROPPED}
-    metadata.pop(title, None)
-    return Source(
-        found.values,
-        names if table.has_header else None,
-        None if row_names is None else row_names[kept],
-        metadata,
-        [
-            *([] if options.features else choice_messages(table, chosen)),
-            *fill_message({name: found.fill[name] for name in found.filled}, len(found.values), found.filled),
-            *([] if options.features else _outliers(table, names, found)),
-            *_repeated_names(options.id, row_names),
-            *dropped_message(found.dropped),
-        ],
-        title,
-        found.fill,
-        found.dropped,
-        mixed_units(names, found.values) if table.has_header or len(names) > 1 else None,
-        cautions=[*_unknown_categories(table, options), *_own_fill(found, options)],
-        filled=found.filled,
-    )
-
-
-def _outliers(table: Table, names: Sequence[str], found: Completed) -> list[str]:
-    """A line that names a value far from all others of its column, which it would squeeze together."""
-    values = found.values
-    low, middle, high = np.percentile(values, [25, 50, 75], axis=0)
-    apart = np.abs(values - middle)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(high > low, apart.max(0) / (high - low), 0)
-    worst = int(ratio.argmax())
-    if ratio[worst] < FAR or names[worst] not in table:
-        return []
-    row = int(apart[:, worst].argmax())
-    line = row if found.dropped is None else int(np.flatnonzero(found.dropped.kept)[row])
-    where = f"{table.place(line, names[worst])} is {values[row, worst]:.4g}"
-    return [f"{where}, {ratio[worst]:,.0f} times as far from the middle as usual: it squeezes all others together"]
-
-
-def _repeated_names(title: str | None, names: Array | None) -> list[str]:
-    if title is None or names is None or len(set(names.tolist())) == len(names):
-        return []
-    return [f"{len(names) - len(set(names.tolist())):,} values of {title!r} occur more than once: a join by them repeats rows"]
-
-
-def _own_fill(found: Completed, options: ReadOptions) -> list[str]:
-    """A line if gaps are filled in without the values of the fit, which did not store any."""
-    own = [name for name in found.filled if name not in options.fill] if options.features else []
-    if not own:
-        return []
-    return [f"missing values of {summarize_names(own)} are filled in by the {options.missing} of these rows, not of the fit"]
-
-
-def _unknown_categories(table: Table, options: ReadOptions) -> list[str]:
-    """Lines about values of categories that a model does not know: they are none of its features."""
-    known: dict[str, set[str]] = {}
-    for name in options.features:
-        if name not in table:
-            column = _category_column(table, name)
-            assert column is not None  # else the table lacks a feature, which was an error
-            known.setdefault(column, set()).add(name[len(column) + 1 :])
-    lines = []
-    for column, values in known.items():
-        count = sum(value not in values and value != "" for value in table[column].values.tolist())
-        if count:
-            lines.append(f"{count:,} rows have a value of {column!r} that the fit did not have: they are placed without it")
-    return lines
+def no_such_feature(table: Table, name: str) -> SourceError:
+    """The error for a table without a feature of an earlier one."""
+    known = summarize_names([each.name for each in table.columns])
+    return SourceError(f"{table.path} lacks the column {name!r} of the model or of the first file; its columns are {known}")
 
 
 def _as_before(table: Table, options: ReadOptions) -> Chosen:
     """The features of an earlier table; all other columns are metadata."""
-    read = {name if name in table else _category_column(table, name) for name in options.features}
+    read = set(options.features)
     reasons = {column.name: "not among the features" for column in table.columns if column.name not in read}
     names = options.id if options.id is not None else _by_rules(table, ReadOptions(coordinates=options.coordinates)).names
     return Chosen([name for name in options.features if name in table], reasons, names if names in reasons else None)
-
-
-def _feature_names(column: TableColumn) -> list[str]:
-    if column.kind in (NUMBER, BOOLEAN):
-        return [column.name]
-    return [CATEGORY.format(name=column.name, value=value) for value in np.unique(column.values) if value]
 
 
 def choice_messages(table: Table, chosen: Chosen) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dre.io.readers.arrays import handle_missing
-from dre.io.readers.features import DROPPED, choose, source_of
+from dre.io.readers.features import DROPPED, choose
 from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, STRING_BYTES, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import (
@@ -24,6 +24,7 @@ from dre.io.readers.source import (
     to_strings,
 )
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, Table, TableColumn, is_rounded
+from dre.io.readers.table_source import source_of
 from dre.notation import unknown
 from dre.runtime import available_bytes
 

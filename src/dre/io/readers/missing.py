@@ -68,7 +68,7 @@ def complete(
         return Completed(values[kept], known, DroppedRows(kept, table.names), filled)
     if policy == "error":
         raise SourceError(
-            f"{table.path}: {_places(table, names, gaps)}.\nPass missing='drop', missing='mean' or missing='median'."
+            f"{table.path}: {places(table, names, gaps)}.\nPass missing='drop', missing='mean' or missing='median'."
         )
     empty = names[int(gaps.any(0).argmax())]
     raise SourceError(f"{table.path}: the column {empty!r} has no value at all, and so no {policy}: pass missing='drop'")
@@ -81,7 +81,8 @@ def _middles(table: Table, names: list[str], values: Array, policy: str) -> dict
     return dict(zip(np.array(names, dtype=object)[present].tolist(), middles.tolist(), strict=True))
 
 
-def _places(table: Table, names: list[str], gaps: Array) -> str:
+def places(table: Table, names: list[str], gaps: Array) -> str:
+    """Words that count missing values by column, and name the first of each."""
     counts = gaps.sum(0)
     worst = np.flatnonzero(counts)[np.argsort(-counts[counts > 0], kind="stable")]
     parts = [

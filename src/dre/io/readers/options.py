@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dre.data.table_preparation import TablePreparation
 from dre.io.readers.source import SourceError
 from dre.notation import unknown
 
@@ -45,6 +46,10 @@ class ReadOptions:
         Shape of the rows of a model, to which images are resized.
     fill : mapping of str to float, default=empty
         Replacements for the missing values of these features.
+    preparation : TablePreparation, default=None
+        That of a model or of an earlier table, whose columns ``features`` names.
+    standardize : bool, default=None
+        Whether numbers beside categories are divided by their standard deviations; None: yes.
     allow_external : bool, default=False
         Whether an HDF5 file may name other files that hold some of its content: external storage, external links and
         virtual datasets. They can be any files that you can read.
@@ -64,6 +69,8 @@ class ReadOptions:
     features: Sequence[str] = ()
     row_shape: tuple[int, ...] = ()
     fill: Mapping[str, float] = field(default_factory=dict)
+    preparation: TablePreparation | None = None
+    standardize: bool | None = None
     allow_external: bool = False
 
     @property

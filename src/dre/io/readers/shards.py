@@ -94,7 +94,10 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
 
 def _like(first: Source, options: ReadOptions) -> ReadOptions:
     """Read the features of the first shard, and fill their gaps by the same values."""
-    return replace(options, features=first.columns or (), fill=first.fill, row_shape=tuple(first.rows.shape[1:]))
+    found = first.preparation
+    features = first.columns if found is None else found.columns
+    shape = tuple(first.rows.shape[1:])
+    return replace(options, features=features or (), fill=first.fill, preparation=found, row_shape=shape)
 
 
 def _check_alike(path: Path, shard: Source, first_path: Path, first: Source) -> None:

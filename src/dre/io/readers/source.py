@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dre.data.table_preparation import TablePreparation
 from dre.data.units import DominantColumns
 from dre.io.readers.lazy_columns import LazyColumns
 
@@ -81,6 +82,9 @@ class Source:
         Another matrix of the same rows, with names of columns, such as the genes behind principal components.
     filled : dict of arrays of shape (n,) of bool, default=empty dict
         Which values of a column were missing and are filled in.
+    preparation : TablePreparation, default=None
+        What has made the rows of a table with categories. ``columns`` then names its results, and the columns of the table are
+        among the metadata.
 
     Examples
     --------
@@ -101,6 +105,7 @@ class Source:
     cautions: list[str] = field(default_factory=list)
     aside: Source | None = None
     filled: dict[str, Array] = field(default_factory=dict)
+    preparation: TablePreparation | None = None
 
     def __post_init__(self) -> None:
         known = {} if isinstance(self.metadata, LazyColumns) else self.metadata

@@ -8,19 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from dre.data.table_columns import ANSWERS
 from dre.io.readers.source import Array, to_strings
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, MISSING, NUMBER, TEXT, Malformed, TableColumn, is_rounded
 
-ANSWERS = (
-    ("true", "false"),
-    ("yes", "no"),
-    ("t", "f"),
-    ("y", "n"),
-    ("ja", "nein"),
-    ("oui", "non"),
-    ("sí", "no"),
-    ("si", "no"),
-)  # in lower case
 GROUPS = {  # thousands by the mark of decimals: groups of three digits, and what stands between them
     ".": (r"^[-+]?\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?$", r"[,'’]"),
     ",": (r"^[-+]?\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?$", r"[. \u00a0\u202f'’]"),

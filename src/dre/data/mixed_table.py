@@ -1,0 +1,139 @@
+"""Which tables need a preparation, and which of their columns can't be mapped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse
+
+from dre.data.device_array import to_host
+from dre.data.foreign_rows import NUMBERS
+from dre.data.rows import is_rows
+from dre.data.table_columns import (
+    BOOLEAN,
+    CATEGORY,
+    EMPTY,
+    MAPPED,
+    NUMBER,
+    TEXT,
+    VECTORS,
+    are_answers,
+    column_kind,
+    to_numbers,
+    to_texts,
+)
+from dre.data.table_preparation import TablePreparation, check_missing
+
+ID_NAME = re.compile(r"id|ids|index|idx|key|uuid|guid|row|rowid|unnamed: ?0|.*[_\s.-](?:id|uuid|guid|key)")  # in lower case
+CAMEL_ID = re.compile(r".*[a-z](?:Id|ID|Key|Uuid)")
+MANY = 20  # different values of a text: more are not categories, unless the column is asked for
+MOST = 1_000  # categories of a column, at most: each becomes a column
+FEWEST = 20  # rows from which it tells something that all their values differ
+LISTED = 5  # columns that an error names
+REPEATED = "a different text in each row"
+
+
+def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "error") -> TablePreparation | None:
+    """Return the preparation that X needs, fitted to it; None for rows of numbers alone, or of booleans alone.
+
+    Parameters
+    ----------
+    X : DataFrame, array or anything else
+    columns : None, "numbers" or list of str, default=None
+        Columns that are mapped. By default all, which must be numbers, booleans, or texts of few values.
+    missing : {"error", "mean", "median"}, default="error"
+        What fills gaps. A preparation that fills gaps is also made for numbers alone: rows to come may have gaps.
+
+    Examples
+    --------
+    >>> import polars
+    >>> frame = polars.DataFrame({"size": [1.0, 2.0, 4.0], "kind": ["a", "b", "a"]})
+    >>> fit_table(frame).names_out
+    ['size', 'kind=a', 'kind=b']
+    >>> fit_table(frame[["size"]]) is None
+    True
+    """
+    check_missing(missing)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None if missing == "error" else _fit_array(X, missing)
+    if len(set(frame.columns)) < len(frame.columns):
+        return None  # the check of numbers names the column
+    kinds = {name: column_kind(frame[name]) for name in _chosen(frame, columns)}
+    if columns == NUMBERS:
+        kinds = {name: kind for name, kind in kinds.items() if kind == NUMBER}
+    if set(kinds.values()) in ({NUMBER}, {BOOLEAN}, {VECTORS}, set()) and (
+        missing == "error" or not set(kinds.values()) - {VECTORS}
+    ):
+        return None
+    kinds, reasons = _resolved(frame, kinds, is_chosen=columns is not None)
+    if reasons:
+        raise ValueError(_unusable(kinds, reasons))
+    return TablePreparation.fit(X, kinds, missing=missing)
+
+
+def is_called_id(name: str) -> bool:
+    """Whether a column has the name of an id, such as ``customer_id`` or ``Unnamed: 0``."""
+    name = name.strip()
+    return ID_NAME.fullmatch(name.lower()) is not None or CAMEL_ID.fullmatch(name) is not None
+
+
+def _chosen(frame: nw.DataFrame[Any], columns: str | list[str] | None) -> Sequence[str]:
+    return [name for name in columns if name in frame.columns] if isinstance(columns, list) else frame.columns
+
+
+def _resolved(frame: nw.DataFrame[Any], kinds: Mapping[str, str], *, is_chosen: bool) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the kinds of the columns that can be mapped, and the reasons against the others."""
+    found, reasons = {}, {}
+    for name, kind in kinds.items():
+        column = frame[name]
+        if kind in (TEXT, CATEGORY):
+            found[name], reason = _kind_of_texts(to_texts(column), kind, is_chosen=is_chosen)
+        else:
+            is_id = kind == NUMBER and not is_chosen and _numbers_rows(name, column)
+            found[name], reason = kind, "it numbers the rows" if is_id else "" if kind in MAPPED else kind
+        if reason:
+            reasons[name] = reason
+    return {name: kind for name, kind in found.items() if name not in reasons}, reasons
+
+
+def _kind_of_texts(texts: Any, kind: str, *, is_chosen: bool) -> tuple[str, str]:
+    """Return the kind of a column of texts, and why it can't be mapped; an empty reason if it can."""
+    present = texts[np.not_equal(texts, None).astype(bool)]
+    values, is_meant = set(present.tolist()), is_chosen or kind == CATEGORY
+    if kind == TEXT and are_answers(present):
+        return BOOLEAN, ""
+    if len(values) > (MOST if is_meant else MANY):
+        return TEXT, f"text with {len(values):,} different values"
+    if not is_meant and 1 < len(values) == len(present):
+        return TEXT, REPEATED
+    return CATEGORY, "" if values else EMPTY
+
+
+def _numbers_rows(name: str, column: nw.Series[Any]) -> bool:
+    """Whether different whole numbers only tell the rows apart: they count from 0 or 1, or are called an id."""
+    values = to_numbers(name, column)
+    if len(values) < FEWEST or not (values == np.floor(values)).all():
+        return False
+    counts = values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+    return counts or (is_called_id(name) and len(np.unique(values)) == len(values))
+
+
+def _unusable(kinds: Mapping[str, str], reasons: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{name!r} ({reason})" for name, reason in list(reasons.items())[:LISTED])
+    more = f" and {len(reasons) - LISTED:,} more" if len(reasons) > LISTED else ""
+    names = ", ".join(map(repr, list(kinds)[:LISTED])) + (", ..." if len(kinds) > LISTED else "")
+    remedy = f"columns=[{names}] maps the others" if kinds else "turn them into numbers or categories first"
+    return f"X has columns that can't be mapped: {listed}{more}; {remedy}."
+
+
+def _fit_array(X: Any, missing: str) -> TablePreparation | None:
+    """Return the fills of the gaps of an array."""
+    if is_rows(X) or scipy.sparse.issparse(X) or len(np.shape(X)) != 2:
+        raise ValueError(f"missing={missing!r} fills gaps of tables and of arrays (n, d): leave it out for other data")
+    rows = np.asarray(to_host(X, "X"))
+    return TablePreparation.fit(rows, {f"x{i}": NUMBER for i in range(rows.shape[1])}, missing=missing, named=False)
