@@ -29,7 +29,10 @@ def cheap(**options):
 
 @pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars"])
 def test_columns_without_numbers_are_named_with_the_remedy(frame):
-    with pytest.raises(ValueError, match=r"'name' \(text\), 'day' \(date\), 'kind' \(categories\)\. Pass columns='numbers'"):
+    named = (
+        r"'name' \(text with 40 different values\), 'day' \(dates\); columns=\['size', 'count', 'kind', 'old'\] maps the others"
+    )
+    with pytest.raises(ValueError, match=named):
         cheap().fit(frame)
 
 
@@ -46,10 +49,13 @@ def test_the_numbers_alone_are_mapped_and_found_again_in_any_order(frame, tmp_pa
 
 
 def test_columns_are_chosen_by_name():
-    model = cheap(columns=["count", "old"]).fit(FRAME)
-    assert model.feature_names_in_.tolist() == ["count", "old"]
-    with pytest.raises(ValueError, match=r"'kind' \(categories\)\. Leave them out, or encode"):
-        cheap(columns=["count", "kind"]).fit(FRAME)
+    model = cheap(columns=["count", "size"]).fit(FRAME)
+    assert model.feature_names_in_.tolist() == ["count", "size"]
+    assert model.preparation_ is None
+    mixed = cheap(columns=["count", "kind", "name"]).fit(FRAME)  # a text is a category if it is asked for
+    assert mixed.feature_names_in_.tolist() == ["count", "kind", "name"]
+    with pytest.raises(ValueError, match="X has no column 'height'"):
+        cheap(columns=["count", "height"]).fit(FRAME)
     with pytest.raises(ValueError, match="columns='size': expected 'numbers', or a list"):
         cheap(columns="size").fit(FRAME)
 

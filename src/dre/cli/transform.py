@@ -114,9 +114,8 @@ def transform(
         say(f"dre: {line}")
     about = output_spec(source, fitted.n_components, data)
     with as_usage_error(), suppress(RangeError):  # which names a row, and comes again below
-        fitted.transform(
-            model_rows(source.preparation, _slice(source.rows, 0, 1)), stage=stage
-        )  # fails early on a wrong shape or stage
+        # fails early on a wrong shape or stage
+        fitted.transform(model_rows(source.preparation, _slice(source.rows, 0, 1)), stage=stage)
     if own_shard is not None:
         _write_pieces(fitted, source, about, PieceJob(model, output, stage), own_shard)
         return

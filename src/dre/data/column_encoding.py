@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Self
 
 from dre.data.table_columns import BOOLEAN, CATEGORY, MAPPED
+
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class ColumnEncoding:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
 def _text(name: Any) -> str:

@@ -161,14 +161,19 @@ class TablePreparation(Preparation):
             warnings.warn(note, stacklevel=2)
         return found.rows
 
-    def encode(self, X: Any) -> EncodedTable:
-        """Return rows of numbers, and tell which values were missing or are unknown."""
+    def encode(self, X: Any, *, allow_gaps: bool = False) -> EncodedTable:
+        """Return rows of numbers, and tell which values were missing or are unknown.
+
+        Missing values that nothing fills are an error; with ``allow_gaps``, such rows are NaN.
+        """
         columns = _select(X, [each.name for each in self.encodings], named=self.named, all_numbers=self._reads_numbers)
         read = {each.name: _values(each, columns[each.name]) for each in self.encodings}
         n = len(next(iter(read.values())))
         gaps = {name: _gaps(values) for name, values in read.items()}
         gaps = {name: mask for name, mask in gaps.items() if mask.any()}
-        _refuse({each.name: gaps[each.name] for each in self.encodings if each.fill is None and each.name in gaps}, n)
+        open_ = {each.name: gaps[each.name] for each in self.encodings if each.fill is None and each.name in gaps}
+        if not allow_gaps:
+            _refuse(open_, n)
         out, unknown = np.empty((n, len(self.names_out))), {}
         places = self._places
         if self._quantities:
@@ -178,6 +183,8 @@ class TablePreparation(Preparation):
             if each.kind == CATEGORY:
                 out[:, places[each.name]], values = self._one_hot(each, read[each.name])
                 unknown |= {each.name: values} if values else {}
+        if open_:
+            out[np.any(list(open_.values()), axis=0)] = np.nan
         return EncodedTable(out, gaps, unknown)
 
     @cached_property

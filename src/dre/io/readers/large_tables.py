@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,14 +16,15 @@ from dre.data.block_array import BlockArray
 from dre.data.rows import RowSlice
 from dre.io.readers.arrays import handle_missing, without_gaps
 from dre.io.readers.arrow_frames import to_frame, to_vectors
-from dre.io.readers.features import DROPPED, choice_messages, choose, features_of, fill_message, mixed_units
+from dre.io.readers.features import DROPPED, Chosen, choice_messages, choose, features_of, fill_message, mixed_units
 from dre.io.readers.file_rows import FileRows
 from dre.io.readers.frames import no_vector, table_of, vector_error, vector_source
 from dre.io.readers.lazy_columns import LazyColumns, LazyNames
 from dre.io.readers.memory import CELL_BYTES
+from dre.io.readers.mixed import prepare
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, Source, SourceError, as_source_error, file_state, to_strings, unchanged
-from dre.io.readers.table import TEXT, Table
+from dre.io.readers.table import NUMBER, Table
 from dre.runtime import available_bytes
 
 HELD_SHARE = 8  # a table is held in memory if it takes at most one part in eight of what is available
@@ -147,10 +149,13 @@ def open_large_table(table: LargeTable, flat: list[str], options: ReadOptions, i
     path, first = table.path, _first_rows(table, flat)
     chosen = choose(first, options)
     features = list(options.features) or chosen.features
+    if options.preparation is not None:
+        return _open_mixed(table, first, chosen, options, index)
     if options.features:
         features_of(first, features)  # names a feature that is missing, or has no numbers
-    if not set(features) <= set(flat) or any(first[name].kind == TEXT for name in chosen.features):
-        raise SourceError(f"{path} is too large to encode its categories: write them as columns of numbers")
+    is_mixed = not options.features and any(first[name].kind != NUMBER for name in chosen.features)
+    if is_mixed or not set(features) <= set(flat):
+        raise SourceError(f"{path} is too large to encode its categories: fit a part of its rows, and embed all")
     others = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name not in (index, chosen.names)]
     title, fill = chosen.names or index, _middles(table, features, options)
     source = Source(
@@ -166,6 +171,35 @@ def open_large_table(table: LargeTable, flat: list[str], options: ReadOptions, i
     unfilled = [name for name in features if name not in fill]
     kept = _complete_rows(table, unfilled) if options.missing == "drop" and unfilled else None
     return source if kept is None or kept.all() else without_gaps(path, source, kept)
+
+
+def _open_mixed(table: LargeTable, first: Table, chosen: Chosen, options: ReadOptions, index: str | None) -> Source:
+    """Read the columns of a model with categories in blocks, and prepare each."""
+    preparation = options.preparation
+    assert preparation is not None
+    names = preparation.columns or []
+    prepare(first, preparation, allow_gaps=True)  # names a column that is missing, or of another kind
+    beside = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name not in (index, chosen.names)]
+    title, blocks = chosen.names or index, table.blocks(names, max(len(names), len(preparation.names_out)))
+
+    def load(start: int, stop: int, *, allow_gaps: bool = options.missing == "drop") -> Array:
+        part = table_of(table.path, to_frame(table.path, blocks.read(start, stop)))
+        here = replace(part, place=lambda row, column: f"row {start + row + 1} of column {column!r}")
+        return prepare(here, preparation, allow_gaps=allow_gaps).rows
+
+    array = BlockArray((len(table), len(preparation.names_out)), np.dtype(np.float64), blocks.edges, load)
+    source = Source(
+        FileRows(table.path, array, edges=blocks.groups),
+        preparation.names_out,
+        None if title is None else _lazy_names(table, title),
+        _lazy_metadata(table, [*beside, *names]),
+        names_title=chosen.names or Source.names_title,
+        preparation=preparation,
+    )
+    if options.missing != "drop":
+        return source
+    kept = np.concatenate([~np.isnan(load(start, stop)).any(1) for start, stop in pairwise(blocks.edges.tolist())])
+    return source if kept.all() else without_gaps(table.path, source, kept)
 
 
 def _feature_rows(table: LargeTable, features: list[str], fill: Mapping[str, float]) -> FileRows:

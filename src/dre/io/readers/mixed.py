@@ -61,6 +61,17 @@ def mixed_source(table: Table, chosen: Chosen, options: ReadOptions) -> Source:
     )
 
 
+def prepare(table: Table, preparation: TablePreparation, *, allow_gaps: bool = False) -> EncodedTable:
+    """Prepare the rows of a table by the preparation of a model; with ``allow_gaps``, rows with gaps are NaN."""
+    values = {name: _values(table, name, kind, preparation) for name, kind in _kinds_of(preparation).items()}
+    if not allow_gaps:
+        _kept(table, values, preparation, ReadOptions())  # names the gaps
+    try:
+        return preparation.encode(values, allow_gaps=allow_gaps)
+    except ValueError as problem:
+        raise SourceError(f"{table.path}: {problem}") from None
+
+
 def fill_messages(preparation: TablePreparation, found: EncodedTable | None = None) -> list[str]:
     """A line with what replaces missing values, and in how many rows, if there are any."""
     wanted = [each for each in preparation.encodings if each.fill is not None and (found is None or each.name in found.filled)]

@@ -1,0 +1,91 @@
+"""Which tables need a preparation: those with categories, with booleans beside numbers, or with gaps to fill."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+
+from dre.data.mixed_table import MANY, MOST, fit_table
+
+N = 60
+RNG = np.random.default_rng(0)
+NUMBERS = pd.DataFrame(RNG.normal(size=(N, 3)), columns=list("abc"))
+FLAGS = pd.DataFrame({"x": [True, False] * (N // 2), "y": [True] * N})
+
+
+@pytest.mark.parametrize("frame", [NUMBERS, pl.from_pandas(NUMBERS), NUMBERS.to_numpy(), FLAGS, [[1.0, 2.0]]])
+def test_numbers_or_booleans_alone_need_none(frame):
+    assert fit_table(frame) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["a", "b", "b"] * (N // 3), "category"),
+        (pd.Categorical([f"k{i}" for i in range(N)]), "category"),
+        ([True, False] * (N // 2), "boolean"),
+        ([True, None] * (N // 2), "boolean"),
+        (["yes", "no"] * (N // 2), "boolean"),
+        (["only"] * N, "category"),
+        (pd.array([1, 2, 3] * (N // 3), dtype="Int64"), "number"),
+        ([f"{i % MANY}t" for i in range(N)], "category"),
+    ],
+)
+def test_kinds_are_found_by_types_and_values(values, kind):
+    frame = NUMBERS.assign(new=values, other=["u", "v"] * (N // 2))
+    found = {each.name: each.kind for each in fit_table(frame).encodings}
+    assert found == {"a": "number", "b": "number", "c": "number", "new": kind, "other": "category"}
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (pd.date_range("2024-01-01", periods=N), "dates"),
+        ([f"row {i}" for i in range(N)], "text with 60 different values"),
+        ([f"{i % (MANY + 1)}t" for i in range(N)], "text with 21 different values"),
+        (range(N), "it numbers the rows"),
+        ([np.ones(2)] * N, "vectors"),
+        ([{1}] * N, "values of other kinds"),
+        ([None] * N, "empty"),
+    ],
+)
+def test_columns_that_cannot_be_mapped_are_named_with_the_others(values, reason):
+    frame = NUMBERS.assign(kind=["u", "v"] * (N // 2), new=pd.Series(list(values)))
+    with pytest.raises(ValueError, match=rf"'new' \({reason}\); columns=\['a', 'b', 'c', 'kind'\] maps the others"):
+        fit_table(frame)
+    assert fit_table(frame, ["a", "kind"]).columns == ["a", "kind"]
+    assert fit_table(frame, "numbers") is None
+
+
+def test_ids_are_found_by_their_name_and_years_are_not():
+    frame = NUMBERS.assign(kind=["u", "v"] * (N // 2), year=range(1960, 1960 + N), customer_id=RNG.permutation(1000)[:N])
+    with pytest.raises(ValueError, match=r"mapped: 'customer_id' \(it numbers the rows\);"):
+        fit_table(frame)
+    assert "customer_id" in fit_table(frame, ["a", "kind", "customer_id"]).columns
+
+
+def test_a_text_that_is_asked_for_may_have_many_values():
+    frame = NUMBERS.assign(name=[f"row {i}" for i in range(N)])
+    assert len(fit_table(frame, ["a", "name"]).names_out) == 1 + N
+    long = pd.DataFrame({"size": range(MOST + 1), "name": [f"row {i}" for i in range(MOST + 1)]})
+    with pytest.raises(ValueError, match="text with 1,001 different values"):
+        fit_table(long, ["size", "name"])
+
+
+def test_gaps_of_numbers_alone_are_filled_if_that_is_asked_for():
+    frame = NUMBERS.mask(RNG.random(NUMBERS.shape) < 0.2)
+    fitted = fit_table(frame, missing="median")
+    np.testing.assert_allclose(fitted.transform(frame), frame.fillna(frame.median()).to_numpy())
+    again = fit_table(frame.to_numpy(), missing="median")
+    np.testing.assert_array_equal(again.transform(frame.to_numpy()), fitted.transform(frame))
+    assert fit_table(frame) is None  # the check of values names the gap
+    assert fit_table(frame, "numbers", "mean").columns == list("abc")
+
+
+def test_what_has_no_columns_to_fill_is_refused():
+    for X in (scipy.sparse.eye(5).tocsr(), np.zeros((4, 3, 3))):
+        with pytest.raises(ValueError, match="missing='mean' fills gaps of tables"):
+            fit_table(X, missing="mean")
+    with pytest.raises(ValueError, match="missing='mode': expected 'error', 'mean', 'median'"):
+        fit_table(NUMBERS, missing="mode")
