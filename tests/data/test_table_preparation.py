@@ -98,7 +98,7 @@ def test_other_types_of_the_same_values_are_the_same_rows(preparation, change):
 def test_booleans_are_read_as_people_write_them(values, flags):
     fitted = TablePreparation.fit({"old": [True, True, False]}, {"old": "boolean"}, missing="mean")
     np.testing.assert_array_equal(fitted.transform(pd.DataFrame({"old": values}))[:, 0], flags)
-    with pytest.raises(ValueError, match="'old' should hold booleans.*row 1 has 'perhaps'"):
+    with pytest.raises(ValueError, match=r"'old' should hold booleans.*row 1 has 'perhaps'"):
         fitted.transform({"old": ["yes", "perhaps"]})
 
 
@@ -237,11 +237,11 @@ numbers = st.one_of(st.none(), st.floats(-1e100, 1e100))
 def test_any_table_is_refused_or_gives_finite_rows_that_its_file_repeats(cells):
     columns = dict(zip(["kind", "size", "old"], map(list, zip(*cells, strict=True)), strict=True))
     kinds = {"kind": "category", "size": "number", "old": "boolean"}
-    try:
-        fitted = TablePreparation.fit(columns, kinds, missing="mean")
-    except ValueError as problem:
-        assert "has no value at all" in str(problem)
+    if any(all(value in (None, "") or str(value).isspace() for value in column) for column in columns.values()):
+        with pytest.raises(ValueError, match="has no value at all"):
+            TablePreparation.fit(columns, kinds, missing="mean")
         return
+    fitted = TablePreparation.fit(columns, kinds, missing="mean")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows = fitted.transform(columns)

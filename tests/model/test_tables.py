@@ -146,6 +146,7 @@ def test_the_module_fills_gaps_of_numbers():
     assert model.transform(torch.from_numpy(X)).shape == (344, 2)
 
 
+@pytest.mark.slow
 def test_onnx_files_read_what_prepare_gives_and_say_how_it_is_made(model, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     model.to_onnx(tmp_path / "map.onnx")
