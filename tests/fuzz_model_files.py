@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from dre import DRE, ModelFileError
+from dre.data.preparation import Prepared
 from dre.data.range_error import RangeError
 from model_file_mutants import mutate
 
@@ -45,13 +47,12 @@ class Base:
 
 def bases(folder: Path) -> list[Base]:
     """Save models that differ in what their files hold."""
-    import pandas as pd
-
     rng = np.random.default_rng(0)
     vectors, images = rng.normal(size=(40, 6)) * [1, 1, 1, 1, 1, 50], rng.normal(size=(40, 6, 5))
     kinds: dict[str, tuple[dict[str, Any], Any]] = {
         "mlp": ({"encoder": "mlp(8, depth=2)"}, vectors),
         "names": ({"encoder": "mlp(4, depth=1, n_pcs=3)", "standardize": True}, pd.DataFrame(vectors, columns=list("abcdef"))),
+        "table": ({"encoder": "mlp(4, depth=1)", "missing": "mean"}, _mixed(vectors)),
         "images": ({"encoder": "patch-mlp(4, depth=1, filters=3, n_pcs=5)", "metric": "cosine"}, images),
     }
     made = []
@@ -61,12 +62,39 @@ def bases(folder: Path) -> list[Base]:
         if name == "names":
             model.fill_values_ = {"a": 0.5}
         model.save(folder / name)
-        made.append(Base(name, folder / name, np.asarray(X), description(DRE.load(folder / name), np.asarray(X))))
+        rows = model.prepare(X) if name == "table" else np.asarray(X)
+        made.append(Base(name, folder / name, rows, description(DRE.load(folder / name), rows)))
     path = folder / "format 1"
     path.write_bytes(FORMAT_1.read_bytes())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [*made, Base("format 1", path, vectors, description(DRE.load(path), vectors))]
+
+
+def _mixed(vectors: np.ndarray) -> Any:
+    """A table with numbers, a boolean, categories and gaps."""
+    frame = pd.DataFrame(vectors[:, :2], columns=["size", "mass"]).assign(
+        kind=["a", "b", "c", None] * 10, old=[True, False] * 20
+    )
+    return frame.mask(vectors[:, :4] > 1.5)
+
+
+def _given(model: DRE, X: np.ndarray) -> Any:
+    """Rows as the model takes them: those of a table are prepared."""
+    return X if model.preparation_ is None else Prepared(X, model.preparation_, are_rows=True)
+
+
+def _prepares(model: DRE) -> bool:
+    """Whether a row of a table gets as many finite numbers as the network reads, or is refused."""
+    found = model.preparation_
+    if found is None:
+        return True
+    row = {each.name: [each.categories[0] if each.categories else 1] for each in found.encodings}
+    try:
+        rows = model.prepare(pd.DataFrame(row))
+    except ValueError:  # of values that float64 can't hold
+        return True
+    return bool(np.isfinite(rows).all()) and rows.shape == (1, *model.row_shape_)
 
 
 def description(model: DRE, X: np.ndarray) -> bytes:
@@ -80,13 +108,14 @@ def description(model: DRE, X: np.ndarray) -> bytes:
         len(model.stages_),
         known,
     )
-    told = (*told, getattr(model, "fill_values_", {}), type(model), model.row_shape_, model._map.scaling.metric)
+    prepared = None if model.preparation_ is None else model.preparation_.state()
+    told = (*told, getattr(model, "fill_values_", {}), type(model), model.row_shape_, model._map.scaling.metric, prepared)
     return repr(told).encode() + b"".join(_embed(model, X, stage) for stage in known)
 
 
 def _embed(model: DRE, X: np.ndarray, stage: int) -> bytes:
     try:
-        return model.transform(X, stage=stage).tobytes()
+        return model.transform(_given(model, X), stage=stage).tobytes()
     except RangeError:  # a scaling by which these rows are far out
         return b"refused"
 
@@ -129,8 +158,8 @@ def _is_consistent(model: DRE) -> bool:
     if scaling.column_mean is not None:
         X = scaling.column_mean.numpy() + X * scaling.column_std.numpy()
     known = [i for i, weights in enumerate(model.stages_) if weights is not None]
-    maps = [model.transform(X, stage=stage) for stage in known]
-    return all(Y.shape == (8, model._map.n_components) and bool(np.isfinite(Y).all()) for Y in maps)
+    maps = [model.transform(_given(model, X), stage=stage) for stage in known]
+    return _prepares(model) and all(Y.shape == (8, model._map.n_components) and bool(np.isfinite(Y).all()) for Y in maps)
 
 
 def _ran_out_of_memory(problem: BaseException | None) -> bool:

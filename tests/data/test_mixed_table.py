@@ -89,3 +89,10 @@ def test_what_has_no_columns_to_fill_is_refused():
             fit_table(X, missing="mean")
     with pytest.raises(ValueError, match="missing='mode': expected 'error', 'mean', 'median'"):
         fit_table(NUMBERS, missing="mode")
+
+
+def test_names_that_are_no_texts_are_refused_beside_categories():
+    numbers = pd.DataFrame(RNG.normal(size=(5, 2)))
+    assert fit_table(numbers) is None
+    with pytest.raises(ValueError, match=r"X\.columns\.astype\(str\)"):
+        fit_table(numbers.assign(**{"kind": ["a", "a", "b", "b", "b"]}))

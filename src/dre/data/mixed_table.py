@@ -63,13 +63,15 @@ def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "er
         return None if missing == "error" else _fit_array(X, missing)
     if len(set(frame.columns)) < len(frame.columns):
         return None  # the check of numbers names the column
-    kinds = {name: column_kind(frame[name]) for name in _chosen(frame, columns)}
+    kinds = {name: column_kind(frame.get_column(name)) for name in _chosen(frame, columns)}
     if columns == NUMBERS:
         kinds = {name: kind for name, kind in kinds.items() if kind == NUMBER}
     if set(kinds.values()) in ({NUMBER}, {BOOLEAN}, {VECTORS}, set()) and (
         missing == "error" or not set(kinds.values()) - {VECTORS}
     ):
         return None
+    if not all(isinstance(name, str) for name in kinds):
+        raise ValueError("X has columns whose names are no texts: X.columns = X.columns.astype(str) makes them texts")
     kinds, reasons = _resolved(frame, kinds, is_chosen=columns is not None)
     if reasons:
         raise ValueError(_unusable(kinds, reasons))
@@ -90,7 +92,7 @@ def _resolved(frame: nw.DataFrame[Any], kinds: Mapping[str, str], *, is_chosen: 
     """Return the kinds of the columns that can be mapped, and the reasons against the others."""
     found, reasons = {}, {}
     for name, kind in kinds.items():
-        column = frame[name]
+        column = frame.get_column(name)
         if kind in (TEXT, CATEGORY):
             found[name], reason = _kind_of_texts(to_texts(column), kind, is_chosen=is_chosen)
         else:

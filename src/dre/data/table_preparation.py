@@ -340,7 +340,7 @@ def _select(X: Any, names: list[str], *, named: bool = True, all_numbers: bool =
         if lacking:
             more = f" and {len(lacking) - 1:,} more that the model reads" if len(lacking) > 1 else ""
             raise ValueError(f"X has no column {lacking[0]!r}{more}; its columns: {_listed(list(known))}")
-        return {name: frame[name] for name in names}
+        return {name: frame.get_column(name) if isinstance(frame, nw.DataFrame) else frame[name] for name in names}
     if isinstance(frame, nw.DataFrame):
         X = frame.to_numpy()
     X = np.asarray(X)
