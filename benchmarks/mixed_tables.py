@@ -33,9 +33,9 @@ HELD_OUT = (
     "openintro/births14", "openintro/epa2021", "openintro/evals", "openintro/yrbss", "palmerpenguins/penguins",
     "vcdExtra/Cormorants", "reshape2/tips", "survival/cgd",
 )  # fmt: skip
-ROWS, MAP_ROWS, GAP_ROWS = 1_500, 800, 1_000  # at most
+ROWS, MAP_ROWS, GAP_ROWS = 600, 400, 600  # at most
 NEIGHBORS = 10
-LEFT_OUT = 2  # categories of each table that are left out of maps, one after the other
+LEFT_OUT = 1  # categories of each table that are left out of maps, one after the other
 GAPS = 0.2  # of all cells
 WEIGHTS: dict[str, Callable[[Array], Array | float]] = {  # of the columns of a category, from the shares of its values
     "numbers alone": lambda p: 0.0,
