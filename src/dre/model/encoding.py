@@ -13,6 +13,7 @@ from torch import nn
 from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
+from dre.encoder.backbone import Backbone
 from dre.model.file_error import ModelFileError
 from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.recipe import Recipe
@@ -57,6 +58,9 @@ def encode(value: Any) -> Any:
     for kind, (cls, _) in _TEXTS.items():
         if isinstance(value, cls) and getattr(value, "has_text", True):
             return {kind: str(value)}
+    if isinstance(value, Backbone):
+        options = {field.name: encode(getattr(value, field.name)) for field in fields(value) if field.name != "module"}
+        return {"backbone": {**options, "module": encode(value.module)}}
     if isinstance(value, Recipe):
         return {"recipe": {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
     return {"module" if isinstance(value, nn.Module) else "unsaved": f"{type(value).__module__}.{type(value).__qualname__}"}
@@ -75,6 +79,8 @@ def decode(value: Any, encoder: nn.Module | None = None) -> Any:
         return _TEXTS[kind][1](content)
     if kind == "recipe" and isinstance(content, dict):
         return _checked(Recipe(**{name: decode(item, encoder) for name, item in content.items()}))
+    if kind == "backbone" and isinstance(content, dict):
+        return Backbone(**{name: decode(item, encoder) for name, item in content.items()})
     if kind == "module":
         if encoder is None:
             raise ModelFileError(

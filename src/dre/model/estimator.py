@@ -35,6 +35,7 @@ from dre.data.subsample import to_array
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
+from dre.encoder.backbone import Backbone
 from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
 from dre.model.export import ExportJob, write_onnx, write_program
@@ -97,8 +98,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         first, lets the network follow them, and then takes the loss against all rows. A stage that ends in ``optional`` is
         skipped or undone, and the fit ends, if it does not improve the map.
     encoder : str, Encoder or nn.Module, optional
-        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which reads vectors as
-        (b, d) and images as (b, c, h, w), scaled.
+        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; ``Backbone(module)``, a pretrained network before an
+        mlp; or a module of your own, which reads vectors as (b, d) and images as (b, c, h, w), scaled.
     augment : str, Augment or callable, optional
         Random changes to the rows in training: ``"noise(0.5)"``, ``"local-noise(0.5)"``, ``"affine + flip"``, a function
         from a batch of scaled rows to one of the same shape; ``"none"`` turns off that of the recipe.
@@ -370,6 +371,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._warn_of_units(scaling, self._names_of(made_by))
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n, ranks.size)
+        _check_pixels(recipe, self.metric, standardize=self.standardize)
         quiet = self.verbose is False or not ranks.is_first
         recipe, neighbors, landmarks = distances.follow(
             recipe, rows.X, scaling, device, is_chosen=self._chooses_affinity, quiet=quiet
@@ -619,17 +621,19 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         save_map(path, self._map, about, stages=stages)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
+    def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | Backbone | None = None, device: str | None = None) -> DRE:
         """Read a model that ``save`` wrote.
 
         Parameters
         ----------
         path : path-like
-        encoder : nn.Module, optional
-            For a model with a module of your own: that module again, ``encoder=MyModule()``.
+        encoder : nn.Module or Backbone, optional
+            For a model with a module of your own, also as a backbone: that module again, ``encoder=MyModule()``. Its weights
+            come from the file.
         device : str, optional
             In place of the one in the file.
         """
+        encoder = encoder.module if isinstance(encoder, Backbone) else encoder
         if encoder is not None and not isinstance(encoder, nn.Module):
             raise TypeError(f"encoder={encoder!r}: pass the module itself, such as MyModule()")
         fitted, about = load_map(path, encoder)
@@ -830,6 +834,16 @@ class DeepUMAP(DRE):
 
     def _overrides(self) -> tuple[str | Recipe, Overrides]:
         return "deep-umap", parse_overrides(**{name: getattr(self, name) for name in ("n_neighbors", "min_dist", *_TRAINING)})
+
+
+def _check_pixels(recipe: Recipe, metric: Any, *, standardize: bool) -> None:
+    """Raise a ValueError if a backbone would not get pixels, or the metric would compare them in place of features."""
+    if isinstance(recipe.encoder, Backbone) and (metric != "euclidean" or standardize):
+        what = "standardize=True" if standardize else f"metric={metric!r}"
+        raise ValueError(
+            f"{what} changes or compares pixels, but behind a backbone neighbors are those of its features: leave it out. For "
+            "the cosine of features, let the module end in a layer that divides them by their norm."
+        )
 
 
 @contextmanager
