@@ -61,7 +61,9 @@ def test_sizes_that_differ_are_resized_and_it_is_said(tmp_path):
     Image.fromarray(np.full((12, 10), 77, np.uint8)).save(folder / "07.png")
     found = open_source(folder)
     assert found.rows.shape == (12, 6, 5)
-    assert found.messages == ["1 of 12 images are cropped in the middle and resized to 5 × 6 pixels"]
+    assert found.messages == [
+        "1 of 12 images, of 2 sizes, are cropped in the middle and resized to 6 × 5 pixels, height × width"
+    ]
     rows = found.rows.read(0, 12).numpy()
     assert (rows[7] == 77).all()
     np.testing.assert_array_equal(np.delete(rows, 7, 0), np.delete(GRAY, 7, 0))
