@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from dre.affinity import clamping_silently
 from dre.atomic import check_absent
@@ -23,6 +24,7 @@ from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
 from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
+from dre.data.image_items import dataset_labels
 from dre.data.image_layout import model_shape
 from dre.data.metric import PRECOMPUTED
 from dre.data.moments import Moments
@@ -56,6 +58,9 @@ from dre.runtime.ranks import OwnRows, Ranks
 from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
 from dre.training.run import Weights
+
+
+TORCH = (Dataset, DataLoader)
 
 
 class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -223,7 +228,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ``dre.datasets.infimnist(70_000, 370_000)``: batches and chunks are read when they are needed. Only the features
             from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
-            Labels, for losses that read them; otherwise ignored.
+            Labels, for losses that read them; otherwise ignored. By default those of a torch dataset.
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
             normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
@@ -254,6 +259,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             one_thread_on(resolve_device(self.device)),
             ranks.sharing_errors(),
         ):
+            y = dataset_labels(X) if y is None and isinstance(X, TORCH) and self._reads_labels else y
             share = Share(ranks, is_own=isinstance(X, OwnRows))
             X, preparation = self._prepare(X.rows if isinstance(X, OwnRows) else X)
             if ranks.is_connected:
@@ -298,7 +304,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
         columns = check_columns(self.columns)
         if not isinstance(X, Prepared):
-            return check_rows(self, open_device_array(select_features(X, columns)), fitting=True), None
+            rows = check_rows(self, open_device_array(select_features(X, columns)), fitting=True)
+            self._say_how_read(rows)
+            return rows, None
         preparation, rows = X.preparation, apply(X.preparation, X)
         check_rows(
             self,
@@ -320,8 +328,16 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # scikit-learn would call an image's height its features
         if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(X))
-        selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        return check_rows(self, open_device_array(selected), fitting=False)
+        names = getattr(self, "feature_names_in_", None)
+        selected = select_features(X, check_columns(self.columns), names, self._map.shape)
+        rows = check_rows(self, open_device_array(selected), fitting=False)
+        self._say_how_read(rows)
+        return rows
+
+    def _say_how_read(self, rows: Any) -> None:
+        """Print how the images of a dataset are read: resized, for example."""
+        for line in getattr(rows, "messages", []) if self.verbose is not False else []:
+            say(f"dre: {line}")
 
     def _names_of(self, preparation: Preparation | None) -> Any:
         """Return the names of the numbers in a row, for messages; None if they have none."""
@@ -588,7 +604,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = apply(self._map.preparation, X)
             X = read_all(X, np.float64) if is_rows(X) else X
         else:
-            X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
+            X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None), self._map.shape)
         X = to_array(to_host(X, "X"))
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
@@ -719,6 +735,13 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"recipe={self.recipe!r}: expected a name, such as 'auto' or 'paper', or a Recipe")
         names = ("perplexity", "n_neighbors", "min_dist", "recursions", "schedule", *_TRAINING)
         return self.recipe, parse_overrides(**{name: getattr(self, name) for name in names})
+
+    @property
+    def _reads_labels(self) -> bool:
+        """Whether a stage of the user's has a loss that reads labels; those of the named recipes have none."""
+        recipe, overrides = self._overrides()
+        schedule = overrides.schedule or (recipe.schedule if isinstance(recipe, Recipe) else ())
+        return any(stage.loss.reads_labels for stage in schedule)
 
     def _warn_of_units(self, scaling: Scaling, names: Any) -> None:
         if scaling.dominant_columns is None:
