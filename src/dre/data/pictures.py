@@ -45,9 +45,16 @@ class Header(NamedTuple):
     def of(cls, image: Any) -> Header:
         """Read the header of an image of Pillow."""
         turn = _orientation(image)
-        size = image.size[::-1] if turn in SWAPS else image.size
+        size = _stored_size(image)
+        size = size[::-1] if turn in SWAPS else size
         has_alpha = image.mode in ALPHA_MODES or "transparency" in image.info
         return cls(size, _mode(image), turn in TURNS, image.mode in DEEP_MODES, has_alpha)
+
+
+def _stored_size(image: Any) -> Size:
+    """Width and height as they are in the file: of a TIFF, newer versions of Pillow tell those of the upright image."""
+    tags = getattr(image, "tag_v2", {})
+    return (int(tags[256]), int(tags[257])) if 256 in tags and 257 in tags else image.size  # noqa: PLR2004
 
 
 def _orientation(image: Any) -> int:
@@ -88,6 +95,8 @@ def to_pixels(image: Any, mode: str, size: Size) -> Array:
     wanted = size[::-1] if turn in SWAPS else size
     if image.format in ("JPEG", "MPO") and image.size != wanted:
         image.draft(None, (DRAFT * wanted[0], DRAFT * wanted[1]))
+    image.load()
+    turn = _orientation(image)  # Pillow has turned a TIFF by now
     if image.mode in DEEP_MODES:  # Pillow would cut the upper bits off
         image = Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
     elif has_alpha:

@@ -325,11 +325,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._map.preparation is not None:
             return apply(self._map.preparation, X)
-        # scikit-learn would call an image's height its features
-        if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
-            self._map.check_shape(np.shape(X))
         names = getattr(self, "feature_names_in_", None)
         selected = select_features(X, check_columns(self.columns), names, self._map.shape)
+        # scikit-learn would call an image's height its features
+        if len(self._map.shape) > 1 or len(getattr(selected, "shape", (0, 0))) > 2:
+            self._map.check_shape(np.shape(selected))
         rows = check_rows(self, open_device_array(selected), fitting=False)
         self._say_how_read(rows)
         return rows
