@@ -50,9 +50,7 @@ def main() -> None:
             found[f"{name}, {kind}"] = [
                 measure(DRE(encoder=backbone, schedule=schedule, random_state=seed), X, held_out, labels) for seed in SEEDS
             ]
-    means = {
-        name: {score: float(np.mean([each[score] for each in runs])) for score in runs[0]} for name, runs in found.items()
-    }
+    means = {name: {score: float(np.mean([each[score] for each in runs])) for score in runs[0]} for name, runs in found.items()}
     sizes = {"fitted": FITTED, "scored": SCORED, "pretrained": PRETRAINED}
     record("backbone", {"means": means, "runs": found}, seeds=list(SEEDS), images=sizes, unfrozen_stage=UNFROZEN)
 

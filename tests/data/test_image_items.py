@@ -200,7 +200,10 @@ class Random(MNIST):
         (Mixed(), "Mixed has no items"),
         (Mixed({"image": 1, "label": 2}), r"item 0 of Mixed is a dict of image, label: return the image, or \(image, label\)"),
         (Mixed(Image.new("L", (4, 4)), np.zeros((4, 4))), "items of Pillow and others"),
-        (Mixed(np.zeros((4, 4)), np.zeros((4, 4, 3))), r"item 1 of Mixed has the shape \(4, 4, 3\).*all to gray or all to color"),
+        (
+            Mixed(np.zeros((4, 4)), np.zeros((4, 4, 3))),
+            r"item 1 of Mixed has the shape \(4, 4, 3\).*all to gray or all to color",
+        ),
         (Mixed(3, 4), "item 0 of Mixed is a single number"),
     ],
 )

@@ -302,7 +302,7 @@ def _end_checkpoints(folder: Path, *, interrupted: bool) -> None:
         done.clear()
 
 
-def _check_texts(**texts: str | None) -> None:
+def _check_texts(**texts: Any) -> None:
     """Parse the texts of options before the rows are read, which may take a while."""
     from dre.plan.overrides import parse_overrides
 

@@ -209,7 +209,7 @@ def dataset_labels(dataset: Any) -> Array | None:
     classes = getattr(dataset, "classes", None)
     if found is None or not isinstance(classes, Sequence) or found.dtype.kind not in "iu":
         return found
-    is_named = len(found) and 0 <= found.min() and found.max() < len(classes)
+    is_named = len(found) and found.min() >= 0 and found.max() < len(classes)
     return np.array([str(name) for name in classes])[found] if is_named else found
 
 
@@ -223,7 +223,7 @@ def _numbers_of(dataset: Any) -> Array | None:
             if stored is not None and stored.shape == (n,):
                 return stored
     first = dataset[0] if n else None
-    if not isinstance(first, tuple | list) or len(first) < 2 or np.ndim(first[1]) != 0:  # noqa: PLR2004
+    if not isinstance(first, tuple | list) or len(first) < 2 or np.ndim(first[1]) != 0:
         return None
     return np.asarray([np.asarray(dataset[i][1]).item() for i in range(n)])
 
@@ -258,7 +258,7 @@ def _as_size(size: int | tuple[int, int] | None) -> Size | None:
     if size is None:
         return None
     sides = (size, size) if isinstance(size, int | np.integer) else tuple(size)
-    if len(sides) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in sides):  # noqa: PLR2004
+    if len(sides) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in sides):
         raise ValueError(f"size={size!r}: expected a number of pixels, such as 64, or (height, width)")
     return int(sides[1]), int(sides[0])
 
@@ -293,5 +293,3 @@ def _size_of(shape: tuple[int, ...]) -> Size:
 def _with_size(shape: tuple[int, ...], size: Size) -> tuple[int, ...]:
     width, height = size
     return {"hw": (height, width), "hwc": (height, width, shape[-1])}.get(image_layout(shape), (shape[0], height, width))
-
-

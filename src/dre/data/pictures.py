@@ -27,8 +27,14 @@ CACHE_BYTES, CACHE_SHARE = 2**29, 4  # of decoded images: so many, and at most o
 
 ORIENTATION = 0x0112  # of EXIF
 TURNS = {  # by orientation, the transpose of Pillow that turns an image upright
-    2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE", 8: "ROTATE_90",
-}  # fmt: skip
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 SWAPS = (5, 6, 7, 8)  # orientations that exchange width and height
 
 
@@ -54,7 +60,7 @@ class Header(NamedTuple):
 def _stored_size(image: Any) -> Size:
     """Width and height as they are in the file: of a TIFF, newer versions of Pillow tell those of the upright image."""
     tags = getattr(image, "tag_v2", {})
-    return (int(tags[256]), int(tags[257])) if 256 in tags and 257 in tags else image.size  # noqa: PLR2004
+    return (int(tags[256]), int(tags[257])) if 256 in tags and 257 in tags else image.size
 
 
 def _orientation(image: Any) -> int:

@@ -64,7 +64,9 @@ class Backbone(Encoder):
             raise TypeError(f"module={self.module!r}: expected an nn.Module{hint}")
         head = ENCODERS.parse(self.head) if isinstance(self.head, str) else self.head
         if head is not None and (not isinstance(head, MLP) or head.n_pcs is not None):
-            raise ValueError(f"head={head}: expected an mlp without n_pcs, such as 'mlp(256, depth=3)'; n_pcs is the backbone's own")
+            raise ValueError(
+                f"head={head}: expected an mlp without n_pcs, such as 'mlp(256, depth=3)'; the backbone has its own"
+            )
         object.__setattr__(self, "head", head)
         check_positive_ints(self, "n_pcs")
         if self.size is not None:
@@ -76,7 +78,7 @@ class Backbone(Encoder):
         for name in ("mean", "std"):
             value = getattr(self, name)
             if value is not None:
-                numbers = (value,) if isinstance(value, Real) else tuple(map(float, value))
+                numbers = (float(value),) if isinstance(value, Real) else tuple(map(float, value))
                 object.__setattr__(self, name, numbers)
                 if not numbers or not all(math.isfinite(number) and (name == "mean" or number > 0) for number in numbers):
                     raise ValueError(f"{name}={value}: expected a number for each channel, such as (0.5, 0.5, 0.5)")

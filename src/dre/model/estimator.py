@@ -59,7 +59,6 @@ from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
 from dre.training.run import Weights
 
-
 TORCH = (Dataset, DataLoader)
 
 
@@ -637,7 +636,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         save_map(path, self._map, about, stages=stages)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | Backbone | None = None, device: str | None = None) -> DRE:
+    def load(
+        cls, path: str | os.PathLike[str], *, encoder: nn.Module | Backbone | None = None, device: str | None = None
+    ) -> DRE:
         """Read a model that ``save`` wrote.
 
         Parameters

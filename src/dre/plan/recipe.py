@@ -52,8 +52,8 @@ class Recipe:
             raise ValueError(f"a stage says unfreeze, but the encoder {title} has no backbone: pass encoder=Backbone(module)")
         if not self.encoder.can_learn:
             raise ValueError(
-                "a stage says unfreeze, but no weight of the backbone requires a gradient: call module.requires_grad_(True), or "
-                "that of the layers that are to be trained"
+                "a stage says unfreeze, but no weight of the backbone requires a gradient: call "
+                "requires_grad_(True) of the module, or of the layers that are to be trained"
             )
 
     def clamp_to(self, n: int, ranks: int = 1) -> Recipe:

@@ -57,21 +57,23 @@ class Stage:
         for name, known in (("start", STARTS), ("against", AGAINST)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r}; known: {', '.join(known)}")
-        for name in ("optional", "unfreeze"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name}={getattr(self, name)!r}: expected True or False")
-        if self.unfreeze and self.lr is None:
-            raise ValueError(
-                "unfreeze: the stage needs a learning rate of its own, such as '@ 0.0001'; that of a new network is far too high "
-                "for trained weights"
-            )
+        self._check_flags()
         for name in ("free", "follow"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)!r}: must be a whole number from 0 up")
         self._check_solution()
 
+    def _check_flags(self) -> None:
+        for name in ("optional", "unfreeze"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}={getattr(self, name)!r}: expected True or False")
+
     def _check_solution(self) -> None:
         """Raise a ValueError if the parts of the solution do not fit together."""
+        if self.unfreeze and self.lr is None:
+            raise ValueError(
+                "unfreeze: the stage needs a learning rate of its own, such as '@ 0.0001'; that of a new network is too high"
+            )
         if self.free_with is not None and not (isinstance(self.free_with, Loss) and self.free):
             raise ValueError(f"free_with={self.free_with}: expected a loss, beside free steps: free 350 with 0.3*shepard")
         if (self.free or self.start != "network") and not self.follow:

@@ -128,7 +128,7 @@ def make_learner(
     """
     front = encoder.features if isinstance(encoder, Network) else None
     if isinstance(encoder, Network) and isinstance(front, BackboneFront):
-        return _with_backbone(encoder, front, rows, augment, mean, generator, ranks=ranks, unfreeze=unfreeze)
+        return _with_backbone(encoder, front, rows, augment, mean, generator=generator, ranks=ranks, unfreeze=unfreeze)
     if not isinstance(encoder, Network) or not isinstance(front, PCAFront):
         rows = without_blocks(rows, mean.device)
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
@@ -152,8 +152,8 @@ def _with_backbone(
     rows: Rows,
     augment: Augment | None,
     mean: Tensor,
-    generator: torch.Generator,
     *,
+    generator: torch.Generator,
     ranks: Ranks,
     unfreeze: bool,
 ) -> Learner:

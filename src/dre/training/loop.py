@@ -116,9 +116,7 @@ def train(
         streams = RandomStreams(seed, runtime.device, rank=ranks.rank)
         mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
         unfreeze = _begins_unfrozen(recipe, resume)
-        learner = make_learner(
-            encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks, unfreeze=unfreeze
-        )
+        learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks, unfreeze=unfreeze)
         streams = replace(streams, window=learner.window)
         run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order)
         run.is_unfrozen = unfreeze

@@ -49,7 +49,8 @@ def _open_images(path: Path, part: str | None, options: ReadOptions) -> Source:
         raise SourceError(f"{path} is a folder without images ({', '.join(SUFFIXES)}): pass a folder of images, or a file")
     found = _headers(path, files, is_tried=options.missing == "drop")
     kept = np.array([header is not None for header in found])
-    files, headers = [file for file, keep in zip(files, kept, strict=True) if keep], [each for each in found if each is not None]
+    files = [file for file, header in zip(files, found, strict=True) if header is not None]
+    headers = [header for header in found if header is not None]
     size = wanted or common_size([header.size for header in headers])
     mode = CHANNELS.get(channels) or (COLOR if any(header.mode == COLOR for header in headers) else GRAY)
     shape = (len(files), size[1], size[0], *((3,) if mode == COLOR else ()))
