@@ -117,6 +117,20 @@ def test_a_fit_that_was_interrupted_while_unfrozen_ends_in_the_same_bits(tmp_pat
         np.testing.assert_array_equal(resumed.embedding_, whole.embedding_)
 
 
+def test_features_are_those_that_the_head_reads() -> None:
+    fitted = model().fit(X)
+    found = fitted.features(X)
+    assert found.shape == (200, 6)
+    front = fitted.encoder_.features
+    with torch.no_grad():
+        expected = front(fitted._map.scaling(torch.from_numpy(X)))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert fitted.features(X, "h2").shape == (200, 12)
+    assert not np.allclose(fitted.features(X, stage=0), found)
+    with pytest.raises(ValueError, match=r"unknown source 'h3'; known: x, .*h1, .*h2"):
+        fitted.features(X, "h3")
+
+
 def test_a_saved_model_needs_the_module_and_has_its_weights(tmp_path) -> None:
     fitted = model().fit(X)
     fitted.save(tmp_path / "m.safetensors")

@@ -608,6 +608,33 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
 
+    def features(self, X: Any, source: str = "features", *, stage: int | None = None) -> Array:
+        """Return the output of a submodule of the encoder for rows: what a stage with this source has its neighbors among.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        source : str, default="features"
+            ``"features"``, the output of a PCA front or of a backbone; a hidden block such as ``"h1"``, or any other submodule.
+        stage : int, optional
+            Use the weights at the end of this stage, counted from 0; default: the last stage.
+
+        Returns
+        -------
+        ndarray of shape (n, d), float32
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> X = load_digits().images[:100]
+        >>> DRE("fast", encoder="patch-mlp(32)", random_state=0).fit(X).features(X, "h1").shape
+        (100, 32)
+        """
+        check_is_fitted(self)
+        self._check_features("features")
+        with plain_torch(), one_thread_on(self._map.device), _naming_columns(self._names_of(self._map.preparation)):
+            return self._map.features(self.prepare(X), source, stage)
+
     def save(self, path: str | os.PathLike[str], *, stages: bool = True, force: bool = False) -> None:
         """Write one safetensors file with weights and configuration; no training data and no embedding.
 
