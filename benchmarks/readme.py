@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from backbone_tables import TABLES as BACKBONE
 from coordinates_tables import TABLES as COORDINATES
 from messy_tables import TABLES as MESSY
 from panel_tables import TABLES as PANEL
@@ -212,6 +213,7 @@ def explorer() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    **BACKBONE,
     "explorer": explorer,
     "stages": stages,
     **{f"tuning-{i}": partial(tuning, i) for i in range(1, 9)},

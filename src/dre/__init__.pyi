@@ -11,6 +11,7 @@ from . import ray as ray
 from . import scanpy as scanpy
 from .affinity.fuzzy import Fuzzy as Fuzzy
 from .affinity.gaussian import Gaussian as Gaussian
+from .encoder.backbone import Backbone as Backbone
 from .encoder.mlp import MLP as MLP
 from .encoder.model_a import ModelA as ModelA
 from .encoder.model_b import ModelB as ModelB

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from dre.data.dataframes import check_columns
 from dre.data.foreign_rows import NUMBERS, ForeignRows, foreign_rows
 from dre.data.validation import check_seed
+from dre.encoder.backbone import Backbone
 from dre.model.estimator import DRE
 from dre.runtime.ranks import PATIENCE, OwnRows, RankError
 from dre.runtime.scratch import empty
@@ -120,7 +121,7 @@ class PackedModel:
     """A model as it travels: the bytes of its file, and the network if that is the user's own."""
 
     content: bytes
-    encoder: nn.Module | None = None
+    encoder: nn.Module | Backbone | None = None
 
     @classmethod
     def of(cls, model: DRE | str | os.PathLike[str]) -> PackedModel:
@@ -130,7 +131,7 @@ class PackedModel:
         with tempfile.TemporaryDirectory() as folder:
             model.save(Path(folder) / FILE)
             content = (Path(folder) / FILE).read_bytes()
-        return cls(content, model.encoder if isinstance(model.encoder, nn.Module) else None)
+        return cls(content, model.encoder if isinstance(model.encoder, nn.Module | Backbone) else None)
 
     def load(self, device: str) -> DRE:
         """Return the model on a device."""
@@ -314,7 +315,7 @@ class Workers:
             if result.checkpoint is None:
                 raise ClusterError("the fit ended without a model")
             with result.checkpoint.as_directory() as place:
-                own = job.model.encoder if isinstance(job.model.encoder, nn.Module) else None
+                own = job.model.encoder if isinstance(job.model.encoder, nn.Module | Backbone) else None
                 return DRE.load(Path(place) / FILE, encoder=own, device="auto")
 
 

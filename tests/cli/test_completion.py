@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dre.baselines import NAMES as METHODS
-from dre.cli.options import DEVICES, METRICS, PROTOCOLS, RECIPES
+from dre.cli.options import AUGMENTS, BATCHES, DEVICES, ENCODERS, METRICS, OPTIMIZERS, PROTOCOLS, RECIPES
 from dre.datasets import NAMES
 
 DRE = "import sys; sys.argv[0] = 'dre'; from dre.cli import main; main()"
@@ -26,6 +26,7 @@ def completed(line: str, folder: Path, program: str = DRE, **others: str) -> lis
 
 
 def test_names_are_those_that_are_known() -> None:
+    from dre import augment, batches, encoder, optimizer
     from dre.data import metric
     from dre.metrics import pairwise_pass
     from dre.plan import recipes
@@ -33,6 +34,10 @@ def test_names_are_those_that_are_known() -> None:
     assert set(RECIPES) == set(recipes.RECIPES)
     assert PROTOCOLS == pairwise_pass.PROTOCOLS
     assert tuple(metric.METRICS) == METRICS
+    assert tuple(encoder.ENCODERS.members()) == ENCODERS
+    assert (*augment.augmentation.AUGMENTS.members(), "none") == AUGMENTS
+    assert tuple(batches.BATCHES.members()) == BATCHES
+    assert tuple(optimizer.OPTIMIZERS.members()) == OPTIMIZERS
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,12 @@ def test_names_are_those_that_are_known() -> None:
         ("dre fit x.npy --recipe ", [*RECIPES]),
         ("dre fit x.npy --recipe paper-", ["paper-tsne", "paper-umap"]),
         ("dre fit x.npy --device ", [*DEVICES]),
+        ("dre fit x.npy --encoder ", [*ENCODERS]),
+        ("dre fit x.npy --encoder model", ["model-a", "model-b"]),
+        ("dre fit x.npy --augment ", [*AUGMENTS]),
+        ("dre fit x.npy --augment affine+fl", ["affine+flip"]),
+        ("dre fit x.npy --batch-size e", ["edges"]),
+        ("dre fit x.npy --optimizer ", [*OPTIMIZERS]),
         ("dre evaluate x.npy y.npy --protocol ", [*PROTOCOLS]),
         ("dre evaluate x.npy y.npy --metric ", [*METRICS]),
         ("dre compare x.npy --methods ", [*METHODS]),

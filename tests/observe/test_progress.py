@@ -200,7 +200,7 @@ def test_verbose_says_why_the_loss_goes_through_the_network_from_the_start(X, ca
     cheap(verbose=True).fit(X)
     assert f"{why}: so says the schedule." in capfd.readouterr().err
     cheap(verbose=True, schedule=None, encoder=nn.Linear(6, 2), recipe="fast", recursions=0, perplexity=5).fit(X)
-    assert f"{why}: only mlp and patch-mlp follow coordinates quickly, not Linear." in capfd.readouterr().err
+    assert f"{why}: only mlp, patch-mlp and a frozen backbone follow coordinates quickly, not Linear." in capfd.readouterr().err
     cheap(verbose=True, schedule="x: gaussian(5) -> kl * 1 against bank").fit(X)
     assert why not in capfd.readouterr().err
     cheap(schedule="x: gaussian(5) -> kl * 1").fit(X)

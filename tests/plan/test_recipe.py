@@ -419,7 +419,11 @@ def test_with_coordinates_more_rows_need_no_more_steps_but_each_row_is_seen(shap
 @pytest.mark.parametrize(
     ("facts", "said", "reason"),
     [
-        (VECTORS, Overrides(encoder=nn.Linear(50, 2)), "only mlp and patch-mlp follow coordinates quickly, not Linear"),
+        (
+            VECTORS,
+            Overrides(encoder=nn.Linear(50, 2)),
+            "only mlp, patch-mlp and a frozen backbone follow coordinates quickly, not Linear",
+        ),
         (VECTORS, Overrides(encoder=ModelA(norm=True)), "not model-a(norm=true)"),
         (VECTORS, Overrides(schedule=Schedule(Stage("x", Gaussian(5), KL(), 2))), "so says the schedule"),
         (IN_BATCHES, NOTHING, "a grid, which has 2 dimensions, not 3"),

@@ -97,7 +97,11 @@ def test_stages_stand_on_lines_or_between_semicolons(between: str) -> None:
         ("x: gaussian(30) -> kl * 2.5", "2.5", "must be a whole number"),
         ("x: gaussian(30) -> kl * -3", "-3", "must be a whole number"),
         ("x: gaussian(30) -> kl * 3 @ fast", "fast", "a learning rate"),
-        ("x: gaussian(30) -> kl * 3 refrsh 2", "refrsh", "refresh, from, free, with, follow, against, optional may follow"),
+        (
+            "x: gaussian(30) -> kl * 3 refrsh 2",
+            "refrsh",
+            "refresh, from, free, with, follow, against, optional, unfreeze may follow",
+        ),
         ("x: gaussian(30) -> kl * 3 refresh 0.5", "0.5", "whole number"),
         ("x: gaussian(30) -> kl * 3 free 0.5 follow 2", "0.5", "a number of steps must be a whole number"),
         ("x: gaussian(30) -> kl * 3 follow", "", "a number of epochs"),

@@ -12,6 +12,10 @@ import typer
 from dre.cli.echo import echo
 from dre.cli.exit_codes import INTERRUPTED
 from dre.cli.options import (
+    AUGMENTS,
+    BATCHES,
+    ENCODERS,
+    OPTIMIZERS,
     RECIPES,
     AllowExternal,
     Categories,
@@ -31,6 +35,7 @@ from dre.cli.options import (
     UsageError,
     Vector,
     as_usage_error,
+    complete_chain,
     complete_one,
     read_options,
 )
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from dre.model.estimator import DRE
 
 OVERRIDES, SAVING = "Override the recipe", "Checkpoints"  # panels of the help
+FOLDER = "folder"  # of images, in their metadata
 LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # usual names of a column of labels
 
 
@@ -131,21 +137,44 @@ def fit(
         ),
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(metavar="TEXT", rich_help_panel=OVERRIDES, help="Network: 'mlp(512, depth=4)', 'model-a'.")
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            rich_help_panel=OVERRIDES,
+            autocompletion=complete_one(ENCODERS),
+            help=f"Network, as 'mlp(512, depth=4)': {', '.join(ENCODERS)}.",
+        ),
     ] = None,
     augment: Annotated[
-        str | None, typer.Option(metavar="TEXT", rich_help_panel=OVERRIDES, help="'noise(0.5)', 'affine + flip', or 'none'.")
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            rich_help_panel=OVERRIDES,
+            autocompletion=complete_chain(AUGMENTS),
+            help=f"Random changes in training, as 'noise(0.5)' or 'affine + flip': {', '.join(AUGMENTS)}.",
+        ),
     ] = None,
     batch_size: Annotated[
         str | None,
-        typer.Option(metavar="N|TEXT", rich_help_panel=OVERRIDES, help="A number, or a text such as 'edges(1024)'."),
+        typer.Option(
+            metavar="N|TEXT",
+            rich_help_panel=OVERRIDES,
+            autocompletion=complete_one(BATCHES),
+            help=f"Rows in a step, or how they are sampled, as 'edges(1024)': {', '.join(BATCHES)}.",
+        ),
     ] = None,
     learning_rate: Annotated[
         float | None,
         typer.Option(metavar="R", rich_help_panel=OVERRIDES, help="Learning rate, the peak of a one-cycle policy."),
     ] = None,
     optimizer: Annotated[
-        str | None, typer.Option(metavar="TEXT", rich_help_panel=OVERRIDES, help="'adam(0.001, policy=constant, clip=1.0)'.")
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            rich_help_panel=OVERRIDES,
+            autocompletion=complete_one(OPTIMIZERS),
+            help="'adam(0.001, policy=constant, clip=1.0)'.",
+        ),
     ] = None,
 ) -> None:
     """Fit a model to your data and save it.
@@ -191,9 +220,12 @@ def fit(
             standardize=standardize,
         )
         _check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
+        _check_texts(schedule=schedule, encoder=encoder, augment=augment, batch_size=batch_size, optimizer=optimizer)
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
         echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
+    if FOLDER in source.metadata and not labels and len(source.rows.shape) > 2:
+        echo(f"dre: the subfolders are kept as {FOLDER}; --labels {FOLDER} scores the map by them", err=True)
     model = DRE(
         recipe,
         n_components=n_components,
@@ -273,6 +305,13 @@ def _end_checkpoints(folder: Path, *, interrupted: bool) -> None:
         return
     with CheckpointFolder(folder) as done:
         done.clear()
+
+
+def _check_texts(**texts: Any) -> None:
+    """Parse the texts of options before the rows are read, which may take a while."""
+    from dre.plan.overrides import parse_overrides
+
+    parse_overrides(**texts)
 
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
 RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
+ENCODERS = ("mlp", "model-a", "model-b", "patch-mlp", "strided")
+AUGMENTS = ("affine", "color", "crop", "dropout", "elastic", "flip", "local-noise", "noise", "none")
+BATCHES = ("auto", "edges", "fixed", "neighborhoods", "shuffled")
+OPTIMIZERS = ("adam",)
 DEVICES = ("auto", "cpu", "cuda")
 EXPORT_TYPES = ("float32", "float64", "uint8", "int32", "int64")
 PROTOCOLS = ("standard", "paper")
@@ -44,6 +48,8 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bopset=(\w+)": r"--opset \1",
     r"\bdtype='(\w+)'": r"--dtype \1",
     r"\bcheck=False\b": "--no-check",
+    r"\blr=(\S+): must": r"--learning-rate \1: must",
+    r"\bpass encoder=Backbone\(module\)": "fit it in Python, with DRE(encoder=Backbone(module))",
     r"[Dd]rop these rows, or fill them in with sklearn\.impute\.SimpleImputer": "Pass --missing drop, mean or median",
     r"Leave such rows out, or impute them": "Pass --missing drop, mean or median",
 }
@@ -152,6 +158,16 @@ def complete_one(names: Iterable[str]) -> Callable[[str], list[str]]:
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_chain(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Complete the last name of a sum, ``affine+fl``."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, plus, last = incomplete.rpartition("+")
+        return [f"{before}{plus}{name}" for name in names if name.startswith(last.strip())]
 
     return complete
 

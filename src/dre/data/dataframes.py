@@ -30,7 +30,12 @@ def check_columns(columns: Any) -> str | list[str] | None:
     return list(columns)
 
 
-def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[str] | None = None) -> Any:
+def select_features(
+    X: Any,
+    columns: str | list[str] | None,
+    fitted: Sequence[str] | None = None,
+    row_shape: tuple[int, ...] | None = None,
+) -> Any:
     """Return a DataFrame with the columns to map; anything else is returned unchanged.
 
     Parameters
@@ -40,6 +45,8 @@ def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[st
         None keeps all columns, which must hold numbers.
     fitted : sequence of str, default=None
         Names of the columns that a model was fitted to: ``columns`` then selects these, whatever else X has.
+    row_shape : tuple of int, default=None
+        Shape of the rows that a model was fitted to: images of a dataset are resized to it.
 
     Examples
     --------
@@ -48,7 +55,7 @@ def select_features(X: Any, columns: str | list[str] | None, fitted: Sequence[st
     >>> select_features(frame, "numbers").columns
     ['size']
     """
-    X = foreign_rows(X, columns if fitted is None else list(fitted))
+    X = foreign_rows(X, columns if fitted is None else list(fitted), row_shape)
     _check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):

@@ -16,9 +16,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dre.data.block_array import BlockArray
+from dre.data.image_items import image_rows
 from dre.data.rows import HostRows, chunk_length, is_rows
 
 Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...] | None
 Columns = str | Sequence[str] | None  # "numbers", names, or all
 NUMBERS = "numbers"
 LISTED = 5  # names that an error lists
@@ -51,7 +53,7 @@ class ForeignRows:
         return self._rows.take(torch.from_numpy(unique))[torch.from_numpy(inverse)]
 
 
-def foreign_rows(X: Any, columns: Columns = None) -> Any:
+def foreign_rows(X: Any, columns: Columns = None, row_shape: Shape = None) -> Any:
     """Return Rows for data of another library that is read in pieces; anything else unchanged.
 
     Parameters
@@ -60,6 +62,8 @@ def foreign_rows(X: Any, columns: Columns = None) -> Any:
     columns : "numbers" or list of str, default=None
         Columns of a table to read: those that hold numbers, or these. By default all, which must hold numbers, or the only
         column of vectors.
+    row_shape : tuple of int, default=None
+        Shape of the rows of a model, to which images of other sizes are resized.
 
     Examples
     --------
@@ -73,14 +77,14 @@ def foreign_rows(X: Any, columns: Columns = None) -> Any:
         if name in TABLES:
             return TABLES[name](X, columns)
         if name in ADAPTERS:
-            return ADAPTERS[name](X)
+            return ADAPTERS[name](X, row_shape)
     return X
 
 
 # torch
 
 
-def _from_torch_dataset(X: Dataset[Any]) -> Any:
+def _from_torch_dataset(X: Dataset[Any], row_shape: Shape) -> Any:
     """A map-style dataset: its items are rows, or tuples that begin with one."""
     if isinstance(X, TensorDataset):
         return X.tensors[0]
@@ -89,41 +93,12 @@ def _from_torch_dataset(X: Dataset[Any]) -> Any:
             f"{type(X).__name__} can't be read twice, as training needs it: pass a dataset with __len__ and __getitem__, "
             "or write the rows to a file"
         )
-    return _DatasetRows(X)
+    return image_rows(X, row_shape)
 
 
-def _from_data_loader(X: DataLoader[Any]) -> Any:
+def _from_data_loader(X: DataLoader[Any], row_shape: Shape) -> Any:
     """The dataset behind a loader: the order of the rows is that of the dataset, whatever the loader shuffles."""
-    return _from_torch_dataset(X.dataset)
-
-
-class _DatasetRows:
-    """Rows that are the items of a dataset."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-        n = len(dataset)
-        if n == 0:
-            raise ValueError(f"{type(dataset).__name__} has no items")
-        self.shape = (n, *self._item(0).shape)
-
-    def _item(self, i: int) -> Tensor:
-        item = self._dataset[i]
-        x = item[0] if isinstance(item, tuple | list) else item
-        row = x if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
-        if row.ndim == 0:
-            raise ValueError(f"item {i} of {type(self._dataset).__name__} is a single number: expected a vector or an image")
-        return row
-
-    def read(self, start: int, stop: int) -> Tensor:
-        return self.take(torch.arange(start, stop))
-
-    def take(self, ids: Tensor) -> Tensor:
-        rows = [self._item(i) for i in ids.tolist()]
-        for i, row in zip(ids.tolist(), rows, strict=True):
-            if row.shape != self.shape[1:]:
-                raise ValueError(f"item {i} has the shape {tuple(row.shape)}, item 0 has {self.shape[1:]}: resize them")
-        return torch.stack(rows)
+    return _from_torch_dataset(X.dataset, row_shape)
 
 
 # Arrow
@@ -254,7 +229,7 @@ def _from_hugging_face(X: Any, chosen: Columns) -> ForeignRows:
     return ForeignRows(array, None if _is_vector(arrow[:1].schema, columns) else columns)
 
 
-def _from_dask(X: Any) -> ForeignRows:
+def _from_dask(X: Any, row_shape: Shape) -> ForeignRows:
     """An array of dask; its own chunks are computed one by one."""
     if any(math.isnan(size) for size in X.shape):
         raise ValueError("the dask array does not know its shape: call compute_chunk_sizes() first")
@@ -266,7 +241,7 @@ def _edges(n: int, shape: tuple[int, ...]) -> Array:
     return np.append(np.arange(0, n, chunk_length(shape, BLOCK_VALUES)), n)
 
 
-ADAPTERS: dict[tuple[str, str], Callable[[Any], Any]] = {  # by package and class
+ADAPTERS: dict[tuple[str, str], Callable[[Any, Shape], Any]] = {  # by package and class
     ("torch", "Dataset"): _from_torch_dataset,
     ("torch", "DataLoader"): _from_data_loader,
     ("dask", "Array"): _from_dask,

@@ -132,8 +132,14 @@ class Scaling(nn.Module):
 
     def scaled_mean(self) -> Tensor:
         """Return what was subtracted from every row, at the scale and in the layout that the encoder sees."""
-        mean = (self.mean / self.scale).float()[None]
-        return channels_first(mean, image_layout(self.shape))[0]
+        return self._as_row(self.mean / self.scale)
+
+    def mean_image(self) -> Tensor:
+        """Return the mean of the raw images, with channels first."""
+        return self._as_row(self.mean)
+
+    def _as_row(self, mean: Tensor) -> Tensor:
+        return channels_first(mean.float()[None], image_layout(self.shape))[0]
 
 
 def _check_range(moments: Moments, pieces: Iterator[Tensor]) -> None:

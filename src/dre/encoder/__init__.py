@@ -24,6 +24,8 @@ class Encoder:
 
     Attributes
     ----------
+    name : str
+        The name in texts; an encoder that holds a module has none, and no text form.
     capturable : bool
         Declares that a forward and backward pass can be captured in a CUDA graph: it never synchronizes with the host, its
         shapes do not depend on values, and its only randomness is torch's generator of the device. Every class declares it for
@@ -33,14 +35,20 @@ class Encoder:
     name: ClassVar[str]
     capturable: ClassVar[bool] = False
 
-    def __init_subclass__(cls, *, name: str) -> None:
+    def __init_subclass__(cls, *, name: str = "") -> None:
         cls.name = name
         cls.capturable = cls.__dict__.get("capturable", False)
-        ENCODERS.add(name, cls)
+        if name:
+            ENCODERS.add(name, cls)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether its text can be parsed again."""
+        return bool(self.name)
 
     @property
     def first_source(self) -> str:
-        """The source of the first stage's neighbors: ``"x"``, or ``"features"`` for the output of a PCA front."""
+        """The source of the first stage's neighbors: ``"x"``, or ``"features"`` for the output of a front."""
         return "x"
 
     def build(self, shape: tuple[int, ...], n_components: int) -> nn.Module:

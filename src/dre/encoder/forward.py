@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dre.data.rows import Rows, chunk_length, empty_rows
+from dre.encoder.backbone_front import BackboneFront
 from dre.encoder.network import Network
 from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
@@ -57,7 +58,7 @@ def outputs(encoder: nn.Module, rows: Rows, source: str | None = None, *, limit:
 
 def _chunks(encoder: nn.Module, rows: Rows, source: str | None, slices: list[tuple[int, int]]) -> Iterator[Tensor]:
     """Yield the output for one slice after the other. Threads of a CPU share them if the network is a built-in one."""
-    in_threads = type(encoder) is Network and encoder.scale.is_cpu
+    in_threads = type(encoder) is Network and encoder.scale.is_cpu and not isinstance(encoder.features, BackboneFront)
     with _output_of(encoder, source) as output_of, nullcontext() if in_threads else all_threads():
         if in_threads and getattr(rows, "thread_safe", False):
             yield from map_in_threads(lambda ends: output_of(rows.read(*ends)), slices)

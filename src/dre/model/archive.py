@@ -98,7 +98,7 @@ def load_map(path: str | os.PathLike[str], encoder: nn.Module | None = None) -> 
         content, tensors = _read(path)
         configuration = Configuration.parse(content)
         recipe = decode_recipe(configuration.recipe, encoder)
-        if encoder is not None and isinstance(recipe.encoder, Encoder):
+        if encoder is not None and isinstance(recipe.encoder, Encoder) and recipe.encoder.has_text:
             raise ModelFileError(f"has an encoder of its own, {recipe.encoder}: load it without encoder=")
         scaling = _scaling(_under("scaling.", tensors), configuration.metric)
         learned = _under("preparation.", tensors)
@@ -195,6 +195,8 @@ def _needed(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int
     """Return dtypes and shapes of the weights of the network. A user's encoder need not work without memory."""
     if not isinstance(plan, Encoder):
         return specs(plan.state_dict())
+    if not plan.has_text:  # it holds a module
+        return specs(_build(plan, shape, n_components).state_dict())
     try:
         return encoder_specs(plan, shape, n_components, n_held)
     except Exception as problem:

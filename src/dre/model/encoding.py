@@ -13,6 +13,7 @@ from torch import nn
 from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
+from dre.encoder.backbone import Backbone
 from dre.model.file_error import ModelFileError
 from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.recipe import Recipe
@@ -31,6 +32,7 @@ _CONTAINERS: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
     "list": lambda items, read: list(map(read, items)),
     "dict": lambda items, read: {name: read(item) for name, item in items.items()},
 }
+_OF_PARTS: dict[str, type[Any]] = {"recipe": Recipe, "backbone": Backbone}  # whose fields are encoded one by one
 _PARTS: dict[str, tuple[type, ...]] = {  # of a recipe
     "schedule": (Schedule,),
     "encoder": (Encoder, nn.Module),
@@ -57,8 +59,9 @@ def encode(value: Any) -> Any:
     for kind, (cls, _) in _TEXTS.items():
         if isinstance(value, cls) and getattr(value, "has_text", True):
             return {kind: str(value)}
-    if isinstance(value, Recipe):
-        return {"recipe": {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
+    for kind, of in _OF_PARTS.items():
+        if isinstance(value, of):
+            return {kind: {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
     return {"module" if isinstance(value, nn.Module) else "unsaved": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
@@ -73,8 +76,8 @@ def decode(value: Any, encoder: nn.Module | None = None) -> Any:
         return _CONTAINERS[kind](content, lambda item: decode(item, encoder))
     if kind in _TEXTS and isinstance(content, str):
         return _TEXTS[kind][1](content)
-    if kind == "recipe" and isinstance(content, dict):
-        return _checked(Recipe(**{name: decode(item, encoder) for name, item in content.items()}))
+    if kind in _OF_PARTS and isinstance(content, dict):
+        return _checked(_OF_PARTS[kind](**{name: decode(item, encoder) for name, item in content.items()}))
     if kind == "module":
         if encoder is None:
             raise ModelFileError(
@@ -94,7 +97,10 @@ def decode_recipe(value: Any, encoder: nn.Module | None = None) -> Recipe:
     return recipe
 
 
-def _checked(recipe: Recipe) -> Recipe:
+def _checked(recipe: Any) -> Any:
+    """Return what was decoded, if the parts of a recipe are what they should be."""
+    if not isinstance(recipe, Recipe):
+        return recipe
     for name, kinds in _PARTS.items():
         if not isinstance(getattr(recipe, name), kinds):
             raise ModelFileError(f"is damaged: the {name} of its recipe is a {type(getattr(recipe, name)).__name__}")

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from dre.affinity import clamping_silently
 from dre.atomic import check_absent
@@ -23,6 +24,7 @@ from dre.batches import Batches
 from dre.data.dataframes import check_columns, select_features
 from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
+from dre.data.image_items import dataset_labels
 from dre.data.image_layout import model_shape
 from dre.data.metric import PRECOMPUTED
 from dre.data.mixed_table import fit_table
@@ -37,6 +39,7 @@ from dre.data.table_preparation import check_missing
 from dre.data.validation import check_labels, check_rows, check_seed
 from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
+from dre.encoder.backbone import Backbone
 from dre.model.archive import load_map, save_map
 from dre.model.encoding import decode, encode
 from dre.model.export import ExportJob, write_onnx, write_program
@@ -57,6 +60,8 @@ from dre.runtime.ranks import OwnRows, Ranks
 from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
 from dre.training.run import Weights
+
+TORCH = (Dataset, DataLoader)
 
 
 class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -99,8 +104,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         first, lets the network follow them, and then takes the loss against all rows. A stage that ends in ``optional`` is
         skipped or undone, and the fit ends, if it does not improve the map.
     encoder : str, Encoder or nn.Module, optional
-        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; or a module of your own, which reads vectors as
-        (b, d) and images as (b, c, h, w), scaled.
+        ``"model-a"``, ``"model-b(norm=true)"``, ``"mlp(256, depth=3)"``; ``Backbone(module)``, a pretrained network before an
+        mlp; or a module of your own, which reads vectors as (b, d) and images as (b, c, h, w), scaled.
     augment : str, Augment or callable, optional
         Random changes to the rows in training: ``"noise(0.5)"``, ``"local-noise(0.5)"``, ``"affine + flip"``, a function
         from a batch of scaled rows to one of the same shape; ``"none"`` turns off that of the recipe.
@@ -233,7 +238,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ``dre.datasets.infimnist(70_000, 370_000)``: batches and chunks are read when they are needed. Only the features
             from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
-            Labels, for losses that read them; otherwise ignored.
+            Labels, for losses that read them; otherwise ignored. By default those of a torch dataset.
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
             normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
@@ -264,6 +269,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             one_thread_on(resolve_device(self.device)),
             ranks.sharing_errors(),
         ):
+            y = dataset_labels(X) if y is None and isinstance(X, TORCH) and self._reads_labels else y
             share = Share(ranks, is_own=isinstance(X, OwnRows))
             X, preparation = self._prepare(X.rows if isinstance(X, OwnRows) else X)
             if ranks.is_connected:
@@ -310,7 +316,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(X, Prepared):
             found = fit_table(X, columns, check_missing(self.missing))
             if found is None:
-                return check_rows(self, open_device_array(select_features(X, columns)), fitting=True), None
+                rows = check_rows(self, open_device_array(select_features(X, columns)), fitting=True)
+                self._say_how_read(rows)
+                return rows, None
             X = Prepared(X, found)
         preparation, rows = X.preparation, apply(X.preparation, X)
         check_rows(
@@ -330,11 +338,19 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._map.preparation is not None:
             return apply(self._map.preparation, X)
+        names = getattr(self, "feature_names_in_", None)
+        selected = select_features(X, check_columns(self.columns), names, self._map.shape)
         # scikit-learn would call an image's height its features
-        if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
-            self._map.check_shape(np.shape(X))
-        selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        return check_rows(self, open_device_array(selected), fitting=False)
+        if len(self._map.shape) > 1 or len(getattr(selected, "shape", (0, 0))) > 2:
+            self._map.check_shape(np.shape(selected))
+        rows = check_rows(self, open_device_array(selected), fitting=False)
+        self._say_how_read(rows)
+        return rows
+
+    def _say_how_read(self, rows: Any) -> None:
+        """Print how the images of a dataset are read: resized, for example."""
+        for line in getattr(rows, "messages", []) if self.verbose is not False else []:
+            say(f"dre: {line}")
 
     def _names_of(self, preparation: Preparation | None) -> Any:
         """Return the names of the numbers in a row, for messages; None if they have none."""
@@ -386,6 +402,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._warn_of_units(scaling, self._names_of(made_by))
         all_rows = rows.n if share.is_own else X.shape[0]
         recipe = self._clamp(self._plan((all_rows, *X.shape[1:]), sample), n, ranks.size)
+        _check_pixels(recipe, self.metric, standardize=self.standardize)
         quiet = self.verbose is False or not ranks.is_first
         recipe, neighbors, landmarks = distances.follow(
             recipe, rows.X, scaling, device, is_chosen=self._chooses_affinity, quiet=quiet
@@ -603,10 +620,37 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = apply(self._map.preparation, X)
             X = read_all(X, np.float64) if is_rows(X) else X
         else:
-            X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
+            X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None), self._map.shape)
         X = to_array(to_host(X, "X"))
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
+
+    def features(self, X: Any, source: str = "features", *, stage: int | None = None) -> Array:
+        """Return the output of a submodule of the encoder for rows: what a stage with this source has its neighbors among.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        source : str, default="features"
+            ``"features"``, the output of a PCA front or of a backbone; a hidden block such as ``"h1"``, or any other submodule.
+        stage : int, optional
+            Use the weights at the end of this stage, counted from 0; default: the last stage.
+
+        Returns
+        -------
+        ndarray of shape (n, d), float32
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> X = load_digits().images[:100]
+        >>> DRE("fast", encoder="patch-mlp(32)", random_state=0).fit(X).features(X, "h1").shape
+        (100, 32)
+        """
+        check_is_fitted(self)
+        self._check_features("features")
+        with plain_torch(), one_thread_on(self._map.device), _naming_columns(self._names_of(self._map.preparation)):
+            return self._map.features(self.prepare(X), source, stage)
 
     def save(self, path: str | os.PathLike[str], *, stages: bool = True, force: bool = False) -> None:
         """Write one safetensors file with weights and configuration; no training data and no embedding.
@@ -636,17 +680,21 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         save_map(path, self._map, about, stages=stages)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, encoder: nn.Module | None = None, device: str | None = None) -> DRE:
+    def load(
+        cls, path: str | os.PathLike[str], *, encoder: nn.Module | Backbone | None = None, device: str | None = None
+    ) -> DRE:
         """Read a model that ``save`` wrote.
 
         Parameters
         ----------
         path : path-like
-        encoder : nn.Module, optional
-            For a model with a module of your own: that module again, ``encoder=MyModule()``.
+        encoder : nn.Module or Backbone, optional
+            For a model with a module of your own, also as a backbone: that module again, ``encoder=MyModule()``. Its weights
+            come from the file.
         device : str, optional
             In place of the one in the file.
         """
+        encoder = encoder.module if isinstance(encoder, Backbone) else encoder
         if encoder is not None and not isinstance(encoder, nn.Module):
             raise TypeError(f"encoder={encoder!r}: pass the module itself, such as MyModule()")
         fitted, about = load_map(path, encoder)
@@ -737,6 +785,13 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"recipe={self.recipe!r}: expected a name, such as 'auto' or 'paper', or a Recipe")
         names = ("perplexity", "n_neighbors", "min_dist", "recursions", "schedule", *_TRAINING)
         return self.recipe, parse_overrides(**{name: getattr(self, name) for name in names})
+
+    @property
+    def _reads_labels(self) -> bool:
+        """Whether a stage of the user's has a loss that reads labels; those of the named recipes have none."""
+        recipe, overrides = self._overrides()
+        schedule = overrides.schedule or (recipe.schedule if isinstance(recipe, Recipe) else ())
+        return any(stage.loss.reads_labels for stage in schedule)
 
     def _warn_of_units(self, scaling: Scaling, names: Any) -> None:
         if scaling.dominant_columns is None:
@@ -856,6 +911,16 @@ class DeepUMAP(DRE):
 
     def _overrides(self) -> tuple[str | Recipe, Overrides]:
         return "deep-umap", parse_overrides(**{name: getattr(self, name) for name in ("n_neighbors", "min_dist", *_TRAINING)})
+
+
+def _check_pixels(recipe: Recipe, metric: Any, *, standardize: bool) -> None:
+    """Raise a ValueError if a backbone would not get pixels, or the metric would compare them in place of features."""
+    if isinstance(recipe.encoder, Backbone) and (metric != "euclidean" or standardize):
+        what = "standardize=True" if standardize else f"metric={metric!r}"
+        raise ValueError(
+            f"{what} changes or compares pixels, but behind a backbone neighbors are those of its features: leave it out. For "
+            "the cosine of features, let the module end in a layer that divides them by their norm."
+        )
 
 
 @contextmanager

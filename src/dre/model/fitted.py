@@ -88,6 +88,13 @@ class FittedMap:
             raise self._explain(int(is_lost.long().argmax()), raw)
         return Y
 
+    def features(self, X: Any, source: str, stage: int | None = None) -> Array:
+        """Return the output of a submodule of the encoder for rows."""
+        self.check_shape(X.shape)
+        rows = ScaledRows(X if is_rows(X) else HostRows(X), self.scaling, self.device)
+        y: Array = outputs(self.encoder_of(stage), rows, source).cpu().numpy()
+        return y
+
     def _explain(self, row: int, raw: Rows) -> ValueError:
         """Return the error for a row whose coordinates are not finite: it names the value that lies farthest out."""
         x = raw.read(row, row + 1).cpu()

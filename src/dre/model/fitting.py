@@ -22,6 +22,7 @@ from dre.data.preparation import Preparation
 from dre.data.scaling import Scaling
 from dre.data.validation import check_seed
 from dre.encoder import Encoder
+from dre.encoder.backbone_front import BackboneFeatures
 from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
 from dre.model.fitted import Array, FittedMap, check_map, embed, to_model_rows
 from dre.neighbors.search import Neighbors
@@ -159,7 +160,9 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     recipe, scaling, device = work.recipe, work.scaling, work.runtime.device
     rows = to_model_rows(work.X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
     rng = RandomStreams(work.seed, device).isolated("weights")
-    encoder = work.runtime.place(_build(recipe.encoder, rows.shape[1:], work.n_components, rng))
+    encoder = _build(recipe.encoder, rows.shape[1:], work.n_components, rng)
+    _undo_scaling(encoder, scaling)
+    encoder = work.runtime.place(encoder)
     if found is not None:
         encoder.load_state_dict(found.run["weights"])  # also if nothing is left to do
     events = train(
@@ -231,6 +234,13 @@ def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int,
         return copy.deepcopy(plan)  # the user's module is a parameter: fitting must not change it
     with rng():
         return plan.build(shape, n_components)
+
+
+def _undo_scaling(encoder: nn.Module, scaling: Scaling) -> None:
+    """Tell a backbone, which reads pixels, how they were scaled."""
+    for part in encoder.modules():
+        if isinstance(part, BackboneFeatures):
+            part.undo_scaling(scaling.mean_image(), float(scaling.scale))
 
 
 def compute_versions() -> dict[str, str]:

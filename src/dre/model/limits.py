@@ -110,4 +110,4 @@ class _CallLimit(TorchFunctionMode):
 
 def is_built_in(encoder: object) -> bool:
     """Whether an encoder is one of this package: what it does is known. A user's may compute on a GPU alone, for example."""
-    return type(encoder).__module__.startswith("dre.encoder.")
+    return type(encoder).__module__.startswith("dre.encoder.") and getattr(encoder, "has_text", False)

@@ -15,13 +15,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from dre.encoder.backbone import Backbone
 from dre.model.fitted import FittedMap
 from dre.runtime import Runtime
 
 
 def portable_state(state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of an estimator with all its modules and weights on the CPU; those that are there are not copied."""
-    moved = {name: on_cpu(value) if isinstance(value, nn.Module) else value for name, value in state.items()}
+    moved = {name: _portable(value) for name, value in state.items()}
     if isinstance(fitted := state.get("_map"), FittedMap):
         moved["_map"] = _portable_map(fitted)
     return moved
@@ -33,11 +34,16 @@ def _portable_map(fitted: FittedMap) -> FittedMap:
         fitted,
         encoder=on_cpu(fitted.encoder),
         scaling=on_cpu(fitted.scaling),
-        recipe=replace(fitted.recipe, encoder=on_cpu(own))
-        if isinstance(own, nn.Module) and not _is_on_cpu(own)
-        else fitted.recipe,
+        recipe=fitted.recipe if (moved := _portable(own)) is own else replace(fitted.recipe, encoder=moved),
         stages=[None if weights is None else {name: w.cpu() for name, w in weights.items()} for weights in fitted.stages],
     )
+
+
+def _portable(value: Any) -> Any:
+    """Return a module, or a backbone that holds one, on the CPU; anything else unchanged."""
+    if isinstance(value, Backbone) and not _is_on_cpu(value.module):
+        return replace(value, module=on_cpu(value.module))
+    return on_cpu(value) if isinstance(value, nn.Module) else value
 
 
 def on_cpu(module: Any) -> Any:

@@ -17,6 +17,7 @@ from dre.augment import Augment, CallableAugment, Noise, parse_augment
 from dre.batches import BATCHES, Auto, Batches
 from dre.data.validation import check_number, parse_param
 from dre.encoder import ENCODERS, Encoder
+from dre.encoder.backbone import Backbone
 from dre.encoder.mlp import MLP
 from dre.encoder.patch_mlp import PatchMLP
 from dre.loss import Loss, Sum
@@ -94,6 +95,7 @@ def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) 
             raise ValueError(unknown("recipe", recipe, list(RECIPES)))
         if overrides.schedule is not None and overrides.recursions is not None:
             raise ValueError("recursions and schedule were both given: a schedule already has its recursions")
+        data = _data_of_head(data, overrides)
         recipe = RECIPES[recipe](replace(data, direct=_why_direct(overrides) is not None), overrides.recursions)
     elif overrides.recursions is not None:
         raise ValueError("recursions was given beside a Recipe object: its schedule already has its recursions")
@@ -104,11 +106,23 @@ def apply_overrides(recipe: str | Recipe, data: DataSpec, overrides: Overrides) 
     return replace(
         recipe,
         schedule=schedule,
-        encoder=recipe.encoder if overrides.encoder is None else overrides.encoder,
+        encoder=_encoder(recipe.encoder, overrides),
         batches=_batches(recipe.batches, schedule, overrides),
         optimizer=optimizer,
         augment=recipe.augment if overrides.augment is None else overrides.augment,
     )
+
+
+def _data_of_head(data: DataSpec, overrides: Overrides) -> DataSpec:
+    """Return the data that a recipe is chosen for: behind a backbone they are its features."""
+    if not isinstance(overrides.encoder, Backbone):
+        return data
+    return replace(data, shape=(overrides.encoder.count_features(data.shape),))
+
+
+def _encoder(planned: Encoder | nn.Module, overrides: Overrides) -> Encoder | nn.Module:
+    encoder = planned if overrides.encoder is None else overrides.encoder
+    return encoder.with_head(planned) if isinstance(encoder, Backbone) else encoder
 
 
 def explain(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -> str | None:
@@ -128,6 +142,7 @@ def default_sample(recipe: str | Recipe, data: DataSpec, overrides: Overrides) -
     """
     if recipe not in ("auto", "fast") or overrides.schedule is not None or _why_direct(overrides) is not None:
         return None
+    data = _data_of_head(data, overrides)
     rows = rows_to_fit(data)
     # where coordinates are not optimized in any case, the loss inside batches learns from all rows
     return rows if rows < data.n and why_direct(replace(data, n=rows)) is None else None
@@ -145,8 +160,8 @@ def describe_sample(sample: int, data: DataSpec) -> str:
 
 def _why_direct(overrides: Overrides) -> str | None:
     """Return why the user's schedule or encoder rules free coordinates out; None if they do not."""
-    if overrides.encoder is not None and not isinstance(overrides.encoder, (MLP, PatchMLP)):
-        return f"only mlp and patch-mlp follow coordinates quickly, not {_title(overrides.encoder)}"
+    if overrides.encoder is not None and not isinstance(overrides.encoder, (MLP, PatchMLP, Backbone)):
+        return f"only mlp, patch-mlp and a frozen backbone follow coordinates quickly, not {_title(overrides.encoder)}"
     if overrides.schedule is not None and all(stage.against != "bank" for stage in overrides.schedule):
         return "so says the schedule"
     return None
@@ -175,7 +190,12 @@ def _follow(schedule: Schedule, recipe: Recipe, optimizer: Optimizer, encoder: E
     if encoder is not None and isinstance(recipe.encoder, Encoder) and stages[0].source == recipe.encoder.first_source != "x":
         source = encoder.first_source if isinstance(encoder, Encoder) else "x"
         stages[0] = replace(stages[0], source=source)
+    if isinstance(encoder, Backbone):  # whose neighbors are among features, never among pixels
+        stages = [replace(stage, source="+".join(_FRONT.get(name, name) for name in stage.sources)) for stage in stages]
     return Schedule(*stages)
+
+
+_FRONT = {"x": "features"}
 
 
 def _adjust(schedule: Schedule, overrides: Overrides) -> Schedule:

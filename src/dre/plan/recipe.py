@@ -9,6 +9,7 @@ from torch import nn
 from dre.augment import Augment, parse_augment
 from dre.batches import BATCHES, Batches
 from dre.encoder import ENCODERS, Encoder
+from dre.encoder.backbone import Backbone
 from dre.optimizer import OPTIMIZERS, Optimizer
 from dre.plan.schedule import Schedule, Stage
 
@@ -40,6 +41,20 @@ class Recipe:
         for name, parse in parsers.items():
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, parse(getattr(self, name)))
+        self._check_unfreezing()
+
+    def _check_unfreezing(self) -> None:
+        """Raise a ValueError if a stage trains a backbone that is not there, or that has nothing to learn."""
+        if not any(stage.unfreeze for stage in self.schedule):
+            return
+        if not isinstance(self.encoder, Backbone):
+            title = self.encoder if isinstance(self.encoder, Encoder) else type(self.encoder).__name__
+            raise ValueError(f"a stage says unfreeze, but the encoder {title} has no backbone: pass encoder=Backbone(module)")
+        if not self.encoder.can_learn:
+            raise ValueError(
+                "a stage says unfreeze, but no weight of the backbone requires a gradient: call "
+                "requires_grad_(True) of the module, or of the layers that are to be trained"
+            )
 
     def clamp_to(self, n: int, ranks: int = 1) -> Recipe:
         """Lower perplexity and n_neighbors where the n rows of a rank, or a batch of them, are too few, with a warning."""

@@ -38,6 +38,7 @@ class Stage:
     follow: int = 0  # epochs in which the network follows these coordinates
     against: str = "batch"  # what the loss compares a batch with: itself, the batches of all "ranks", or the "bank" of all rows
     optional: bool = False  # undo the stage, and end the fit, if it does not improve the map
+    unfreeze: bool = False  # train the weights of the encoder's backbone too, which other stages leave as they are
 
     def __post_init__(self) -> None:
         for name, kind in (("source", str), ("affinity", Affinity), ("loss", Loss), ("epochs", int)):
@@ -56,15 +57,23 @@ class Stage:
         for name, known in (("start", STARTS), ("against", AGAINST)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r}; known: {', '.join(known)}")
-        if not isinstance(self.optional, bool):
-            raise TypeError(f"optional={self.optional!r}: expected True or False")
+        self._check_flags()
         for name in ("free", "follow"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)!r}: must be a whole number from 0 up")
         self._check_solution()
 
+    def _check_flags(self) -> None:
+        for name in ("optional", "unfreeze"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}={getattr(self, name)!r}: expected True or False")
+
     def _check_solution(self) -> None:
         """Raise a ValueError if the parts of the solution do not fit together."""
+        if self.unfreeze and self.lr is None:
+            raise ValueError(
+                "unfreeze: the stage needs a learning rate of its own, such as '@ 0.0001'; that of a new network is too high"
+            )
         if self.free_with is not None and not (isinstance(self.free_with, Loss) and self.free):
             raise ValueError(f"free_with={self.free_with}: expected a loss, beside free steps: free 350 with 0.3*shepard")
         if (self.free or self.start != "network") and not self.follow:
@@ -107,7 +116,8 @@ class Stage:
         follow = f" follow {self.follow}" if self.follow else ""
         against = "" if self.against == "batch" else f" against {self.against}"
         optional = " optional" if self.optional else ""
-        solution = f"{start}{free}{beside}{follow}{against}{optional}"
+        unfreeze = " unfreeze" if self.unfreeze else ""
+        solution = f"{start}{free}{beside}{follow}{against}{optional}{unfreeze}"
         return f"{self.source}: {self.affinity} -> {loss} * {self.epochs}{rate}{again}{solution}"
 
 
@@ -136,7 +146,7 @@ class Schedule:
         """Read stages, one a line or separated by ``;``: ``source: affinity -> loss * epochs``.
 
         Then may follow ``@ rate``, ``refresh epochs``, ``from pca``, ``free steps``, ``with loss``, ``follow epochs``,
-        ``against bank`` and ``optional``.
+        ``against bank``, ``optional`` and ``unfreeze``.
         """
         return cls(*(_read_stage(line) for line in COMMENT.sub("", text).replace(";", "\n").splitlines() if line.strip()))
 
@@ -176,18 +186,15 @@ def _read_stage(line: str) -> Stage:
     loss = read_loss(reader)
     reader.expect("*", "'*' and the number of epochs")
     epochs = _read_int(reader, "the number of epochs")
-    lr = None
-    if reader.accept("@"):
-        lr = float(reader.expect("number", "a learning rate").text)
     clauses: dict[str, Any] = {}
     while reader.next.text in CLAUSES and CLAUSES[reader.next.text].field not in clauses:
         clause = CLAUSES[reader.take().text]
         clauses[clause.field] = clause.read(reader, clause.what)
     if reader.next.kind != "end":
-        follows = f"after the epochs only '@ learning rate' and {', '.join(CLAUSES)} may follow, each once"
+        follows = f"after the epochs only '@ learning rate' and {', '.join(list(CLAUSES)[1:])} may follow, each once"
         raise reader.error(reader.next, f"unexpected {reader.next.text!r}; {follows}")
     try:
-        return Stage(source, affinity, loss, epochs, lr, **clauses)
+        return Stage(source, affinity, loss, epochs, **clauses)
     except ValueError as problem:
         raise NotationError(reader.text, 0, len(reader.text), str(problem)) from problem
 
@@ -197,6 +204,10 @@ def _read_int(reader: Reader, what: str) -> int:
     if not token.text.isdigit():
         raise reader.error(token, f"{what} must be a whole number")
     return int(token.text)
+
+
+def _read_rate(reader: Reader, what: str) -> float:
+    return float(reader.expect("number", what).text)
 
 
 def _read_name(reader: Reader, what: str) -> str:
@@ -218,6 +229,7 @@ class _Clause(NamedTuple):
 
 
 CLAUSES = {
+    "@": _Clause("lr", "a learning rate", _read_rate),
     "refresh": _Clause("refresh", "a number of epochs", _read_int),
     "from": _Clause("start", f"where the map starts, {' or '.join(STARTS)}", _read_name),
     "free": _Clause("free", "a number of steps", _read_int),
@@ -225,6 +237,7 @@ CLAUSES = {
     "follow": _Clause("follow", "a number of epochs", _read_int),
     "against": _Clause("against", f"what the loss is taken against, {', '.join(AGAINST)}", _read_name),
     "optional": _Clause("optional", "", _read_nothing),
+    "unfreeze": _Clause("unfreeze", "", _read_nothing),
 }
 
 

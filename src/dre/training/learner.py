@@ -1,4 +1,4 @@
-"""Splits an encoder into a PCA front, whose output is cached, and the part that is trained."""
+"""Splits an encoder into a front, whose output is cached, and the part that is trained."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from dre.augment import Augment
 from dre.augment.augmentation import apply_augment, split_augment
 from dre.data.cached_rows import array_of, without_blocks
-from dre.data.rows import Rows, RowSlice, RowSubset, is_stream
+from dre.data.rows import ArrayRows, Rows, RowSlice, RowSubset, is_stream
 from dre.encoder import Encoder
+from dre.encoder.backbone_front import BackboneFront
 from dre.encoder.forward import INPUT, outputs
 from dre.encoder.network import Network
-from dre.encoder.pca_front import PCAFront
+from dre.encoder.pca_front import SAMPLE_ROWS, PCAFront
 from dre.progress.activity import activity
 from dre.runtime import full_float32
 from dre.runtime.ranks import ALONE, Ranks
@@ -27,9 +28,10 @@ FEATURES = "features"  # the source that is the front's output
 
 @dataclass(frozen=True)
 class Learner:
-    """An encoder split into a PCA front and a trained part.
+    """An encoder split into a front and a trained part.
 
-    A step takes its rows from ``rows``, passes them through ``prepare`` and trains ``trained`` on the result.
+    A step takes its rows from ``rows``, passes them through ``prepare`` and trains ``trained`` on the result; a backbone that
+    is not frozen learns in ``prepare``.
     """
 
     encoder: nn.Module
@@ -37,7 +39,7 @@ class Learner:
     trained: nn.Module
     rows: Rows  # what a step reads: the input rows, or the cached output of the front
     before: Augment | None  # applied to input rows
-    front: PCAFront | None  # applied in every step, behind ``before``; None if its output is cached
+    front: PCAFront | BackboneFront | None  # applied in every step, behind ``before``; None if its output is cached
     after: Augment | None  # applied to what the trained part reads
     mean: Tensor  # of the rows before centering, at their scale: augmentations of images need it
 
@@ -67,6 +69,13 @@ class Learner:
     def embedding(self) -> Tensor:
         """Embedding of all rows by the current weights: (n, n_components)."""
         return outputs(self.trained, self.rows) if self.front is None else outputs(self.encoder, self.input_rows)
+
+    @property
+    def input_features(self) -> Rows:
+        """The rows between which losses measure distances in the input: those of the data, or features of a backbone."""
+        if not isinstance(self.encoder, Network) or not isinstance(self.encoder.features, BackboneFront):
+            return self.input_rows
+        return self.rows if self.front is None else ArrayRows(self.features(FEATURES), self.mean.device)
 
     @property
     def n_components(self) -> int:
@@ -110,13 +119,16 @@ def make_learner(
     generator: torch.Generator,
     *,
     ranks: Ranks = ALONE,
+    unfreeze: bool = False,
 ) -> Learner:
     """Fit the encoder's front to the rows, unless it was fitted before, and split the encoder behind it.
 
     A front that was fitted before keeps its axes: the network behind it has learned what they mean. Of several ranks, the
-    first one fits it: its rows are a random sample of all.
+    first one fits it: its rows are a random sample of all. With ``unfreeze`` the weights of a backbone are trained, too.
     """
     front = encoder.features if isinstance(encoder, Network) else None
+    if isinstance(encoder, Network) and isinstance(front, BackboneFront):
+        return _with_backbone(encoder, front, rows, augment, mean, generator=generator, ranks=ranks, unfreeze=unfreeze)
     if not isinstance(encoder, Network) or not isinstance(front, PCAFront):
         rows = without_blocks(rows, mean.device)
         return Learner(encoder, rows, encoder, rows, augment, None, None, mean)
@@ -132,3 +144,42 @@ def make_learner(
         return Learner(encoder, rows, encoder.without_features(), rows, before, front, after, mean)
     cached = array_of(rows, outputs(encoder, rows, FEATURES), mean.device)
     return Learner(encoder, rows, encoder.without_features(), cached, None, None, after, mean)
+
+
+def _with_backbone(
+    encoder: Network,
+    front: BackboneFront,
+    rows: Rows,
+    augment: Augment | None,
+    mean: Tensor,
+    *,
+    generator: torch.Generator,
+    ranks: Ranks,
+    unfreeze: bool,
+) -> Learner:
+    """Split an encoder behind its backbone. The features are computed once, unless they change from step to step."""
+    before, after = split_augment(augment)
+    if unfreeze:
+        front.backbone.unfreeze()
+    else:
+        front.backbone.freeze()
+    is_cached = before is None and not unfreeze
+    if not is_cached:
+        rows = without_blocks(rows, mean.device)
+    if is_cached or not front.is_fitted:
+        read = rows if is_cached else RowSubset(rows, _sample(rows.shape[0], generator))
+        features = array_of(rows, outputs(front.backbone, read), mean.device)
+        if not front.is_fitted:
+            with torch.no_grad(), full_float32(), activity("computing principal components"):
+                if ranks.is_first:
+                    front.pca.fit(features, generator)
+                ranks.copy_first(list(front.pca.buffers()))
+        if is_cached:
+            cached = array_of(rows, outputs(front.pca, features), mean.device)
+            return Learner(encoder, rows, encoder.without_features(), cached, None, None, after, mean)
+    return Learner(encoder, rows, encoder.without_features(), rows, before, front, after, mean)
+
+
+def _sample(n: int, generator: torch.Generator) -> Tensor:
+    """Ids of a random sample, from which the principal components of features are computed."""
+    return torch.randperm(n, generator=generator, device=generator.device)[:SAMPLE_ROWS].sort().values

@@ -24,6 +24,7 @@ from dre.affinity.target import BatchCoordinates, Coordinates, Pairs, Target
 from dre.batches import Batch, Batches, Neighborhoods
 from dre.data.rows import Rows, is_on_device
 from dre.encoder import Encoder
+from dre.encoder.backbone import Backbone
 from dre.encoder.dense_pass import DensePass
 from dre.encoder.forward import check_sources, hidden_outputs, products_of_row
 from dre.loss import Step, terms_of
@@ -114,22 +115,18 @@ def train(
         ranks.copy_first([*encoder.parameters(), *encoder.buffers()])
         streams = RandomStreams(seed, runtime.device, rank=ranks.rank)
         mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
-        learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks)
+        unfreeze = _begins_unfrozen(recipe, resume)
+        learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks, unfreeze=unfreeze)
         streams = replace(streams, window=learner.window)
         run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order)
+        run.is_unfrozen = unfreeze
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
         run.landmarks = None if landmarks is None else Landmarks(*(part.to(runtime.device) for part in landmarks))
         yield from _run_stages(run, resume)
 
 
 def _run_stages(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
-    trained, precision = run.learner.trained, run.runtime.precision
-    reads_hidden = any(stage.loss.reads_hidden for stage in run.recipe.schedule)  # which a pass in one piece does not show
-    if not reads_hidden and DensePass.applies(trained, precision):
-        run.dense = DensePass(trained, precision)  # type: ignore[arg-type]
-    run.weights_to_train = list(run.encoder.parameters()) if run.dense is None else [run.dense.weights]
-    if run.dense is None and run.runtime.device.type == "cpu":  # by size, not by load: several threads have other bits
-        run.has_large_steps = products_of_row(run.encoder, run.rows) * run.recipe.batches.rows >= LARGE_STEP
+    _choose_weights(run)
     first = 0
     if resume is not None:
         first, run.steps = resume["stage"], resume["steps"]
@@ -139,6 +136,7 @@ def _run_stages(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     stages = range(first, len(run.recipe.schedule))
     try:
         for run.stage in stages:
+            _freeze_or_unfreeze(run)
             yield from _run_stage(run, resume if resume is not None and run.stage == first and resume["begun"] else None)
             if run.ends() and run.ending == "fit":
                 return
@@ -146,6 +144,40 @@ def _run_stages(run: Run, resume: dict[str, Any] | None) -> Iterator[Event]:
     finally:
         if run.dense is not None:
             run.dense.release()
+
+
+def _begins_unfrozen(recipe: Recipe, resume: dict[str, Any] | None) -> bool:
+    first = 0 if resume is None else resume["stage"]
+    return first < len(recipe.schedule) and recipe.schedule[first].unfreeze
+
+
+def _freeze_or_unfreeze(run: Run) -> None:
+    """Split the encoder anew if the stage trains its backbone and the one before did not, or the other way round."""
+    unfreeze = run.current_stage.unfreeze
+    if unfreeze == run.is_unfrozen:
+        return
+    if run.dense is not None:
+        run.dense.release()
+        run.dense = None
+    learner, generator = run.learner, run.streams.generator("front")
+    run.learner = make_learner(
+        run.encoder, learner.input_rows, run.recipe.augment, learner.mean, generator, ranks=run.ranks, unfreeze=unfreeze
+    )
+    run.streams, run.is_unfrozen = replace(run.streams, window=run.learner.window), unfreeze
+    _choose_weights(run)
+
+
+def _choose_weights(run: Run) -> None:
+    """Choose what the optimizer moves, and how a step computes it."""
+    trained, precision = run.learner.trained, run.runtime.precision
+    reads_hidden = any(stage.loss.reads_hidden for stage in run.recipe.schedule)  # which a pass in one piece does not show
+    if not reads_hidden and not run.is_unfrozen and DensePass.applies(trained, precision):
+        run.dense = DensePass(trained, precision)  # type: ignore[arg-type]
+    run.weights_to_train = list(run.encoder.parameters()) if run.dense is None else [run.dense.weights]
+    if run.dense is None and run.runtime.device.type == "cpu":  # by size, not by load: several threads have other bits
+        is_cached = run.learner.front is None
+        steps_through, rows = (trained, run.learner.rows) if is_cached else (run.encoder, run.rows)
+        run.has_large_steps = products_of_row(steps_through, rows) * run.recipe.batches.rows >= LARGE_STEP
 
 
 def _check(recipe: Recipe, rows: Rows, *, has_labels: bool, has_neighbors: bool) -> None:
@@ -311,7 +343,8 @@ def _own_parts(run: Run) -> list[object]:
     """Return the encoder and the losses that are not of this package, and so may draw at random."""
     plan = run.recipe.encoder
     is_built_in = isinstance(plan, Encoder) and not _is_own(plan) and not _is_own(run.encoder)
-    return [*([] if is_built_in else [run.encoder]), *filter(_is_own, terms_of(run.loss))]
+    backbone = [plan.module] if isinstance(plan, Backbone) and run.learner.front is not None else []
+    return [*([] if is_built_in else [run.encoder]), *filter(_is_own, backbone), *filter(_is_own, terms_of(run.loss))]
 
 
 def _is_own(part: object) -> bool:

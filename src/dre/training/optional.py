@@ -59,9 +59,10 @@ def skip(run: Run, target: Target) -> StageSkipped | None:
 def judge(run: Run) -> StageEnded | StageUndone:
     """Keep the stage that has just ended, or put back the weights from before it and end the fit."""
     weights = run.weights()
-    features = run.learner.features(run.learner.first_source)  # what the network reads, whatever its weights are
-    after = run.ranks.mean(sample_trust(features, run.learner.embedding()))
+    embedding = run.learner.embedding()
     run.encoder.load_state_dict(run.start_weights)
+    features = run.learner.features(run.learner.first_source)  # what the network read before the stage, also of a backbone
+    after = run.ranks.mean(sample_trust(features, embedding))
     before = run.ranks.mean(sample_trust(features, run.learner.embedding()))
     if after < before - TRUST_LOSS:
         _end(run)

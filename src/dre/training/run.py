@@ -82,6 +82,7 @@ class Run:
     epoch: int = 0  # within the stage
     steps: int = 0  # in all
     ending: str | None = None  # None, "stage" or "fit"
+    is_unfrozen: bool = False  # whether the weights of a backbone are trained in this stage
     target_weights: Weights = field(default_factory=dict)  # from which the current target was computed
     start_weights: Weights = field(default_factory=dict)  # at the start of an optional stage, which may be undone
     map_loss: float | None = None  # of the map after the last stage, by the loss of the next one if that is optional
@@ -138,7 +139,9 @@ class Run:
 
     def average_buffers(self) -> None:
         """Give all ranks the same statistics of batch norm: the means of theirs."""
-        self.ranks.average([each for each in self.encoder.buffers() if each.is_floating_point()])
+        learning = [part for part in self.encoder.modules() if part.training]  # a backbone keeps its statistics
+        buffers = [each for part in learning for each in part.buffers(recurse=False)]
+        self.ranks.average([each for each in buffers if each.is_floating_point()])
 
     def end_stage(self) -> None:
         self.ending = self.ending or "stage"

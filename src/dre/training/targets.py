@@ -160,7 +160,7 @@ def target_of_loss(run: Run, stage: Stage, target: Target, coordinates: Tensor |
 def find_landmarks(run: Run, loss: Loss) -> None:
     """Measure the distances to landmarks, once, if the loss reads them."""
     if loss.reads_landmarks and run.landmarks is None:
-        run.landmarks = Landmarks.of(run.rows, run.runtime.device, ranks=run.ranks)
+        run.landmarks = Landmarks.of(run.learner.input_features, run.runtime.device, ranks=run.ranks)
 
 
 def _own_links(run: Run, graph: Graph) -> OwnLinks:

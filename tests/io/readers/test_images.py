@@ -61,7 +61,9 @@ def test_sizes_that_differ_are_resized_and_it_is_said(tmp_path):
     Image.fromarray(np.full((12, 10), 77, np.uint8)).save(folder / "07.png")
     found = open_source(folder)
     assert found.rows.shape == (12, 6, 5)
-    assert found.messages == ["1 of 12 images are cropped in the middle and resized to 5 × 6 pixels"]
+    assert found.messages == [
+        "1 of 12 images, of 2 sizes, are cropped in the middle and resized to 6 × 5 pixels, height × width"
+    ]
     rows = found.rows.read(0, 12).numpy()
     assert (rows[7] == 77).all()
     np.testing.assert_array_equal(np.delete(rows, 7, 0), np.delete(GRAY, 7, 0))
@@ -135,3 +137,61 @@ def test_small_images_are_read_without_asking_for_the_free_memory(tmp_path, monk
     assert opened.read(0, 20).shape == (20, 28, 28)
     assert rows < 10
     assert len(asked) == rows
+
+
+def test_nested_folders_have_an_outermost_one(tmp_path):
+    write(tmp_path / "x" / "cats", GRAY[:2])
+    write(tmp_path / "x" / "cats" / "indoor", GRAY[2:5])
+    write(tmp_path / "x" / "dogs", GRAY[5:])
+    write(tmp_path / "x", GRAY[:1])
+    found = open_source(tmp_path / "x")
+    assert found.names[0] == "00.png"
+    assert found.metadata["folder"].tolist() == [""] + ["cats"] * 2 + ["cats/indoor"] * 3 + ["dogs"] * 7
+    assert found.metadata["top_folder"].tolist() == [""] + ["cats"] * 5 + ["dogs"] * 7
+    same_rows(found.rows, np.concatenate([GRAY[:1], GRAY]))
+
+
+def test_what_is_no_image_is_left_out_and_said(tmp_path):
+    folder = write(tmp_path / "x", GRAY)
+    (folder / "notes.txt").write_text("no image")
+    assert open_source(folder).messages == [
+        "notes.txt is no image (.png, .jpg, .jpeg, .bmp, .gif, .tif, .tiff, .webp) and left out"
+    ]
+    (folder / "b.heic").write_text("no image")
+    assert "2 files are no images, such as b.heic" in open_source(folder).messages[0]
+
+
+def test_images_that_can_not_be_read_are_left_out_where_that_is_asked_for(tmp_path):
+    folder = write(tmp_path / "x" / "cats", GRAY).parent
+    whole = (folder / "cats" / "03.png").read_bytes()
+    (folder / "cats" / "03.png").write_bytes(whole[:60])  # its header can be read
+    (folder / "cats" / "05.png").write_bytes(b"no image")
+    with pytest.raises(SourceError, match=r"05\.png cannot be read(.|\n)*pass missing='drop' to leave out images"):
+        open_source(folder)
+    found = open_source(folder, options=ReadOptions(missing="drop"))
+    np.testing.assert_array_equal(found.rows.read(0, 10).numpy(), np.delete(GRAY, [3, 5], 0))
+    assert found.messages == ["2 of 12 images cannot be read and are left out: cats/03.png, cats/05.png"]
+    assert np.flatnonzero(~found.dropped.kept).tolist() == [3, 5]
+    assert found.dropped.names.tolist() == [f"cats/{i:02}.png" for i in range(12)]
+    assert found.metadata["folder"].tolist() == ["cats"] * 10
+    for file in (folder / "cats").iterdir():
+        file.write_bytes(b"no image")
+    with pytest.raises(SourceError, match="none of its 12 images can be read"):
+        open_source(folder, options=ReadOptions(missing="drop"))
+
+
+def test_transparent_images_are_laid_on_white_and_turned_photos_are_upright(tmp_path):
+    clear = np.zeros((6, 5, 4), np.uint8)
+    (tmp_path / "x").mkdir()
+    Image.fromarray(clear).save(tmp_path / "x" / "a.png")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(np.rot90(COLOR[0])).save(tmp_path / "x" / "b.png", exif=exif)
+    found = open_source(tmp_path / "x")
+    assert found.rows.shape == (2, 6, 5, 3)
+    assert (found.rows.read(0, 1) == 255).all()
+    np.testing.assert_array_equal(found.rows.read(1, 2)[0], COLOR[0])
+    assert found.messages == [
+        "1 of 2 images may be transparent, and are laid on white",
+        "1 of 2 images are turned upright, as their EXIF data say",
+    ]

@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dre.data.block_array import BlockArray
+from dre.data.pictures import COLOR, FLOAT_MODE, GRAY, SIDE, Header, PictureArray, Size, common_size, describe, to_pixels
+from dre.io.readers.arrays import with_options
 from dre.io.readers.file_rows import FileRows
 from dre.io.readers.memory import check_memory
-from dre.io.readers.source import (
-    INSTALL,
-    Array,
-    Source,
-    SourceError,
-    SourceFormat,
-    as_source_error,
-    to_strings,
-)
+from dre.io.readers.options import ReadOptions
+from dre.io.readers.source import INSTALL, Array, DroppedRows, Source, SourceError, SourceFormat, as_source_error, to_strings
+from dre.progress.activity import activity
+from dre.runtime.threads import map_in_threads
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
-GRAY, COLOR = "L", "RGB"  # modes of Pillow
 CHANNELS = {1: GRAY, 3: COLOR}
-DEEP_MODES = ("I;16", "I;16B", "I")  # 16 bits, of which the upper 8 are read
-FLOAT_MODES = ("F",)
-GRAY_MODES = ("1", "L", "LA", *DEEP_MODES)  # all other modes become color
 
 FORMATS_READ = ("PNG", "JPEG", "BMP", "DIB", "GIF", "TIFF", "WEBP")  # others run programs, or are not images
 PIXEL_BYTES, COPIES = 4, 3  # of a decoded image, while it is converted and resized
 FEW_BYTES = 2**24  # that need no check
 SMALLER = "save it with fewer pixels, or leave it out of the folder"
-
-SIDE = 64  # pixels on a side of resized images, if no size is shared by most of them
-SHARED = 0.5  # of the images: a size that so many have is that of all
-Size = tuple[int, int]  # width and height
+DAMAGED = "Download or write it again, or pass missing='drop' to leave out images that can't be read."
+TRIED = (8, 8)  # pixels to which images are reduced when it is tried whether they can be read
 
 
-def _open_images(path: Path, part: str | None) -> Source:
-    """Open the images of a folder in the order of their paths; subfolders become the metadata "folder".
+def _open_images(path: Path, part: str | None, options: ReadOptions) -> Source:
+    """Open the images of a folder in the order of their paths.
 
-    ``part`` is the size in pixels to which images are resized: the side of a square, HEIGHTxWIDTH, or HEIGHTxWIDTHx3 for
-    color and x1 for gray.
+    Subfolders become the metadata "folder", and the outermost ones "top_folder" if some are nested. ``part`` is the size in
+    pixels to which images are resized: the side of a square, HEIGHTxWIDTH, or HEIGHTxWIDTHx3 for color and x1 for gray.
     """
     wanted, channels = (None, 0) if part is None else _parse_size(path, part)
     try:
@@ -54,24 +44,37 @@ def _open_images(path: Path, part: str | None) -> Source:
     if not path.is_dir():
         raise SourceError(f"{path} is a single image: pass the folder that holds all images")
     with as_source_error(path):
-        files = sorted(file for file in path.rglob("*") if _is_image(file, path))
-        if not files:
-            raise SourceError(f"{path} is a folder without images ({', '.join(SUFFIXES)}): pass a folder of images, or a file")
-        sizes, modes = _headers(files)
-    size = wanted or _common_size(sizes)
-    mode = CHANNELS.get(channels) or (COLOR if COLOR in modes else GRAY)
-
-    def load(start: int, stop: int) -> Array:
-        return np.stack([_decode(file, mode, size) for file in files[start:stop]])
-
+        files, others = _list(path)
+    if not files:
+        raise SourceError(f"{path} is a folder without images ({', '.join(SUFFIXES)}): pass a folder of images, or a file")
+    found = _headers(path, files, is_tried=options.missing == "drop")
+    kept = np.array([header is not None for header in found])
+    files = [file for file, header in zip(files, found, strict=True) if header is not None]
+    headers = [header for header in found if header is not None]
+    size = wanted or common_size([header.size for header in headers])
+    mode = CHANNELS.get(channels) or (COLOR if any(header.mode == COLOR for header in headers) else GRAY)
     shape = (len(files), size[1], size[0], *((3,) if mode == COLOR else ()))
-    folders = [file.parent.relative_to(path).as_posix() for file in files]
-    return Source(
-        FileRows(path, BlockArray(shape, np.uint8, np.arange(len(files) + 1), load)),
-        names=to_strings(file.relative_to(path).as_posix() for file in files),
-        metadata={"folder": to_strings("" if name == "." else name for name in folders)} if set(folders) != {"."} else {},
-        messages=_messages(sizes, modes, size),
+    pictures = PictureArray(shape, np.uint8, lambda i: _decode(files[i], mode, size))
+    names = to_strings(file.relative_to(path).as_posix() for file in files)
+    source = Source(
+        FileRows(path, pictures),
+        names=names,
+        metadata=_folders([file.parent.relative_to(path).parts for file in files]),
+        messages=[*describe(headers, mode, size), *_left_out(path, others)],
     )
+    source = with_options(path, source, replace(options, missing="error"))
+    return source if kept.all() else _without(source, path, kept)
+
+
+def _list(path: Path) -> tuple[list[Path], list[Path]]:
+    """The images in a folder and its subfolders, and the other files; hidden ones are neither."""
+    found = sorted(file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path))
+    images = [file for file in found if file.suffix.lower() in SUFFIXES]
+    return images, [file for file in found if file.suffix.lower() not in SUFFIXES]
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    return any(name.startswith(".") for name in file.relative_to(folder).parts)  # ._a.png, .thumbnails/
 
 
 def _parse_size(path: Path, text: str) -> tuple[Size, int]:
@@ -81,11 +84,6 @@ def _parse_size(path: Path, text: str) -> tuple[Size, int]:
         raise SourceError(f"{path}:{text}: expected a number of pixels, as in {path.name}:{SIDE}, or HEIGHTxWIDTH")
     height, width, channels = (*map(int, parts), *([int(parts[0])] if len(parts) == 1 else []), 0)[:3]
     return (width, height), channels
-
-
-def _is_image(file: Path, folder: Path) -> bool:
-    is_hidden = any(name.startswith(".") for name in file.relative_to(folder).parts)  # ._a.png, .thumbnails/
-    return file.suffix.lower() in SUFFIXES and not is_hidden and file.is_file()
 
 
 @contextmanager
@@ -109,59 +107,72 @@ def _check_size(file: Path, size: Size) -> None:
         check_memory(file, needed, f"an image of {size[0]:,} × {size[1]:,} pixels", SMALLER)
 
 
-def _headers(files: list[Path]) -> tuple[list[Size], list[str]]:
-    """Sizes and modes of all images; reads only their headers."""
-    sizes, modes = [], []
-    for file in files:
-        with as_source_error(file), _opened(file) as image:
-            if image.mode in FLOAT_MODES:
-                raise SourceError(f"{file} has fractions as pixels: save such images as one array with numpy.save")
-            sizes.append(image.size)
-            modes.append(_mode(image))
-    largest = max(range(len(files)), key=lambda i: sizes[i][0] * sizes[i][1])
-    _check_size(files[largest], sizes[largest])
-    return sizes, modes
+def _headers(folder: Path, files: list[Path], *, is_tried: bool) -> list[Header | None]:
+    """The headers of all images; with ``is_tried`` also decode each, and return None for those that can't be read."""
+    with activity(f"looking at the images of {folder}", len(files)) as looking:
+        if is_tried:
+            found = []
+            for header in map_in_threads(_try, files):
+                found.append(header)
+                looking.advance(1)
+            if not any(found):
+                raise SourceError(f"{folder}: none of its {len(files):,} images can be read: check what they are")
+            return found
+        headers: list[Header | None] = []
+        for file in files:
+            headers.append(_header(file))
+            looking.advance(1)
+    return headers
 
 
-def _common_size(sizes: list[Size]) -> Size:
-    """The size that most images have, or else a small square."""
-    size, count = Counter(sizes).most_common(1)[0]
-    return size if count >= SHARED * len(sizes) else (SIDE, SIDE)
+def _header(file: Path) -> Header:
+    with as_source_error(file, DAMAGED), _opened(file) as image:
+        if image.mode == FLOAT_MODE:
+            raise SourceError(f"{file} has fractions as pixels: save such images as one array with numpy.save")
+        _check_size(file, image.size)
+        return Header.of(image)
 
 
-def _messages(sizes: list[Size], modes: list[str], size: Size) -> list[str]:
-    resized = sum(each != size for each in sizes)
-    lines = []
-    if resized:
-        lines.append(
-            f"{resized:,} of {len(sizes):,} images are cropped in the middle and resized to {size[0]} × {size[1]} pixels"
-        )
-    if len(set(modes)) > 1:
-        lines.append(f"{modes.count(GRAY):,} gray images are read as color, like the other {modes.count(COLOR):,}")
-    return lines
-
-
-def _mode(image: Any) -> str:
-    if image.mode == "P":  # GIF stores gray images with a palette of grays
-        palette = np.reshape(image.getpalette(COLOR), (-1, 3))
-        return GRAY if (palette == palette[:, :1]).all() else COLOR
-    return GRAY if image.mode in GRAY_MODES else COLOR
-
-
-def _upper_bits(image: Any) -> Any:
-    """The upper 8 of 16 bits, which Pillow would cut off."""
-    from PIL import Image
-
-    return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
+def _try(file: Path) -> Header | None:
+    try:
+        header = _header(file)
+        _decode(file, header.mode, TRIED)
+    except SourceError:
+        return None
+    return header
 
 
 def _decode(file: Path, mode: str, size: Size) -> Array:
-    from PIL import ImageOps
-
-    with as_source_error(file), _opened(file) as image:
+    with as_source_error(file, DAMAGED), _opened(file) as image:
         _check_size(file, image.size)
-        converted = (_upper_bits(image) if image.mode in DEEP_MODES else image).convert(mode)
-        return np.asarray(converted if converted.size == size else ImageOps.fit(converted, size))
+        return to_pixels(image, mode, size)
 
 
-FORMATS = (SourceFormat(SUFFIXES, _open_images, part="size", is_folder=True),)
+def _folders(parts: list[tuple[str, ...]]) -> dict[str, Array]:
+    """The folder of each image as metadata, if there are any; of nested folders the outermost, too."""
+    if not any(parts):
+        return {}
+    folders = {"folder": to_strings("/".join(each) for each in parts)}
+    if any(len(each) > 1 for each in parts):
+        folders["top_folder"] = to_strings(each[0] if each else "" for each in parts)
+    return folders
+
+
+def _left_out(folder: Path, others: Sequence[Path]) -> list[str]:
+    if not others:
+        return []
+    first = others[0].relative_to(folder).as_posix()
+    what = f"{first} is no image" if len(others) == 1 else f"{len(others):,} files are no images, such as {first},"
+    return [f"{what} ({', '.join(SUFFIXES)}) and left out"]
+
+
+def _without(source: Source, folder: Path, kept: Array) -> Source:
+    """A source of the images that can be read; the others keep their places in the output."""
+    files, _ = _list(folder)
+    names = to_strings(file.relative_to(folder).as_posix() for file in files)
+    lost = names[~kept]
+    line = f"{len(lost):,} of {len(kept):,} images cannot be read and are left out: {', '.join(lost[:5])}"
+    return replace(source, dropped=DroppedRows(kept, names), messages=[*source.messages, line + ("…" if len(lost) > 5 else "")])
+
+
+FORMATS = (SourceFormat(SUFFIXES, part="size", is_folder=True, open_with=_open_images),)

@@ -162,9 +162,12 @@ def match_suffix(name: str, suffixes: Iterable[str]) -> str | None:
     return max((suffix for suffix in suffixes if name.lower().endswith(suffix)), key=len, default=None)
 
 
+DOWNLOAD = "If the file is damaged, download or write it again."
+
+
 @contextmanager
-def as_source_error(path: Path) -> Iterator[None]:
-    """Re-raise any error of a damaged file as a `SourceError` that names the file."""
+def as_source_error(path: Path, remedy: str = DOWNLOAD) -> Iterator[None]:
+    """Re-raise any error of a damaged file as a `SourceError` that names the file and the remedy."""
     try:
         yield
     except (SourceError, ImportError):
@@ -175,7 +178,7 @@ def as_source_error(path: Path) -> Iterator[None]:
         if not isinstance(problem, Exception) and type(problem).__name__ != RUST_PANIC:
             raise
         reason = next((line.strip(" .") for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
-        raise SourceError(f"{path} cannot be read: {reason}.\nIf the file is damaged, download or write it again.") from problem
+        raise SourceError(f"{path} cannot be read: {reason}.\n{remedy}") from problem
 
 
 def file_state(path: Path) -> tuple[int, ...] | None:
