@@ -286,7 +286,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = 0 if are_whole(weights) else check_seed(self.random_state)
         ids = repeated_ids(weights, seed)
         labels = None if y is None else np.asarray(y)[ids]
-        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by)
+        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share._replace(repeats=ids), made_by=made_by)
         sample = self.sample_indices_
         fitted = np.unique(ids if sample is None else ids[sample])
         self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
@@ -387,7 +387,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             labels=labels if labels is None or rows.ids is None else labels[torch.from_numpy(rows.ids)],
             neighbors=neighbors,
             landmarks=landmarks,
-            metric=str(distances.metric),
+            metric=distances.metric,
+            ids=share.ids_of(rows.ids),
             data=Data(X, labels, sample),
             share=share._replace(order=rows.order),
             preparation=made_by,

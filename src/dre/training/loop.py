@@ -38,7 +38,7 @@ from dre.training.cuda_graphs import GraphCapture
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
 from dre.training.learner import make_learner
 from dre.training.optional import judge, loss_for_next_stage, skip
-from dre.training.run import EpochProgress, Run
+from dre.training.run import EpochProgress, Origin, Run
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, ReadAheadStepper, Stepper, StepResult
 from dre.training.targets import find_coordinates, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
 
@@ -64,6 +64,7 @@ def train(
     resume: dict[str, Any] | None = None,
     ranks: Ranks = ALONE,
     order: Tensor | None = None,
+    origin: Origin | None = None,
 ) -> Iterator[Event]:
     """Execute the recipe's schedule on the encoder, in place, and yield events.
 
@@ -96,6 +97,8 @@ def train(
         those of all ranks together.
     order : Tensor of shape (rows of all ranks,), optional
         Position of these rows among all, as states to resume from have them.
+    origin : Origin, optional
+        The rows before they were scaled, for observers.
 
     Yields
     ------
@@ -116,7 +119,7 @@ def train(
         mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
         learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks)
         streams = replace(streams, window=learner.window)
-        run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order)
+        run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order, origin)
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
         run.landmarks = None if landmarks is None else Landmarks(*(part.to(runtime.device) for part in landmarks))
         yield from _run_stages(run, resume)
