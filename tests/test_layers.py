@@ -41,6 +41,7 @@ ROOMS = [*CORE, *SEEN, "explore", "baselines", "compare", "ray", "scanpy", "cli"
 NEEDED_IN = {"cli": {"typer"}, "data": {"narwhals", "polars"}, "io": {"polars"}, "": {"lazy_loader"}}  # by single rooms
 NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "threadpoolctl", "tqdm"}  # by the core
 EXTRAS = {
+    "IPython",
     "PIL",
     "datashader",
     "faiss",
@@ -55,6 +56,7 @@ EXTRAS = {
     "pooch",
     "pyarrow",
     "ray",
+    "tensorboard",
     "triton",
     "umap",
     "zarr",

@@ -44,6 +44,7 @@ from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit
 from dre.model.input_distances import InputDistances
 from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
+from dre.observe.live import Live
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
 from dre.plan.overrides import Overrides, apply_overrides, default_sample, describe_sample, explain, parse_overrides
@@ -208,6 +209,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: Any = None,
         observers: Iterable[Observer] = (),
+        live: bool = False,
         precomputed_knn: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
@@ -229,6 +231,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
+        live : bool, default=False
+            Redraw the map below the cell of a notebook while it is trained, colored by y: ``dre.observe.live.Live``.
         precomputed_knn : (indices, distances) or sparse matrix, optional
             Neighbors of each row, two arrays (n, k), in place of a search; or a sparse matrix (n, n) of distances, such as
             ``adata.obsp["distances"]``. The row itself may be listed or not. Fewer than the perplexity needs lower it.
@@ -261,7 +265,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 _naming_columns(self._names_of(preparation)),
                 open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
             ):
-                observers = check_observers(observers)
+                observers = [*check_observers(observers), *([Live(labels=y)] if live and ranks.is_first else [])]
                 if sample_weight is None:
                     return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
                 if ranks.is_connected or precomputed_knn is not None:

@@ -11,12 +11,13 @@ from torch import Tensor
 from dre.affinity.bank import Bank
 from dre.data.distance_matrix import DistanceRows
 from dre.data.metric import RowMetric
-from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
+from dre.data.subsample import FEWEST, evenly_spaced_ids, to_array
 from dre.metrics.evaluation import quick_scores
 from dre.metrics.inputs import label_array
 from dre.training.run import EUCLIDEAN, Run
 
 Array = np.ndarray[Any, Any]
+SCORED = 1000  # rows: as many as `dre fit` scores would take a noticeable part of a short fit
 
 
 class RunSample:
@@ -67,7 +68,7 @@ class RunSample:
         return chosen
 
     def scores(self, Y: Array, classes: Array | None = None, name: str = "labels") -> dict[str, float]:
-        """Return quick scores of the coordinates Y of the rows, and of classes if there are any; none of very few rows."""
+        """Return quick scores of the coordinates Y of up to 1,000 rows, also of classes if there are any; none of few rows."""
         if len(Y) < FEWEST:
             return {}
         some = evenly_spaced_ids(len(Y), SCORED)

@@ -232,7 +232,7 @@ def hex_colors(count: int) -> list[str]:
     >>> hex_colors(150)[:12] == hex_colors(12)
     True
     """
-    palette = _palette()
+    palette = FIRST if count <= len(FIRST) else _palette()
     return [palette[i % MAX_COLORS] for i in range(count)]
 
 
