@@ -42,6 +42,7 @@ from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
 from dre.model.input_distances import InputDistances
+from dre.model.notebook import model_html
 from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
 from dre.observe.live import Live
@@ -694,6 +695,13 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if "_map" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit(X) first")
         return self._map
+
+    def _html_repr(self) -> str:
+        """Return what a notebook shows: a summary of the fit, or scikit-learn's diagram before it."""
+        if not self.__sklearn_is_fitted__():
+            return str(super()._html_repr())
+        ended = ("Ctrl-C ended the fit early",) if self.interrupted_ else ()
+        return model_html(type(self).__name__, repr(self), self._map, vars(self).get("_embedding"), remarks=ended)
 
     def __getstate__(self) -> dict[str, Any]:
         return portable_state(super().__getstate__())

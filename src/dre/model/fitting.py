@@ -27,6 +27,7 @@ from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
 from dre.model.fitted import Array, FittedMap, check_map, embed, to_model_rows
 from dre.neighbors.search import Neighbors
 from dre.observe import Observer, watch
+from dre.observe.account import Account
 from dre.observe.checkpoints import Checkpoints
 from dre.observe.history import History
 from dre.observe.stopping import Interrupt
@@ -161,7 +162,7 @@ def open_checkpoints(
 
 def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None = None) -> FitResult:
     """Train a network to map the rows, from its first weights or from a checkpoint."""
-    history, interrupt, observers = History(), Interrupt(), list(observers)
+    history, account, interrupt, observers = History(), Account(), Interrupt(), list(observers)
     found = None if saving is None else saving.found
     if saving is not None and found is not None:
         _restore(saving, found, work, history, observers)
@@ -187,14 +188,16 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         order=work.share.order,
         origin=Origin(work.X, work.metric, work.ids, scaling.standardized),
     )
-    watching: list[Observer] = [history, interrupt, *observers]
+    watching: list[Observer] = [history, account, interrupt, *observers]
     if saving is not None and saving.writes:  # last: what another observer ends is written
         watching.append(_checkpoints(saving, work, history, observers))
     with memory_advice("training", TRAINING_ADVICE):
         watch(events, watching)
     fitted = FittedMap(encoder.eval(), recipe, scaling, work.n_components, [*history.stages], history.records)
     fitted.preparation = work.preparation
-    return FitResult(fitted, check_map(embed(encoder, rows)), interrupt.requested)
+    embedding = check_map(embed(encoder, rows))
+    fitted.account = account.close(embedding)
+    return FitResult(fitted, embedding, interrupt.requested)
 
 
 def _checkpoints(saving: Saving, work: MapFit, history: History, observers: list[Observer]) -> Checkpoints:
