@@ -34,7 +34,7 @@ class RunSample:
         self.run = run
         self.ids = evenly_spaced_ids(run.rows.shape[0], most)
         self._tensor = torch.from_numpy(self.ids)
-        self._measured: tuple[Array | None, RowMetric] | None = None
+        self._scored: tuple[Array | None, RowMetric] | None = None  # rows that are scored, read once
 
     def coordinates(self, *, exact: bool = False) -> Array:
         """Return the coordinates (m, n_components) of the rows at present, float32.
@@ -72,25 +72,27 @@ class RunSample:
         if len(Y) < FEWEST:
             return {}
         some = evenly_spaced_ids(len(Y), SCORED)
-        rows, metric = self._rows(some)
+        rows, metric = self._scored_rows(some)
         known = None if classes is None else (name, classes[some])
         return quick_scores(rows, Y[some], known, metric=metric)
 
-    def _rows(self, some: Array) -> tuple[Array | None, RowMetric]:
-        """Rows of this sample and the metric between them, read once; None if there are no distances between rows."""
-        if self._measured is None:
-            origin, ids = self.run.origin, self.ids[some]
-            if origin is None or origin.metric.has_transform:  # scaled rows are transformed, and standardized
-                self._measured = _on_host(self.run.rows.take(torch.from_numpy(ids).to(self.run.runtime.device))), EUCLIDEAN
-            elif origin.metric.is_precomputed:
-                is_square = origin.rows.shape[0] == origin.rows.shape[-1]
-                self._measured = to_array(DistanceRows(origin.rows), ids) if is_square else None, origin.metric
-            else:
-                rows = to_array(origin.rows, ids)
-                if origin.standardized is not None:
-                    rows = origin.standardized(torch.from_numpy(rows)).numpy()
-                self._measured = rows, origin.metric
-        return self._measured
+    def _scored_rows(self, some: Array) -> tuple[Array | None, RowMetric]:
+        if self._scored is None:
+            self._scored = self.measured_rows(some)
+        return self._scored
+
+    def measured_rows(self, some: Array) -> tuple[Array | None, RowMetric]:
+        """Return some rows of this sample and the metric between them; None if there are no distances between rows."""
+        origin, ids = self.run.origin, self.ids[some]
+        if origin is None or origin.metric.has_transform:  # scaled rows are transformed, and standardized
+            return _on_host(self.run.rows.take(torch.from_numpy(ids).to(self.run.runtime.device))), EUCLIDEAN
+        if origin.metric.is_precomputed:
+            is_square = origin.rows.shape[0] == origin.rows.shape[-1]
+            return to_array(DistanceRows(origin.rows), ids) if is_square else None, origin.metric
+        rows = to_array(origin.rows, ids)
+        if origin.standardized is not None:
+            rows = origin.standardized(torch.from_numpy(rows)).numpy()
+        return rows, origin.metric
 
 
 def _on_host(values: Tensor) -> Array:
