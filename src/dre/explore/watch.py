@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import webbrowser
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from dre.atomic import check_absent
 from dre.data.subsample import to_array
 from dre.explore.build import MAX_AXES, build_explorer
-from dre.explore.page import Explorer
+from dre.explore.page import Explorer, ShownMap, StageView
 from dre.explore.training_page import TrainingPage, encode_frame, page_path
 from dre.metrics.inputs import label_array
 from dre.observe.pace import Pace
@@ -85,8 +86,6 @@ class Watch:
         self._stages: list[tuple[str, Array]] = []  # the map after each stage
 
     def __enter__(self) -> Watch:
-        check_absent(self.path, force=self.force)
-        TrainingPage(self.path).check()
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -131,6 +130,7 @@ class Watch:
             self._page = None
 
     def _begin(self, run: Run) -> None:
+        check_absent(self.path, force=self.force)
         self._sample = RunSample(run, MOST_ROWS)
         self._columns = {name: self._of_rows(values, name) for name, values in (self.metadata or {}).items()}
         if self.labels is not None:
@@ -165,7 +165,7 @@ class Watch:
         self._frames += 1
         self._page.show(encode_frame(Y, self._frames))
         epochs = run.current_stage.all_epochs
-        where = f"stage {run.stage} of {len(run.recipe.schedule)} · {run.current_stage.source}"
+        where = f"stage {run.stage} ({run.current_stage.source})"
         self._page.tell(stage=where + (step or f", epoch {min(run.epoch + 1, epochs)} of {epochs}"))
 
     def _note(self, event: EpochEnded) -> None:
@@ -178,7 +178,7 @@ class Watch:
         self._page.tell(losses=[[name, thinned(values)] for name, values in self._losses])
 
     def _explorer(self, stages: list[tuple[str, Array]], notes: list[str] | None = None) -> Explorer:
-        """A page of the sample without anything that takes long."""
+        """A page of the sample without anything that takes long, or that would soon be wrong."""
         made = build_explorer(
             stages,
             title=self.title,
@@ -189,8 +189,7 @@ class Watch:
             trust=False,
             clusters=False,
         )
-        made.notes.extend(notes or [])
-        return made
+        return replace(made, maps=[ShownMap(self.title, [StageView(*stage) for stage in stages])], notes=notes or [])
 
     def _of_sample(self) -> Explorer:
         """The page of the sample, with everything."""

@@ -48,10 +48,8 @@ def model_html(title: str, code: str, fitted: FittedMap, embedding: Array | None
         f'<div style="margin-top:8px;opacity:.75;font:12px ui-monospace,monospace;overflow-wrap:anywhere">{_text(code)}</div>',
     ]
     body = f'<div style="flex:1 1 380px;min-width:0">{"".join(left)}</div>{_picture(embedding)}'
-    return (
-        '<div class="dre-model" style="display:flex;flex-wrap:wrap;gap:20px;font:13px/1.45 system-ui,sans-serif;max-width:900px">'
-        f"{body}</div>"
-    )
+    style = "display:flex;flex-wrap:wrap;gap:20px;font:13px/1.45 system-ui,sans-serif;max-width:900px"
+    return f'<div class="dre-model" style="{style}">{body}</div>'
 
 
 def _facts(fitted: FittedMap, embedding: Array | None) -> list[str]:
@@ -114,4 +112,3 @@ def _picture(embedding: Array | None) -> str:
 def _text(value: Any) -> str:
     text = str(value)
     return html.escape(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…")
-

@@ -65,7 +65,7 @@ class Live:
     def __enter__(self) -> Live:
         self._display = open_display()
         if self._display is None:
-            warnings.warn(NO_NOTEBOOK, stacklevel=8)  # the line that called fit
+            warnings.warn(NO_NOTEBOOK, stacklevel=7)  # the line that called fit
         self._sample, self._pace, self._began = None, Pace(self.every, SHARE), time.monotonic()
         self._loss, self._ended = "", ""
         return self
@@ -139,7 +139,9 @@ def _legend(coloring: Coloring) -> str:
     entries = []
     for name, color in zip(coloring.names, coloring.colors, strict=True):
         red, green, blue = (round(255 * part) for part in color)
-        dot = f"display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:4px;background:rgb({red},{green},{blue})"
+        dot = (
+            f"display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:4px;background:rgb({red},{green},{blue})"
+        )
         entries.append(f'<span style="margin-right:12px"><span style="{dot}"></span>{html.escape(str(name)[:40])}</span>')
     return f'<div style="font:12px system-ui,sans-serif;margin:4px 0;max-width:{SHOWN}px">{"".join(entries)}</div>'
 

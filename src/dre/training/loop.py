@@ -119,7 +119,9 @@ def train(
         mean = torch.zeros(rows.shape[1:], device=runtime.device) if mean is None else mean.to(runtime.device)
         learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks)
         streams = replace(streams, window=learner.window)
-        run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order, origin)
+        run = Run(
+            encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order, origin
+        )
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
         run.landmarks = None if landmarks is None else Landmarks(*(part.to(runtime.device) for part in landmarks))
         yield from _run_stages(run, resume)
