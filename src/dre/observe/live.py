@@ -15,7 +15,16 @@ from dre.observe.pace import Pace
 from dre.observe.sample import RunSample
 from dre.plot.colors import Categorical, Coloring, color_by
 from dre.plot.raster import draw_points, encode_png, point_colors
-from dre.training.events import CoordinatesMoved, EpochEnded, Event, StageEnded, StageSkipped, StageUndone, StepEnded
+from dre.training.events import (
+    CoordinatesMoved,
+    EpochEnded,
+    Event,
+    StageBegan,
+    StageEnded,
+    StageSkipped,
+    StageUndone,
+    StepEnded,
+)
 
 EVERY = 1.0  # second, at least, from one picture to the next
 SHARE = 0.04  # of the time that pictures may take
@@ -82,7 +91,9 @@ class Live:
             return
         if self._sample is None:
             self._begin(event)
-        if isinstance(event, EpochEnded):
+        if isinstance(event, StageBegan):
+            self._loss = ""
+        elif isinstance(event, EpochEnded):
             self._loss = f"loss {event.loss:.4g}"
         elif isinstance(event, StageUndone):
             self._ended = f"stage {event.run.stage} undone"
