@@ -1,4 +1,4 @@
-"""The examples for trackers of experiments in docs/training.md run, against stand-ins with the interface of the real modules."""
+"""The examples for trackers in docs/training.md run, against stand-ins with the interface of the real modules."""
 
 from __future__ import annotations
 
