@@ -34,12 +34,14 @@ CORE = [
     "coordinates",
     "batches",
 ]
-CORE += ["plan", "training", "observe", "model"]
-ROOMS = [*CORE, "metrics", "datasets", "io", "plot", "explore", "baselines", "compare", "ray", "scanpy", "cli"]
+CORE += ["plan", "training"]
+SEEN = ["metrics", "datasets", "io", "plot", "observe", "model"]  # observers score and draw maps, and models show theirs
+ROOMS = [*CORE, *SEEN, "explore", "baselines", "compare", "ray", "scanpy", "cli"]
 
 NEEDED_IN = {"cli": {"typer"}, "data": {"narwhals", "polars"}, "io": {"polars"}, "": {"lazy_loader"}}  # by single rooms
 NEEDED = {"numba", "numpy", "torch", "sklearn", "scipy", "safetensors", "threadpoolctl", "tqdm"}  # by the core
 EXTRAS = {
+    "IPython",
     "PIL",
     "datashader",
     "faiss",
@@ -54,6 +56,7 @@ EXTRAS = {
     "pooch",
     "pyarrow",
     "ray",
+    "tensorboard",
     "triton",
     "umap",
     "zarr",

@@ -101,7 +101,7 @@ def explore(
     name = title or Path(map_).stem
     others = load_beside(beside or [], name, loaded, source, data, device, allow_external=allow_external)
     _tell_components({name: loaded.embedding, **{other: stages[-1][1] for other, stages in others.items()}})
-    metadata, color = _metadata(loaded, column, color)
+    metadata, color = page_metadata(loaded, column, color)
     page = build_explorer(
         list(zip(loaded.short_titles, loaded.stages, strict=True)),
         title=name,
@@ -159,7 +159,7 @@ def _tell_components(maps: dict[str, Any]) -> None:
             echo(f"dre: {note}", err=True)
 
 
-def _metadata(loaded: LoadedMap, column: str | None, color: str | None) -> tuple[dict[str, Any], str | None]:
+def page_metadata(loaded: LoadedMap, column: str | None, color: str | None) -> tuple[dict[str, Any], str | None]:
     """The metadata of the rows, for a narrow table its features as well; and the title of the column for the color."""
     import numpy as np
 

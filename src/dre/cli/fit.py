@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dre.io.readers import Source
     from dre.model.estimator import DRE
 
-OVERRIDES, SAVING = "Override the recipe", "Checkpoints"  # panels of the help
+OVERRIDES, SAVING, SEEING = "Override the recipe", "Checkpoints", "See the training"  # panels of the help
 FOLDER = "folder"  # of images, in their metadata
 LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # usual names of a column of labels
 
@@ -79,6 +79,29 @@ def fit(
     seed: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="Random seed. With the same seed, the result is the same on the same CPU."),
+    ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", rich_help_panel=SEEING, help="Write a page that follows the training, and ends as the explorer's."
+        ),
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=SEEING, help="HTML file of --watch.", show_default="the model's, with .html"
+        ),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--open", rich_help_panel=SEEING, help="Open the page of --watch in the browser.")
+    ] = False,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=SEEING,
+            help="Write losses, scores and pictures of the map for TensorBoard.",
+        ),
     ] = None,
     force: Force = False,
     verbose: Annotated[
@@ -199,11 +222,16 @@ def fit(
 
     - `dre fit big.npy -o big.safetensors --checkpoint run1 --resume`
 
+    - `dre fit cells.csv -o cells.safetensors --watch --open`
+
+    - `dre fit cells.csv -o cells.safetensors --tensorboard runs/cells`
+
     - `dre fit x.npy -o x.safetensors --schedule 'x: gaussian(50) -> kl * 40'`
     """
     from dre.cli.classes import split_classes
     from dre.cli.data import choose_standardize, model_rows, open_data, output_spec, path_of, set_feature_names
     from dre.cli.map import MODEL, overwritten
+    from dre.cli.watch import Seen, check_seeing
     from dre.compare.data_warnings import without_data_warnings
     from dre.io.writers import check_writable, open_sink
     from dre.model.checkpoint import CheckpointError
@@ -221,6 +249,9 @@ def fit(
         )
         _check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
         _check_texts(schedule=schedule, encoder=encoder, augment=augment, batch_size=batch_size, optimizer=optimizer)
+        page = check_seeing(
+            output, watch, page, show, tensorboard, data=path_of(data), n_components=n_components, resume=resume, force=force
+        )
     source, classes = split_classes(open_data(data, options), labels or [])
     for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
         echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
@@ -250,24 +281,31 @@ def fit(
         _check_plan(model, tuple(source.rows.shape))
         ranks.on_first(lambda: _begin_checkpoints(checkpoint, resume=resume))
     minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
+    seen = Seen(source, classes, page=page, show=show, tensorboard=tensorboard, force=force, is_first=ranks.is_first)
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
     with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
-        model.fit(model_rows(source.preparation, source.rows), checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
+        rows = model_rows(source.preparation, source.rows)
+        model.fit(rows, observers=seen.observers, checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
     if not ranks.is_first:
         return
-    set_feature_names(model, source)
-    model.save(output, force=force)
-    if checkpoint is not None:
-        _end_checkpoints(checkpoint, interrupted=model.interrupted_)
-    if embedding is not None:
-        with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
-            sink.write(model.embedding_)
-    try:
-        echo(_summary(model, source, next(iter(classes.items()), None)))
-    except KeyboardInterrupt:
-        echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of its scores", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    echo(f"\nSaved the model to {output}" + (f" and the embedding to {embedding}." if embedding is not None else "."))
+    with seen.failing():
+        set_feature_names(model, source)
+        model.save(output, force=force)
+        if checkpoint is not None:
+            _end_checkpoints(checkpoint, interrupted=model.interrupted_)
+        if embedding is not None:
+            with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
+                sink.write(model.embedding_)
+        try:
+            echo(_summary(model, source, next(iter(classes.items()), None)))
+            seen.finish(model)
+        except KeyboardInterrupt:
+            what = "its scores" if page is None else "its scores and its page"
+            echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of {what}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+    written = {"model": output, "embedding": embedding, "page": page}
+    saved = [f"the {what} to {file}" for what, file in written.items() if file is not None]
+    echo(f"\nSaved {' and '.join(saved)}.")
 
 
 def _check_checkpoints(folder: Path | None, minutes: float | None, *, resume: bool, force: bool) -> None:

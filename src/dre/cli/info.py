@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,11 +55,11 @@ def stage_lines(history: list[dict[str, Any]], schedule: Schedule, kept: int) ->
 
     The first ``kept`` were not undone. A stage without any epoch was skipped, or the fit ended before it.
     """
+    from dre.model.stage_summary import summarize_stages
+
     lines = []
-    for number, records in groupby(history, lambda record: int(record["stage"])):
-        epochs = list(records)
-        seconds = sum(record["seconds"] for record in epochs)
-        undone = "" if number < kept else "  undone"
-        lines.append(f"stage {number}  {schedule[number]}  loss {epochs[-1]['loss']:.4g}  {seconds:.1f} s{undone}")
-    begun = {int(record["stage"]) for record in history}
-    return [*lines, *(f"stage {i}  {schedule[i]}  not begun" for i in range(len(schedule)) if i >= kept and i not in begun)]
+    for each in summarize_stages(history, schedule, kept):
+        took = [] if each.loss is None else [f"loss {each.loss:.4g}", f"{each.seconds:.1f} s"]
+        if took or each.outcome:
+            lines.append("  ".join(filter(None, (f"stage {each.number}", each.plan, *took, each.outcome))))
+    return lines

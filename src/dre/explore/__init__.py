@@ -2,5 +2,6 @@
 
 from dre.explore.build import build_explorer
 from dre.explore.page import Explorer, ShownMap, StageView, write_page
+from dre.explore.watch import Watch
 
-__all__ = ["Explorer", "ShownMap", "StageView", "build_explorer", "write_page"]
+__all__ = ["Explorer", "ShownMap", "StageView", "Watch", "build_explorer", "write_page"]

@@ -27,6 +27,7 @@ SCRIPTS = (
     *("ticks", "scale", "color", "filters", "class_list", "legend", "histogram", "range_fields", "columns", "search"),
     *("neighbors", "card", "rows", "export", "table", "theme", "fragment", "summary", "keyboard", "panel", "start"),
 )  # joined in this order
+FOLLOWING = "training"  # script and style of a page that follows a training
 STYLES = ("page", "panel")
 
 
@@ -114,18 +115,27 @@ def write_page(path: str | Path, explorer: Explorer, *, force: bool = False) -> 
         part.write_text(page(explorer), encoding="utf-8")
 
 
-def page(explorer: Explorer) -> str:
-    """The page as HTML. It loads nothing from elsewhere, and its content security policy forbids that too."""
-    script = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+def page(explorer: Explorer, *, follow: str | None = None) -> str:
+    """The page as HTML. It loads nothing from elsewhere, and its content security policy forbids that too.
+
+    ``follow`` is the address of a script beside the page that has the present state of a training, which it then loads again
+    and again.
+    """
+    scripts, styles = (each if follow is None else (*each, FOLLOWING) for each in (SCRIPTS, STYLES))
+    script = "\n".join(_asset(f"{name}.js") for name in scripts)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n'
     return Template(_asset("page.html")).substitute(
         title=html.escape(explorer.title.encode("utf-8", "replace").decode()),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style="\n".join(_asset(f"{name}.css") for name in STYLES),
+        script_source=_script_source(script) + ("" if follow is None else " 'strict-dynamic'"),  # what the script loads itself
+        style="\n".join(_asset(f"{name}.css") for name in styles),
         script=script,
-        about=to_json(_about(explorer)),
+        about=to_json({**_about(explorer), "follow": follow}),
         payload="\n".join(_payload(explorer)),
     )
+
+
+def _script_source(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 def _asset(name: str) -> str:

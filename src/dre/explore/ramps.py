@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dre.plot.colors import resample
+from dre.plot.colors import VIRIDIS, resample
 from dre.plot.style import DARK, LIGHT, trust_colors
 
-VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
 COLORS = 11  # of a ramp
 
 

@@ -47,8 +47,10 @@ from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
 from dre.model.input_distances import InputDistances
+from dre.model.notebook import model_html
 from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
+from dre.observe.live import Live
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
 from dre.plan.overrides import Overrides, apply_overrides, default_sample, describe_sample, explain, parse_overrides
@@ -224,6 +226,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: Any = None,
         observers: Iterable[Observer] = (),
+        live: bool = False,
         precomputed_knn: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
@@ -245,6 +248,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
+        live : bool, default=False
+            Redraw the map below the cell of a notebook while it is trained, colored by y: ``dre.observe.live.Live``.
         precomputed_knn : (indices, distances) or sparse matrix, optional
             Neighbors of each row, two arrays (n, k), in place of a search; or a sparse matrix (n, n) of distances, such as
             ``adata.obsp["distances"]``. The row itself may be listed or not. Fewer than the perplexity needs lower it.
@@ -278,7 +283,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 _naming_columns(self._names_of(preparation)),
                 open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
             ):
-                observers = check_observers(observers)
+                observers = [*check_observers(observers), *([Live(labels=y)] if live and ranks.is_first else [])]
                 if sample_weight is None:
                     return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
                 if ranks.is_connected or precomputed_knn is not None:
@@ -303,7 +308,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = 0 if are_whole(weights) else check_seed(self.random_state)
         ids = repeated_ids(weights, seed)
         labels = None if y is None else np.asarray(y)[ids]
-        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by)
+        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share._replace(repeats=ids), made_by=made_by)
         sample = self.sample_indices_
         fitted = np.unique(ids if sample is None else ids[sample])
         self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
@@ -420,7 +425,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             labels=labels if labels is None or rows.ids is None else labels[torch.from_numpy(rows.ids)],
             neighbors=neighbors,
             landmarks=landmarks,
-            metric=str(distances.metric),
+            metric=distances.metric,
+            ids=share.ids_of(rows.ids),
             data=Data(X, labels, sample),
             share=share._replace(order=rows.order),
             preparation=made_by,
@@ -759,6 +765,13 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if "_map" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit(X) first")
         return self._map
+
+    def _html_repr(self) -> str:
+        """Return what a notebook shows: a summary of the fit, or scikit-learn's diagram before it."""
+        if not self.__sklearn_is_fitted__():
+            return str(super()._html_repr())
+        ended = ("Ctrl-C ended the fit early",) if self.interrupted_ else ()
+        return model_html(type(self).__name__, repr(self), self._map, vars(self).get("_embedding"), remarks=ended)
 
     def __getstate__(self) -> dict[str, Any]:
         return portable_state(super().__getstate__())

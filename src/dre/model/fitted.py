@@ -18,6 +18,7 @@ from dre.data.scaling import ScaledRows, Scaling
 from dre.data.sparse import is_sparse
 from dre.data.validation import check_memory
 from dre.encoder.forward import outputs
+from dre.observe.account import Account
 from dre.plan.recipe import Recipe
 from dre.runtime.float64 import float64_device
 from dre.training.loop import DivergedError
@@ -63,6 +64,7 @@ class FittedMap:
     stages: list[Weights | None] = field(default_factory=list)  # at the end of each stage; None: left out of the file
     history: list[dict[str, Any]] = field(default_factory=list)  # one record per epoch
     preparation: Preparation | None = None  # from what users have to raw rows of numbers
+    account: Account | None = None  # of the fit; None of a map from a file
 
     @property
     def shape(self) -> tuple[int, ...]:

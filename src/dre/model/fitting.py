@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import dre
 from dre.affinity.landmarks import Landmarks
 from dre.data.fingerprint import fingerprint
+from dre.data.metric import RowMetric
 from dre.data.preparation import Preparation
 from dre.data.scaling import Scaling
 from dre.data.validation import check_seed
@@ -27,6 +28,7 @@ from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
 from dre.model.fitted import Array, FittedMap, check_map, embed, to_model_rows
 from dre.neighbors.search import Neighbors
 from dre.observe import Observer, watch
+from dre.observe.account import Account
 from dre.observe.checkpoints import Checkpoints
 from dre.observe.history import History
 from dre.observe.stopping import Interrupt
@@ -38,7 +40,7 @@ from dre.runtime.gpu_memory import memory_advice
 from dre.runtime.ranks import ALONE, Ranks
 from dre.training.learner import uses_cached_front
 from dre.training.loop import train
-from dre.training.run import Run
+from dre.training.run import EUCLIDEAN, Origin, Run
 
 COMPUTE = ("torch", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu")  # libraries whose version may change a bit
 TRAINING_ADVICE = "Lower batch_size or perplexity, close other programs that use it, or pass device='cpu'."
@@ -51,6 +53,13 @@ class Share(NamedTuple):
     ranks: Ranks
     is_own: bool = False  # whether the rank was given its own rows, and not those of all
     order: Tensor | None = None  # position in the data of the rows of all ranks; None: those of the first rank come first
+    repeats: Array | None = None  # id of each row in the data, if weights repeat rows
+
+    def ids_of(self, sample: Array | None) -> Array | None:
+        """Ids in the data of the user of a sample of the rows, or of all; None if they are 0, 1, 2, …"""
+        if self.repeats is None:
+            return sample
+        return self.repeats if sample is None else self.repeats[sample]
 
 
 ONE_PROCESS = Share(ALONE)
@@ -78,7 +87,8 @@ class MapFit:
     labels: Tensor | None = None
     neighbors: Neighbors | None = None
     landmarks: Landmarks | None = None
-    metric: str = "euclidean"
+    metric: RowMetric = EUCLIDEAN
+    ids: Array | None = None  # of the rows in X of the user; None: all of them
     data: Data | None = None  # of which X is a part
     share: Share = ONE_PROCESS
     preparation: Preparation | None = None  # which made the rows
@@ -93,7 +103,7 @@ class MapFit:
             "labels": "none" if data.labels is None else fingerprint(data.labels.numpy()[:, None], sampled=False),
             "sample": str(data.sample),
             "precomputed_knn": "none" if knn is None else fingerprint(knn, sampled=False),
-            "metric": self.metric,
+            "metric": str(self.metric),
             "standardize": str(self.scaling.column_mean is not None),
             "n_components": str(self.n_components),
             "recipe": str(self.recipe),
@@ -153,7 +163,7 @@ def open_checkpoints(
 
 def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None = None) -> FitResult:
     """Train a network to map the rows, from its first weights or from a checkpoint."""
-    history, interrupt, observers = History(), Interrupt(), list(observers)
+    history, account, interrupt, observers = History(), Account(), Interrupt(), list(observers)
     found = None if saving is None else saving.found
     if saving is not None and found is not None:
         _restore(saving, found, work, history, observers)
@@ -179,15 +189,18 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         resume=None if found is None else found.run,
         ranks=work.share.ranks,
         order=work.share.order,
+        origin=Origin(work.X, work.metric, work.ids, scaling.standardized),
     )
-    watching: list[Observer] = [history, interrupt, *observers]
+    watching: list[Observer] = [history, account, interrupt, *observers]
     if saving is not None and saving.writes:  # last: what another observer ends is written
         watching.append(_checkpoints(saving, work, history, observers))
     with memory_advice("training", TRAINING_ADVICE):
         watch(events, watching)
     fitted = FittedMap(encoder.eval(), recipe, scaling, work.n_components, [*history.stages], history.records)
     fitted.preparation = work.preparation
-    return FitResult(fitted, check_map(embed(encoder, rows)), interrupt.requested)
+    embedding = check_map(embed(encoder, rows))
+    fitted.account = account.close(embedding)
+    return FitResult(fitted, embedding, interrupt.requested)
 
 
 def _checkpoints(saving: Saving, work: MapFit, history: History, observers: list[Observer]) -> Checkpoints:

@@ -41,6 +41,7 @@ FIRST = (
     "#f0a58c",  # salmon
     "#137a6d",  # pine
 )
+VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
 # Glasbey palettes maximize distances alone: of colorcet's first 150 colors, 34 (glasbey_light) nearly vanish on white and
 # 26 (glasbey_bw) on the dark style. These limits keep every color visible on both.
 LIGHTNESS = (0.5, 0.79)  # in OKLab
@@ -231,7 +232,7 @@ def hex_colors(count: int) -> list[str]:
     >>> hex_colors(150)[:12] == hex_colors(12)
     True
     """
-    palette = _palette()
+    palette = FIRST if count <= len(FIRST) else _palette()
     return [palette[i % MAX_COLORS] for i in range(count)]
 
 

@@ -66,9 +66,11 @@ class Learner:
             x = self.front(x)
         return x if self.after is None else apply_augment(self.after, x, self.mean, generator, radius)
 
-    def embedding(self) -> Tensor:
-        """Embedding of all rows by the current weights: (n, n_components)."""
-        return outputs(self.trained, self.rows) if self.front is None else outputs(self.encoder, self.input_rows)
+    def embedding(self, ids: Tensor | None = None) -> Tensor:
+        """Embedding of all rows, or of those with these ids, by the current weights: (n, n_components)."""
+        if self.front is None:
+            return outputs(self.trained, _subset(self.rows, ids))
+        return outputs(self.encoder, _subset(self.input_rows, ids))
 
     @property
     def input_features(self) -> Rows:

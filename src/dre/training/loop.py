@@ -39,7 +39,7 @@ from dre.training.cuda_graphs import GraphCapture
 from dre.training.events import EpochEnded, Event, StageBegan, StageEnded, StepEnded, TargetBegan
 from dre.training.learner import make_learner
 from dre.training.optional import judge, loss_for_next_stage, skip
-from dre.training.run import EpochProgress, Run
+from dre.training.run import EpochProgress, Origin, Run
 from dre.training.stepper import CapturedStepper, EagerStepper, PrefetchStepper, ReadAheadStepper, Stepper, StepResult
 from dre.training.targets import find_coordinates, first_target, is_refreshed, make_target, reads_input_graph, target_of_loss
 
@@ -65,6 +65,7 @@ def train(
     resume: dict[str, Any] | None = None,
     ranks: Ranks = ALONE,
     order: Tensor | None = None,
+    origin: Origin | None = None,
 ) -> Iterator[Event]:
     """Execute the recipe's schedule on the encoder, in place, and yield events.
 
@@ -97,6 +98,8 @@ def train(
         those of all ranks together.
     order : Tensor of shape (rows of all ranks,), optional
         Position of these rows among all, as states to resume from have them.
+    origin : Origin, optional
+        The rows before they were scaled, for observers.
 
     Yields
     ------
@@ -118,7 +121,9 @@ def train(
         unfreeze = _begins_unfrozen(recipe, resume)
         learner = make_learner(encoder, rows, recipe.augment, mean, streams.generator("front"), ranks=ranks, unfreeze=unfreeze)
         streams = replace(streams, window=learner.window)
-        run = Run(encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order)
+        run = Run(
+            encoder.train(), rows, recipe, runtime, streams, learner, torch.Generator(runtime.device), ranks, order, origin
+        )
         run.is_unfrozen = unfreeze
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
         run.landmarks = None if landmarks is None else Landmarks(*(part.to(runtime.device) for part in landmarks))

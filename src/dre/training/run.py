@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from dre.affinity.bank import Bank
 from dre.affinity.landmarks import Landmarks
 from dre.affinity.target import Coordinates, Target
+from dre.data.metric import RowMetric, row_metric
 from dre.data.rows import Rows
 from dre.encoder.dense_pass import DensePass
 from dre.loss import Loss
@@ -26,6 +28,17 @@ from dre.training.learner import Learner
 
 Weights = dict[str, Tensor]
 FOLLOW = Follow()
+EUCLIDEAN = row_metric("euclidean")
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The rows of the user that a run trains on, before they are scaled; observers read them."""
+
+    rows: Any  # as they were passed, a sample of them, or this rank's share
+    metric: RowMetric = EUCLIDEAN  # between these rows
+    ids: Any = None  # position of each in the data of the user; None: 0, 1, 2, …
+    standardized: Callable[[Tensor], Tensor] | None = None  # the rows as the metric compares them
 
 
 @dataclass
@@ -68,11 +81,13 @@ class Run:
     generator: torch.Generator  # augmentations draw from it; it is seeded again at each epoch
     ranks: Ranks = ALONE
     order: Tensor | None = None  # position among all rows of those of all ranks; None: as they are numbered
+    origin: Origin | None = None  # of the rows, if it is known
     labels: Tensor | None = None
     neighbors: Neighbors | None = None  # of the input, if the user passed them
     radius: Tensor | None = None  # of each row's neighborhood, if an augmentation reads it
     landmarks: Landmarks | None = None  # of the input, if a loss reads them
     target: Target | None = None  # what the steps match at present; None until a stage has found it
+    moving: Tensor | None = None  # free coordinates of all rows while they move, (n_components, n)
     rng: IsolatedRNG | None = None  # an encoder that draws at random does so from it (dropout); new at each epoch
     dense: DensePass | None = None  # in place of the trained part, where it is faster
     has_large_steps: bool = False  # of which all threads of torch compute each operation

@@ -132,11 +132,12 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
     if stage.free and found is not None:
         assert isinstance(target, Graph)
         bank = Bank(target, found, run.landmarks)
+        run.moving = bank.columns
         for step in optimize(bank, stage.free_loss, stage.free, exaggerate=stage.start == "pca"):
             yield CoordinatesMoved(run, step)
             if run.ending:
                 break
-        found = bank.columns.T.contiguous()
+        found, run.moving = bank.columns.T.contiguous(), None
     coordinates = run.ranks.from_first(found, run.runtime.device)
     if stage.start == "pca" and isinstance(run.encoder, Network):
         run.encoder.scale.fill_(coordinates.std(0, correction=0).mean().clamp_min(1e-3))

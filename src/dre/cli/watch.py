@@ -1,0 +1,151 @@
+"""--watch and --tensorboard of ``dre fit``: what shows a training, and the page that remains of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dre.cli.echo import echo
+from dre.cli.options import UsageError
+from dre.explore import Watch, build_explorer
+from dre.explore.build import MAX_POINTS
+from dre.explore.training_page import TrainingPage, page_path
+from dre.io.readers.source import Source
+from dre.io.writers import check_writable
+from dre.observe import Observer
+from dre.observe.tensorboard import EVENTS, TensorBoard
+from dre.progress.activity import activity
+
+if TYPE_CHECKING:
+    from dre.model.estimator import DRE
+
+
+def check_seeing(
+    output: Path,
+    watch: bool,
+    page: Path | None,
+    show: bool,
+    tensorboard: Path | None,
+    *,
+    data: Path | None,
+    n_components: int,
+    resume: bool,
+    force: bool,
+) -> Path | None:
+    """Check the options before the rows are read; return the page to write, or None."""
+    if tensorboard is not None and not (resume or force) and any(tensorboard.glob(EVENTS)):
+        raise UsageError(
+            f"--tensorboard {tensorboard}: the folder has the events of another fit, which would be mixed with these: choose "
+            "another folder, or pass --force to remove them"
+        )
+    if not watch and page is None:
+        if show:
+            raise UsageError("--open opens the page of --watch: pass --watch too")
+        return None
+    if n_components < 2:
+        raise UsageError(f"--watch shows maps of two or three components, not of {n_components}: drop it")
+    target = page_path(output.with_suffix(".html") if page is None else page)
+    check_writable(target, [".html", ".htm"], force=force, read=[data])
+    TrainingPage(target).check()
+    return target
+
+
+class Seen:
+    """What shows a training, as the options say.
+
+    Parameters
+    ----------
+    source : Source
+        The rows, without labels.
+    classes : mapping of str to array of shape (n,)
+        Labels by name; the first one colors the points.
+    page : Path or None
+        Of --watch.
+    show : bool
+    tensorboard : Path or None
+    force : bool
+    is_first : bool
+        Whether this process shows anything; of several ranks, the first.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        classes: Mapping[str, Any],
+        *,
+        page: Path | None,
+        show: bool,
+        tensorboard: Path | None,
+        force: bool,
+        is_first: bool = True,
+    ) -> None:
+        self._source, self._classes = source, classes
+        self._color, labels = next(iter(classes.items()), ("labels", None))
+        self._page: Watch | None = None
+        self.observers: list[Observer] = []
+        if page is not None and is_first:
+            columns = {**source.metadata, **classes}
+            self._page = _ToldWatch(
+                page,
+                labels=columns.pop(self._color, None) if labels is not None else None,
+                label_name=self._color,
+                metadata=columns,
+                names=source.names,
+                show=show,
+                force=force,
+                keep_open=True,
+            )
+            self.observers.append(self._page)
+        if tensorboard is not None and is_first:
+            self.observers.append(TensorBoard(tensorboard, labels=labels, label_name=self._color, force=force))
+
+    def finish(self, model: DRE) -> None:
+        """Write the page of the map: that of all rows, or of those that were shown if a browser can't hold all."""
+        if self._page is None:
+            return
+        n = self._source.rows.shape[0]
+        with activity("making the page"):
+            self._page.finish(None if n > MAX_POINTS else self._explorer(model))
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Let the page say so if the work after the training fails."""
+        try:
+            yield
+        except BaseException as problem:
+            if self._page is not None:
+                self._page.fail(f"{type(problem).__name__} {problem}".strip())
+            raise
+
+    def _explorer(self, model: DRE) -> Any:
+        from dre.cli.explore import page_metadata
+        from dre.cli.map import load_map
+
+        assert self._page is not None
+        loaded = load_map("the model", self._source, model, every_stage=True)
+        loaded = replace(loaded, metadata={**loaded.metadata, **self._classes})
+        metadata, _ = page_metadata(loaded, None, None)
+        return build_explorer(
+            list(zip(loaded.short_titles, loaded.stages, strict=True)),
+            title=self._page.title,
+            rows=loaded.rows,
+            metric_rows=loaded.metric_rows,
+            metric=loaded.metric,
+            metadata=metadata,
+            names=loaded.names,
+            names_title=self._source.names_title,
+            row_numbers=None if loaded.dropped is None else loaded.dropped.kept.nonzero()[0],
+            feature_names=loaded.columns,
+            color=self._color if self._classes else None,
+        )
+
+
+class _ToldWatch(Watch):
+    """A page whose path is printed when it is there."""
+
+    def _begin(self, run: Any) -> None:
+        super()._begin(run)
+        echo(f"dre: {self.path} follows the training: open it in a browser", err=True)

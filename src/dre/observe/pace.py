@@ -1,0 +1,49 @@
+"""When an observer may look again: at most every so many seconds, and for a small share of the time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Pace:
+    """Lets work be done as often as it may, by the shortest time that it took.
+
+    The shortest, since the first time loads libraries, and other programs may slow down any other.
+
+    Parameters
+    ----------
+    every : float
+        Seconds, at least, from one time to the next.
+    share : float
+        Of the time that the work may take.
+
+    Examples
+    --------
+    >>> pace = Pace(every=60.0, share=0.05)
+    >>> for _ in range(3):
+    ...     if pace.is_due():
+    ...         with pace.working():
+    ...             print("drawn")
+    drawn
+    """
+
+    def __init__(self, every: float, share: float) -> None:
+        self.every, self.share = every, share
+        self.spent, self._shortest, self._due = 0.0, math.inf, 0.0
+
+    def is_due(self) -> bool:
+        """Whether the work may be done now."""
+        return time.monotonic() >= self._due
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Measure the work inside."""
+        began = time.monotonic()
+        yield
+        now = time.monotonic()
+        self.spent += now - began
+        self._shortest = min(self._shortest, now - began)
+        self._due = now + max(self.every, self._shortest / self.share)

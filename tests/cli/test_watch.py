@@ -1,0 +1,103 @@
+"""``dre fit --watch`` and ``--tensorboard``: the page of the map remains, and wrong options are found at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dre import DRE
+
+X = load_digits().data[:90].astype(np.float32)
+LABELS = load_digits().target[:90]
+SHORT = ["--schedule", "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1", "--seed", "0", "--device", "cpu"]
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def table() -> str:
+    names = [*(f"p{i}" for i in range(64)), "kind"]
+    rows = [",".join([*map(str, row), f"digit {label}"]) for row, label in zip(X.tolist(), LABELS, strict=True)]
+    Path("x.csv").write_text("\n".join([",".join(names), *rows]))
+    return "x.csv"
+
+
+def test_the_page_is_that_of_the_explorer_in_the_end(dre: Run, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 0
+    out, err = capsys.readouterr()
+    assert "m.html follows the training: open it in a browser" in err
+    assert "the page to m.html" in out
+    assert sorted(each.name for each in Path().iterdir()) == ["m.html", "m.safetensors", "x.csv"]
+    assert dre("explore", "m.safetensors", table, "-o", "again.html", "--color", "kind") == 0
+    page, again = (Path(name).read_text() for name in ("m.html", "again.html"))
+
+    def about(text: str) -> str:
+        return text.partition('id="about">')[2].partition("</script>")[0].replace('"title": "again"', '"title": "m"')
+
+    assert about(page) == about(again)
+
+
+def test_a_page_of_another_name_is_written_and_opened(dre: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert dre("fit", table, "-o", "m.safetensors", "--page", "seen.html", "--open", "--drop", "kind", *SHORT) == 0
+    assert Path("seen.html").exists()
+    assert [each.rpartition("/")[2] for each in opened] == ["seen.html"]
+
+
+def test_the_model_is_that_of_a_fit_that_nobody_watches(dre: Run, table: str) -> None:
+    for name, options in (("a", []), ("b", ["--watch", "--tensorboard", "runs"])):
+        assert dre("fit", table, "-o", f"{name}.safetensors", "--labels", "kind", *SHORT, *options) == 0
+    a, b = (DRE.load(f"{name}.safetensors").transform(X) for name in ("a", "b"))
+    assert np.array_equal(a, b)
+
+
+def test_a_fit_that_fails_after_the_training_leaves_a_page_that_says_so(
+    dre: Run, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(DRE, "save", fail)
+    assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 1
+    assert "The training ended before the map was done: OSError the disk is full" in Path("m.html").read_text()
+    assert not list(Path().glob("*.training.js"))
+
+
+def test_too_many_points_for_a_browser_become_a_sample(dre: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dre.cli.watch.MAX_POINTS", 50)
+    monkeypatch.setattr("dre.explore.watch.MOST_ROWS", 40)
+    assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 0
+    assert "The page has 40 of 90 rows." in Path("m.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--open"], "--open opens the page of --watch: pass --watch too"),
+        (["--watch", "--n-components", "1"], "--watch shows maps of two or three components, not of 1"),
+        (["--page", "map.csv"], "map.csv: a page is an .html file"),
+        (["--page", "nowhere/map.html"], "nowhere is not a writable folder"),
+        (["--page", "there.html"], "there.html exists: pass --force"),
+        (["--tensorboard", "used"], "--tensorboard used: the folder has the events of another fit"),
+    ],
+)
+def test_wrong_options_are_found_before_the_rows_are_read(
+    options: list[str], said: str, dre: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("there.html").write_text("mine")
+    Path("used").mkdir()
+    Path("used/events.out.tfevents.1").write_text("")
+    assert dre("fit", "no-such-file.csv", "-o", "m.safetensors", *options) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_tensorboard_gets_the_labels(dre: Run, table: str) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="needs the extra")
+    assert dre("fit", table, "-o", "m.safetensors", "--tensorboard", "runs/a", "--labels", "kind", *SHORT) == 0
+    tags = accumulator.EventAccumulator("runs/a").Reload().Tags()
+    assert {"scores/trustworthiness", "scores/1-NN, kind"} <= set(tags["scalars"])
+    assert "map/stage 1" in tags["images"]
