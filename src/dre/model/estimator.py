@@ -685,6 +685,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def row_shape_(self) -> tuple[int, ...]:
         return self._fitted().shape
 
+    @property
+    def preparation_(self) -> Preparation | None:
+        return self._fitted().preparation
+
     def _fitted(self) -> FittedMap:
         if "_map" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit(X) first")
