@@ -31,6 +31,7 @@ async function placeAndShow(batch, job, notes = []) {
   showNewRows();
   const beyond = includeNewRows(from);
   const all = [`${plural(count, "row")} of ${batch.name} placed.`, ...placed.notes, ...notes];
+  if (placed.far.length) all.push(`${plural(placed.far.length, "row")} differ${placed.far.length > 1 ? "" : "s"} from those of the fit by more than 10 times their spread, first ${named(placed.far[0])}: ${placed.far.length > 1 ? "their places mean" : "its place means"} little.`);
   if (beyond) all.push(`${plural(beyond, "row")} lie${beyond > 1 ? "" : "s"} far outside of the map: Zoom shows all.`);
   if (refused) all.push(`${plural(refused, "row")} could not be placed:`);
   if (!maps.some(showsNewRows)) all.push("The last stage shows them.");
@@ -41,6 +42,7 @@ async function placeAndShow(batch, job, notes = []) {
 async function whilePlacing(name, action) {
   if (isPlacing) return say("Rows are being placed: wait, or cancel that first.");
   isPlacing = true;
+  placer.isCancelled = false;
   say(`Placing ${name} …`);
   showProgress(0);
   try {
@@ -48,7 +50,7 @@ async function whilePlacing(name, action) {
     say(text, problems);
     announce(text);
   } catch (problem) {
-    const text = problem.message === "cancelled" ? "Cancelled." : `${name} could not be placed: ${problem.message}.`;
+    const text = problem.message === CANCELLED ? "Cancelled." : `${name} could not be placed: ${problem.message}.`;
     say(text);
     announce(text);
   } finally {
@@ -188,5 +190,6 @@ function listenToNewRows() {
     newRows: () => ({ count: newRows.count, original: newRows.original.map((each) => Array.from(each)), lines: Array.from(newRows.line) }),
     newScreen: (k, map = 0) => maps[map].toArea(newSpot(maps[map], k)),
     newPinned: () => newPinned,
+    engine,
   });
 }

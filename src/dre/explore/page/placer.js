@@ -1,5 +1,6 @@
 // Places rows in a worker, so that the page stays alive; on the page itself, in pauses, where a browser has no worker for it.
 const BREATH = 12; // milliseconds of work on the page between two pauses
+const CANCELLED = "cancelled";
 const engine = rowEngine();
 
 function serveEngine(own) {
@@ -33,6 +34,7 @@ function startWorker() {
 class Placer {
   started = null; // promise of ask(job, report)
   worker = null;
+  reject = null; // ends the job at which the worker is
   isCancelled = false;
 
   start() {
@@ -57,22 +59,22 @@ class Placer {
       report(share);
       await new Promise((done) => setTimeout(done));
       paused = performance.now();
-      if (this.isCancelled) throw new Error("cancelled");
+      if (this.isCancelled) throw new Error(CANCELLED);
     });
   }
 
   async place(job, report) {
-    this.isCancelled = false;
     const ask = await this.start();
+    if (this.isCancelled) throw new Error(CANCELLED);
     return ask(job, report);
   }
 
   cancel() {
     this.isCancelled = true;
-    if (!this.worker) return;
+    if (!this.worker || !this.reject) return; // not at work yet
     this.worker.terminate();
     this.started = this.worker = null;
-    this.reject(new Error("cancelled"));
+    this.reject(new Error(CANCELLED));
   }
 }
 
@@ -82,8 +84,11 @@ function askWorker(worker, job, report, placer) {
     worker.onerror = (event) => { event.preventDefault(); reject(new Error(event.message)); };
     worker.onmessage = ({ data }) => {
       if (data.share !== undefined) report(data.share);
-      else if (data.problem !== undefined) reject(new Error(data.problem));
-      else resolve(data.result);
+      else {
+        placer.reject = null;
+        if (data.problem !== undefined) reject(new Error(data.problem));
+        else resolve(data.result);
+      }
     };
     worker.postMessage(job);
   });

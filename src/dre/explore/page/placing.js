@@ -1,6 +1,7 @@
 // From a text, or rows of numbers, to coordinates: read, matched and computed chunk by chunk, with a report after each.
 const LISTED_PROBLEMS = 5;
 const FEWEST_FOR_SPREAD = 20, LEAST_SPREAD = 0.2, MOST_SPREAD = 3; // as in src/dre/cli/transform.py
+const FAR = 10; // times as far from the center as rows of the fit
 
 // What is found while rows are placed: coordinates of those that have some, their records, and why others have none.
 class Placed {
@@ -9,7 +10,8 @@ class Placed {
   lines = []; // and on which line
   refused = 0;
   problems = []; // the first of them
-  squares = 0;
+  squares = 0; // of the distances of all rows from the center of the fit
+  far = []; // lines of rows that are far out
 
   refuse(line, reason) {
     this.refused++;
@@ -20,20 +22,21 @@ class Placed {
     lines.forEach((line, r) => {
       const row = found.coordinates.subarray(r * components, (r + 1) * components);
       if (!row.every(Number.isFinite)) return this.refuse(line, "it lies too far from the rows of the fit: check its units");
+      if (found.distances[r] > FAR) this.far.push(line);
       this.coordinates.push(...row);
       this.at.push(places[r]);
       this.lines.push(line);
     });
-    this.squares += found.squares;
+    for (const distance of found.distances) this.squares += distance * distance;
   }
 
   // As plain arrays, which pass between a worker and the page.
   result(read) {
     const spread = Math.sqrt(this.squares / Math.max(1, read));
-    const isOdd = this.squares > 0 && read >= FEWEST_FOR_SPREAD && (spread < LEAST_SPREAD || spread > MOST_SPREAD);
+    const isOdd = this.squares > 0 && read >= FEWEST_FOR_SPREAD && Number.isFinite(spread) && (spread < LEAST_SPREAD || spread > MOST_SPREAD);
     const notes = isOdd ? [`These rows spread ${Number(spread.toPrecision(2))} times as far as those of the fit: check their units.`] : [];
-    const { refused, problems } = this;
-    return { coordinates: Float64Array.from(this.coordinates), at: Float64Array.from(this.at), lines: Uint32Array.from(this.lines), refused, problems, notes };
+    const { refused, problems, far } = this;
+    return { coordinates: Float64Array.from(this.coordinates), at: Float64Array.from(this.at), lines: Uint32Array.from(this.lines), refused, problems, notes, far };
   }
 }
 
@@ -73,7 +76,7 @@ async function placeNumbers(program, numbers, report) {
     placed.keep(program.run(numbers.subarray(from * size), ids.length), components, ids, ids);
     await report((from + ids.length) / count);
   }
-  return { ...placed.result(0), layout: null };
+  return { ...placed.result(count), layout: null };
 }
 
 // Compares the program with coordinates that Python has computed; throws if this browser computes others.

@@ -28,7 +28,7 @@ function roundToEven(x) {
 const POINTS = {
   same: (x) => x, add: (x, y) => x + y, sub: (x, y) => x - y, mul: (x, y) => x * y, div: (x, y) => x / y, pow: Math.pow,
   max: Math.max, min: Math.min, gt: (x, y) => x > y, ge: (x, y) => x >= y, lt: (x, y) => x < y, le: (x, y) => x <= y,
-  eq: (x, y) => x === y, ne: (x, y) => x !== y, and: (x, y) => x && y, or: (x, y) => x || y, not: (x) => !x,
+  eq: (x, y) => x === y, ne: (x, y) => x !== y, and: (x, y) => Boolean(x && y), or: (x, y) => Boolean(x || y), not: (x) => !x,
   where: (x, y, z) => (x ? y : z), relu: (x) => (x < 0 ? 0 : x), leaky: (x, slope) => (x > 0 ? x : x * slope),
   elu: (x, alpha, scale, inner) => (x > 0 ? x * scale : alpha * scale * Math.expm1(x * inner)),
   gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
@@ -221,13 +221,13 @@ function loadProgram({ size, steps, output, scaled }, constants) {
   const components = sizes.get(output), wide = sizes.get(scaled);
   return {
     chunk, size, components,
-    // The coordinates of some rows, one after the other, and the sum of squares of their scaled values.
+    // The coordinates of some rows, one after the other, and how far each is from the center of the fit, where rows are 1 on average.
     run(rows, count) {
       values.get("x").set(rows.subarray(0, count * size));
       for (const { run, inputs, out } of ready) run(count, inputs, out);
       return {
         coordinates: Float64Array.from(values.get(output).subarray(0, count * components)),
-        squares: scaled ? sumOfSquares(values.get(scaled), 0, count * wide, 0) / wide : 0,
+        distances: Array.from({ length: scaled ? count : 0 }, (_, r) => Math.sqrt(sumOfSquares(values.get(scaled), r * wide, (r + 1) * wide, 0) / wide)),
       };
     },
   };
