@@ -19,6 +19,7 @@ from dre.explore.thumbnails import ImageView
 from dre.io.readers.table import MISSING
 from dre.io.readers.typed import ANSWERS
 from dre.model.estimator import DRE
+from dre.model.fitted import MapModule
 from dre.model.lowering import LoweringError, lower
 from dre.model.probe import probe_rows
 from dre.model.row_program import RowProgram, Step
@@ -29,8 +30,10 @@ TOLERANCE = 1e-3  # of a coordinate, and of its size where it is larger than 1: 
 LOWERED_TOLERANCE = 1e-4  # what the steps may deviate before they are written
 CHECK_ROWS = 4  # with known coordinates
 ON_MAP_ROWS = 16  # of the page, that are placed again
-DRAWN_GENES = 4  # mean count of made rows of genes
+PROBES, MEAN_COUNT = 16, 4  # made rows of a model whose preparation is a module, and the mean of their counts
 CHANNELS = (1, 3)  # that images of a browser have
+READ_BY_PAGE = ("table",)  # kinds of preparations that the page computes itself, from the JSON of a model's file
+REMEDY = "Leave the model out of the page, or export it as ONNX for a runtime that has all operators."
 
 
 class EmbeddedModelError(ValueError):
@@ -91,14 +94,14 @@ class EmbeddedModel:
 
     def description(self) -> dict[str, Any]:
         """What the page reads before it decodes anything."""
-        steps = [vars(step) for step in self.program.steps]
-        constants = {name: values.dtype.name for name, values in self.program.constants.items()}
-        program = {"size": self.program.size, "steps": steps, "output": self.program.output, "scaled": self.about["scaled"]}
-        return {**self.about, "program": program, "constants": constants, "tolerance": TOLERANCE}
+        program, steps = self.program, [vars(step) for step in self.program.steps]
+        constants = {name: values.dtype.name for name, values in program.constants.items()}
+        described = {"size": program.size, "steps": steps, "output": program.output, "scaled": self.about["scaled"]}
+        return {**self.about, "program": described, "constants": constants, "tolerance": TOLERANCE}
 
 
 def embed_model(model: DRE, *, images: ImageView | None = None) -> EmbeddedModel:
-    """Make of a fitted model what a page holds, and compare it with ``transform``.
+    """Make of a fitted model what a page holds, and compare it with the model.
 
     Parameters
     ----------
@@ -118,46 +121,47 @@ def embed_model(model: DRE, *, images: ImageView | None = None) -> EmbeddedModel
     >>> embedded.about["width"], embedded.expected.shape
     (3, (4, 2))
     """
-    module = model.module()
-    preparation = _checked_preparation(model)
-    names = getattr(model, "feature_names_in_", None)
-    shape = model.row_shape_ if preparation is None else (len(preparation.columns or []),)
+    module, table = _module(model)
     size = sum(tensor.nbytes for tensor in module.state_dict().values())
     if size > MAX_BYTES:
         raise EmbeddedModelError(
             f"the model has {size / 1e6:,.0f} MB of weights, and a page holds {MAX_BYTES / 1e6:.0f} MB: leave the model out, "
             "fit a smaller encoder, such as mlp(128), or export the model as ONNX"
         )
-    rows = _known_rows(model, shape, preparation)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = lower(module.cpu(), torch.from_numpy(rows[:1]).double())
-            expected = np.asarray(model.transform(rows), np.float32)
-    except LoweringError as problem:
-        raise EmbeddedModelError(f"the model can't run in a page: {problem}. {REMEDY}") from problem
+    names = getattr(model, "feature_names_in_", None)
+    rows = _made_rows(module, 0 if names is None else len(names))
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        expected = module(torch.from_numpy(rows)).numpy()
+        try:
+            program = lower(module, torch.from_numpy(rows[:1]).double())
+        except LoweringError as problem:
+            raise EmbeddedModelError(f"the model can't run in a page: {problem}. {REMEDY}") from problem
     _compare(program.run(rows), expected)
     about = {
         "names": None if names is None else list(map(str, names)),
-        "width": math.prod(shape),
+        "width": program.size,
         "fill": {name: float(value) for name, value in getattr(model, "fill_values_", {}).items()},
+        "table": table,
         "missing": list(MISSING),
         "answers": [list(pair) for pair in ANSWERS],
-        "image": _about_images(shape, images),
-        "scaled": None if preparation is not None else _scaled_value(program),
+        "image": None if model.preparation_ is not None else _about_images(model.row_shape_, images),
+        "scaled": None if module.preparation is not None else _scaled_value(program),
     }
     return EmbeddedModel(program, about, rows[:CHECK_ROWS], expected[:CHECK_ROWS])
 
 
-REMEDY = "Leave the model out of the page, or export it as ONNX for a runtime that has all operators."
-
-
 def check_on_map(model: DRE, rows: Any, embedding: Array) -> None:
-    """Raise an error if the model places rows of the page elsewhere than where the page shows them."""
+    """Raise an error if the model places rows of the page elsewhere than where the page shows them.
+
+    Of a model with a preparation, ``rows`` may be what the preparation gives.
+    """
     ids = evenly_spaced_ids(len(embedding), ON_MAP_ROWS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names of columns, which an array has not
-        placed = np.asarray(model.transform(to_array(rows, ids)))
+    some, module = to_array(rows, ids), model.module().cpu()
+    if some.shape[1:] == model.row_shape_:
+        module.preparation = None
+    with torch.no_grad():
+        placed = module(torch.from_numpy(np.ascontiguousarray(some))).numpy()
     extent = float(np.ptp(embedding, axis=0).max()) or 1.0
     apart = float(np.abs(placed[:, : embedding.shape[1]] - embedding[ids]).max())
     if not apart <= TOLERANCE * max(1.0, extent):
@@ -167,31 +171,37 @@ def check_on_map(model: DRE, rows: Any, embedding: Array) -> None:
         )
 
 
-def _checked_preparation(model: DRE) -> Preparation | None:
-    """The preparation of a model, if it is a module: then it is a part of the program."""
-    preparation = model.preparation_
-    if preparation is not None and preparation.module() is None:
-        raise EmbeddedModelError(
-            f"the model reads its rows through a preparation of kind {preparation.kind!r} that a page can't compute: leave "
-            "the model out, and place new rows by transform"
-        )
-    return preparation
+def _module(model: DRE) -> tuple[MapModule, dict[str, Any] | None]:
+    """The map as one module, and the JSON of a preparation that the page computes before it."""
+    module, preparation = model.module().cpu(), model.preparation_
+    if preparation is not None and preparation.kind in READ_BY_PAGE:
+        return MapModule(module.scaling, module.encoder).eval(), preparation.state()[0]
+    if preparation is not None and module.preparation is None:
+        raise EmbeddedModelError(_refusal(preparation))
+    return module, None
 
 
-def _known_rows(model: DRE, shape: tuple[int, ...], preparation: Preparation | None) -> Array:
-    """Made rows like those of the fit, float32."""
-    if preparation is None:
-        return probe_rows(model.module().scaling).float().numpy()
-    return np.random.default_rng(0).poisson(DRAWN_GENES, (16, *shape)).astype(np.float32)
+def _refusal(preparation: Preparation) -> str:
+    return (
+        f"the model reads its rows through a preparation of kind {preparation.kind!r}, with a step that depends on more than a "
+        "row: a page can't compute it. Leave the model out, and place new rows by transform."
+    )
+
+
+def _made_rows(module: MapModule, columns: int) -> Array:
+    """Rows like those of the fit, float32; of a preparation counts, as genes have."""
+    if module.preparation is None:
+        return probe_rows(module.scaling).float().numpy()
+    return np.random.default_rng(0).poisson(MEAN_COUNT, (PROBES, columns)).astype(np.float32)
 
 
 def _compare(found: Array, expected: Array) -> None:
-    apart = np.abs(found - expected) / np.maximum(1, np.abs(expected))
-    if found.shape != expected.shape or not float(apart.max()) <= LOWERED_TOLERANCE:
-        worst = float(apart.max()) if found.shape == expected.shape else math.inf
+    apart = np.abs(found - expected) / np.maximum(1, np.abs(expected)) if found.shape == expected.shape else np.array([np.inf])
+    worst = float(apart.max())
+    if not worst <= LOWERED_TOLERANCE:
         raise EmbeddedModelError(
-            f"the steps of the model deviate from transform by {worst:.2g} of a coordinate: a module that draws at random, "
-            f"or mixes rows, can't run in a page. {REMEDY}"
+            f"the steps of the model deviate from it by {worst:.2g} of a coordinate: a module that draws at random, or mixes "
+            f"rows, can't run in a page. {REMEDY}"
         )
 
 

@@ -140,6 +140,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The trained network.
     row_shape_ : tuple of int
         Shape of one row.
+    preparation_ : Preparation or None
+        The step from a table with categories or gaps, or from genes, to rows of numbers; None if X is such rows.
     sample_indices_ : ndarray or None
         Rows that were fitted, if they are a sample; None: all.
     interrupted_ : bool
@@ -682,12 +684,12 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted().stages
 
     @property
-    def row_shape_(self) -> tuple[int, ...]:
-        return self._fitted().shape
-
-    @property
     def preparation_(self) -> Preparation | None:
         return self._fitted().preparation
+
+    @property
+    def row_shape_(self) -> tuple[int, ...]:
+        return self._fitted().shape
 
     def _fitted(self) -> FittedMap:
         if "_map" not in vars(self):

@@ -145,7 +145,7 @@ POINTS: dict[str, Callable[..., Array]] = {
     "sign": np.sign,
     "floor": np.floor,
     "ceil": np.ceil,
-    "round": np.round,  # half to even
+    "round": np.rint,  # half to even
 }
 REDUCTIONS: dict[str, Callable[..., Array]] = {
     "sum": lambda x, correction: x.sum(2),

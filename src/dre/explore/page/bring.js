@@ -159,11 +159,11 @@ function listenToPaste() {
 
 // What the model reads, in words.
 function describeModel() {
-  const { names, width, image } = about.model;
+  const { names: columns, width, image, table } = about.model, names = table && table.named ? table.columns.map(({ name }) => name) : columns;
   if (image && !names) return `The model reads images of ${image.width} × ${image.height} pixels${image.channels === 1 ? ", in gray" : ""}; or rows of ${grouped(width)} values.`;
   if (!names) return `The model reads rows of ${grouped(width)} values.`;
   const listed = names.slice(0, 8).join(", ");
-  return `The model reads the column${width > 1 ? "s" : ""} ${listed}${names.length > 8 ? ` and ${grouped(names.length - 8)} more` : ""}.`;
+  return `The model reads the column${names.length > 1 ? "s" : ""} ${listed}${names.length > 8 ? ` and ${grouped(names.length - 8)} more` : ""}.`;
 }
 
 function listenToNewRows() {

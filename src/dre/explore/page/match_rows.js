@@ -14,26 +14,61 @@ function categoryColumn(feature, places) {
   return null;
 }
 
-function knownNames({ names }) {
+function knownNames({ names, table }) {
+  if (table) return new Set(table.named ? table.columns.map(({ name }) => name) : []);
   const stems = (names || []).flatMap((name) => [...name].flatMap((letter, k) => (letter === "=" && k ? [name.slice(0, k)] : [])));
   return new Set([...(names || []), ...stems]);
 }
 
-// For each feature of the model its column in the text, and the text that counts as 1 if it is a category.
-function matchColumns(layout, found, spec, decimal) {
-  const { header, width } = layout, { names } = spec;
-  if (header && names) return matchByName(header, names);
-  if (width === spec.width) return Array.from({ length: width }, (_, index) => ({ index, name: header ? header[index] : names ? names[index] : null }));
-  const numbers = Array.from({ length: width }, (_, k) => k).filter((k) => found.every(({ values }) => isMissing(values[k] || "", spec) || Number.isFinite(toNumber(values[k], decimal))));
-  if (numbers.length === spec.width) return numbers.map((index, k) => ({ index, name: header ? header[index] : names ? names[k] : null }));
-  const wanted = names ? `: ${listNames(names)}, or a first line with their names` : "";
-  throw new Error(`its rows have ${width} value${width === 1 ? "" : "s"}, and the model reads ${spec.width}${wanted}`);
+// What the model reads: fields of one text each, with what they write into a row. A field is a number, a boolean, a category, or
+// the feature "kind=a", which is 1 where the column kind holds a.
+function fieldsOf(layout, found, spec, decimal) {
+  if (spec.table) return tableFields(layout, spec);
+  const { names } = spec, named = layout.header && names;
+  const columns = named ? matchByName(layout.header, names) : matchByPlace(layout, found, spec, decimal);
+  return columns.map((column, k) => {
+    const fill = spec.fill[column.name] ?? null, answers = column.equals ? null : yesAndNo(found, column.index, spec);
+    return { kind: column.equals ? "equals" : answers ? "boolean" : "number", center: 0, scale: 1, ...column, fill, at: k };
+  });
+}
+
+// Columns of a prepared table, as src/dre/data/table_preparation.py describes them in a model's file.
+function tableFields(layout, { table: { named, columns } }) {
+  const places = named ? matchPlaces(layout, columns.map(({ name }) => name)) : columns.map((_, k) => k);
+  if (!named && layout.width !== columns.length) throw new Error(wrongWidth(layout.width, columns.length));
+  let at = 0;
+  return columns.map((column, k) => {
+    const field = { ...column, index: places[k], at };
+    at += column.kind === "category" ? column.categories.length : 1;
+    return field;
+  });
+}
+
+// The places of columns by their names, or in their order where a text has no names.
+function matchPlaces(layout, names) {
+  if (layout.header) return matchByName(layout.header, names).map(({ index }) => index);
+  if (layout.width !== names.length) throw new Error(wrongWidth(layout.width, names.length, names));
+  return names.map((_, k) => k);
+}
+
+function wrongWidth(width, wanted, names) {
+  const which = names ? `: ${listNames(names)}, or a first line with their names` : "";
+  return `its rows have ${width} value${width === 1 ? "" : "s"}, and the model reads ${wanted}${which}`;
+}
+
+// All columns in their order if they are as many as the model reads, else those that hold numbers.
+function matchByPlace({ header, width }, found, spec, decimal) {
+  const { names } = spec, all = Array.from({ length: width }, (_, index) => index);
+  const isNumber = (text) => isMissing(text, spec) || Number.isFinite(toNumber(text, decimal));
+  const read = width === spec.width ? all : all.filter((k) => found.every(({ values }) => isNumber(values[k] || "")));
+  if (read.length !== spec.width) throw new Error(wrongWidth(width, spec.width, names));
+  return read.map((index, k) => ({ index, name: header ? header[index] : names ? names[k] : null, equals: null }));
 }
 
 function matchByName(header, names) {
   const places = new Map(header.map((name, k) => [name, k])), lacking = [];
   const columns = names.map((name) => {
-    if (places.has(name)) return { index: places.get(name), name };
+    if (places.has(name)) return { index: places.get(name), name, equals: null };
     const of = categoryColumn(name, places);
     if (of === null) lacking.push(name);
     return { index: places.get(of), name: of, equals: of === null ? null : name.slice(of.length + 1) };
@@ -46,44 +81,69 @@ function matchByName(header, names) {
 
 const isMissing = (text, { missing }) => missing.includes(text.toLowerCase());
 
-// Of a column that holds nothing but yes and no, in some language, the word for yes; else null.
-function wordForYes(found, index, spec) {
+// Whether a column holds nothing but yes and no, in some language.
+function yesAndNo(found, index, spec) {
   const values = found.map(({ values: each }) => (each[index] || "").toLowerCase()).filter((text) => !spec.missing.includes(text));
-  const pair = values.length ? spec.answers.find(([yes, no]) => values.every((text) => text === yes || text === no)) : null;
-  return pair ? pair : null;
+  return values.length > 0 && spec.answers.some((pair) => values.every((text) => pair.includes(text)));
+}
+
+// Each writes the values of a text into a row, and returns the reason if it can't.
+const WRITERS = {
+  number({ center, scale }, text, into, at, { decimal }) {
+    into[at] = (toNumber(text, decimal) - center) / scale;
+    return Number.isFinite(into[at]) ? null : "is not a number";
+  },
+  boolean({ center, scale }, text, into, at, { answers }) {
+    const lower = text.toLowerCase(), number = Number(lower), [yes] = [0, 1].filter((k) => answers.some((pair) => pair[1 - k] === lower));
+    const value = yes === undefined ? number : yes;
+    into[at] = (value - center) / scale;
+    return value === 0 || value === 1 ? null : "is neither yes nor no";
+  },
+  category({ categories, scale }, text, into, at, { counts }) {
+    const whole = PLAIN_NUMBER.test(text) && Number.isInteger(Number(text)) ? String(Number(text)) : text;
+    const found = categories.includes(text) ? categories.indexOf(text) : categories.indexOf(whole);
+    for (let k = 0; k < categories.length; k++) into[at + k] = k === found ? 1 / scale : 0;
+    if (found < 0) counts.unknown++;
+    return null;
+  },
+  equals({ equals }, text, into, at) {
+    into[at] = text === equals ? 1 : 0;
+    return null;
+  },
+};
+
+// A missing value is its field's fill: a category, or a number.
+function writeFill(field, into, at, about) {
+  if (field.kind === "category") return WRITERS.category(field, field.fill, into, at, about);
+  into[at] = (field.fill - field.center) / field.scale;
+  return null;
 }
 
 // A reader of records: read(values, into, at) writes the numbers of a row, and returns why it can't be placed, or null.
 function rowReader(layout, found, spec) {
   const decimal = decimalMark(found, layout.separator), missing = new Set(spec.missing);
-  const columns = matchColumns(layout, found, spec, decimal).map((column) => ({ ...column, answers: wordForYes(found, column.index, spec) }));
-  const counts = { filled: 0, unknown: 0 }, where = ({ name, index }) => (name === null ? `column ${index + 1}` : quoted(name));
-  const known = new Map();
-  for (const { name, equals } of columns) if (equals) known.set(name, [...(known.get(name) || []), equals]);
-  const fill = new Map(Object.entries(spec.fill));
+  const fields = fieldsOf(layout, found, spec, decimal), counts = { filled: 0, unknown: 0 }, about = { decimal, counts, answers: spec.answers };
+  const where = ({ name, index }) => (name === null ? `column ${index + 1}` : quoted(name)), groups = equalsGroups(fields);
   const read = (values, into, at) => {
     if (values.length !== layout.width) return `it has ${values.length} values, the others ${layout.width}`;
     let isFilled = false;
-    for (let k = 0; k < columns.length; k++) {
-      const { index, equals, answers, name } = columns[k], text = values[index], lower = text.toLowerCase();
-      if (equals) {
-        into[at + k] = text === equals ? 1 : 0;
-      } else if (missing.has(lower)) {
-        if (!fill.has(name)) return `it lacks a value in ${where(columns[k])}`;
-        into[at + k] = fill.get(name);
-        isFilled = true;
-      } else {
-        const number = answers ? answers.indexOf(lower) : toNumber(text, decimal);
-        into[at + k] = answers ? 1 - number : number;
-        if (!Number.isFinite(number) || (answers && number < 0)) return `${quoted(text.slice(0, 40))} in ${where(columns[k])} is not a number`;
-      }
+    for (const field of fields) {
+      const text = values[field.index], isGap = field.kind !== "equals" && missing.has(text.toLowerCase());
+      if (isGap && (field.fill === null || field.fill === undefined)) return `it lacks a value in ${where(field)}`;
+      const problem = isGap ? writeFill(field, into, at + field.at, about) : WRITERS[field.kind](field, text, into, at + field.at, about);
+      if (problem) return `${quoted(text.slice(0, 40))} in ${where(field)} ${problem}`;
+      isFilled = isFilled || isGap;
     }
     counts.filled += isFilled ? 1 : 0;
-    for (const [name, each] of known) {
-      const text = values[columns.find((column) => column.name === name).index];
-      if (!each.includes(text) && !missing.has(text.toLowerCase())) counts.unknown++;
-    }
+    for (const [index, known] of groups) if (!known.has(values[index]) && !missing.has(values[index].toLowerCase())) counts.unknown++;
     return null;
   };
-  return { read, counts, columns };
+  return { read, counts, fields };
+}
+
+// By column the values that features such as "kind=a" know.
+function equalsGroups(fields) {
+  const groups = new Map();
+  for (const { kind, index, equals } of fields) if (kind === "equals") groups.set(index, (groups.get(index) || new Set()).add(equals));
+  return groups;
 }

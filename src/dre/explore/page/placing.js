@@ -65,7 +65,7 @@ async function placeText(program, spec, text, report) {
   const result = placed.result(read), { filled, unknown } = reader.counts;
   if (filled) result.notes.push(`Missing values of ${filled} row${filled > 1 ? "s" : ""} are filled in as in the fit.`);
   if (unknown) result.notes.push(`${unknown} value${unknown > 1 ? "s" : ""} of categories did not occur in the fit.`);
-  return { ...result, layout, used: reader.columns.map(({ index }) => index) };
+  return { ...result, layout, used: reader.fields.map(({ index }) => index) };
 }
 
 // Places rows of numbers, such as pixels.
