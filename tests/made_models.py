@@ -16,7 +16,7 @@ from dre.model.row_program import RowProgram
 
 Array = np.ndarray[Any, Any]
 ENCODERS = (
-    "mlp(16)", "mlp(16, n_pcs=4)", "patch-mlp(16, n_pcs=5)", "model-a(width=20, depth=2, norm=true)", 
+    "mlp(16)", "mlp(16, n_pcs=4)", "patch-mlp(16, n_pcs=5)", "model-a(width=20, depth=2, norm=true)",
     "model-b(filters=4/6, norm=true)", "strided(filters=4/8)",
 )  # fmt: skip
 METRICS: tuple[dict[str, Any], ...] = (
@@ -84,7 +84,15 @@ class Mixed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = torch.cat([nn.functional.silu(x), nn.functional.elu(x), x.clamp(-1, 0.5), torch.tanh(x), x.abs().sqrt(), x**2], 1)
         z = torch.stack([y, y.flip(1)], 1)
-        parts = [z.amax(1), z.amin(1), z.std(1), nn.functional.mish(y), nn.functional.leaky_relu(y, 0.1), y.softmax(1), y.round()]
+        parts = [
+            z.amax(1),
+            z.amin(1),
+            z.std(1),
+            nn.functional.mish(y),
+            nn.functional.leaky_relu(y, 0.1),
+            y.softmax(1),
+            y.round(),
+        ]
         return torch.stack([*((part - part.mean(1, keepdim=True)).norm(dim=1) for part in parts), y.sum(1)], 1)
 
 

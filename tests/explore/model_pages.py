@@ -68,7 +68,9 @@ def write_model_page(path: Path, model: DRE, rows: Any, **options: Any) -> Path:
 
 def bring(seen: Seen, *files: tuple[str, bytes]) -> str:
     """Choose files, wait until they are placed, and return what the page says."""
-    given = [{"name": name, "mimeType": "image/png" if name.endswith("png") else "text/csv", "buffer": data} for name, data in files]
+    given = [
+        {"name": name, "mimeType": "image/png" if name.endswith("png") else "text/csv", "buffer": data} for name, data in files
+    ]
     return _after(seen, lambda: seen.page.set_input_files("#new-input", given), times=_jobs(files))
 
 
@@ -86,7 +88,8 @@ def drop(seen: Seen, name: str, text: str) -> str:
         const dataTransfer = new DataTransfer();
         dataTransfer.items.add(new File([text], name, { type: "text/csv" }));
         const map = document.querySelector("#points");
-        for (const kind of ["dragover", "drop"]) map.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+        const about = { dataTransfer, bubbles: true, cancelable: true };
+        for (const kind of ["dragover", "drop"]) map.dispatchEvent(new DragEvent(kind, about));
     }"""
     return _after(seen, lambda: seen.page.evaluate(script, [name, text]))
 

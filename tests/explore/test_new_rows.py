@@ -105,8 +105,8 @@ def test_pasted_rows_need_no_header_if_their_number_is_right(page: Seen, fit: An
     assert_placed(page, expected(fit, new))
     message = paste(page, new[NAMES[:3]].to_csv(index=False, header=False, sep="\t"))
     assert message == (
-        "the pasted rows could not be placed: its rows have 3 values, and the model reads 4: “length”, “width”, “weight”, “age”, "
-        "or a first line with their names."
+        "the pasted rows could not be placed: its rows have 3 values, and the model reads 4: “length”, “width”, “weight”, “age”"
+        ", or a first line with their names."
     )
     assert len(placed(page)) == 3  # those from before
 
@@ -163,10 +163,15 @@ def test_a_file_that_can_not_be_read_is_refused_with_the_reason(page: Seen, text
 
 def test_rows_in_other_units_and_far_rows_are_told(page: Seen) -> None:
     new = table(30, seed=8)
-    assert "times as far as those of the fit: check their units." in bring(page, ("grams.csv", as_csv(new.assign(weight=new["weight"] * 1000))))
+    assert "times as far as those of the fit: check their units." in bring(
+        page, ("grams.csv", as_csv(new.assign(weight=new["weight"] * 1000)))
+    )
     few = new.head(3).assign(age=[30, 60, 6000])
     message = bring(page, ("few.csv", as_csv(few)))
-    assert "1 row differs from those of the fit by more than 10 times their spread, first line 4: its place means little." in message
+    assert (
+        "1 row differs from those of the fit by more than 10 times their spread, first line 4: its place means little."
+        in message
+    )
 
 
 def test_gaps_are_filled_as_in_the_fit(browser: Any, tmp_path: Path) -> None:
@@ -183,7 +188,14 @@ def test_gaps_are_filled_as_in_the_fit(browser: Any, tmp_path: Path) -> None:
 
 def test_categories_and_answers_become_numbers_as_dre_reads_them(browser: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": rng.normal(size=40), "kind=a": np.arange(40) % 2.0, "kind=b=c": 1 - np.arange(40) % 2.0, "old": np.arange(40) // 20.0})
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=40),
+            "kind=a": np.arange(40) % 2.0,
+            "kind=b=c": 1 - np.arange(40) % 2.0,
+            "old": np.arange(40) // 20.0,
+        }
+    )
     model = small_model(frame)
     with visit(browser, write_model_page(tmp_path / "map.html", model, frame)) as seen:
         message = bring(seen, ("new.csv", b"old,size,kind\nyes,0.5,a\nno,1.5,b=c\nno,-1,d\n"))
@@ -258,7 +270,12 @@ def test_many_rows_are_placed_while_the_page_stays_alive(page: Seen, fit: Any) -
         """() => {
             window.longest = 0;
             let before = performance.now();
-            const watch = () => { const now = performance.now(); window.longest = Math.max(window.longest, now - before); before = now; window.timer = setTimeout(watch, 0); };
+            const watch = () => {
+                const now = performance.now();
+                window.longest = Math.max(window.longest, now - before);
+                before = now;
+                setTimeout(watch, 0);
+            };
             watch();
         }"""
     )
@@ -270,16 +287,28 @@ def test_many_rows_are_placed_while_the_page_stays_alive(page: Seen, fit: Any) -
 def test_placing_can_be_cancelled_and_begun_anew(page: Seen, fit: Any) -> None:
     new = table(50_000, seed=14).round(3)
     page.page.evaluate(
-        """() => new MutationObserver(() => {
-            if (!document.getElementById("new-running").hidden && !window.pressed) { window.pressed = true; document.getElementById("new-cancel").click(); }
-        }).observe(document.getElementById("new-running"), { attributes: true, subtree: true })"""
+        """() => {
+            const running = document.getElementById("new-running");
+            const press = () => {
+                if (running.hidden || window.pressed) return;
+                window.pressed = true;
+                document.getElementById("new-cancel").click();
+            };
+            new MutationObserver(press).observe(running, { attributes: true });
+        }"""
     )
     assert bring(page, ("many.csv", as_csv(new))) == "Cancelled."
     assert bring(page, ("few.csv", as_csv(new.head(3)))) == "3 rows of few.csv placed."
     assert_placed(page, expected(fit, new.head(3)))
 
 
-@pytest.mark.parametrize("broken", ["window.Worker = undefined", "window.Worker = class { constructor() { setTimeout(() => this.onerror(new Event('error'))) } }"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "window.Worker = undefined",
+        "window.Worker = class { constructor() { setTimeout(() => this.onerror(new Event('error'))) } }",
+    ],
+)
 def test_without_workers_the_page_itself_places_rows(browser: Any, path: Path, fit: Any, broken: str) -> None:
     context = browser.new_context()
     tab = context.new_page()
@@ -345,7 +374,9 @@ def test_images_are_placed_as_the_same_pixels(browser: Any, tmp_path: Path, shap
     rows = pixels if scale == 1 else (pixels / scale).astype(np.float32)
     model = small_model(rows)
     path = write_model_page(tmp_path / "map.html", model, rows, images=(9, 8) if len(shape) == 1 else True)
-    shown = [np.moveaxis(each, 0, -1) if shape[0] == 3 else each.reshape(9, 8) if len(shape) == 1 else each for each in pixels[:3]]
+    shown = [
+        np.moveaxis(each, 0, -1) if shape[0] == 3 else each.reshape(9, 8) if len(shape) == 1 else each for each in pixels[:3]
+    ]
     with visit(browser, path) as seen:
         message = bring(seen, *((f"{k}.png", png(image)) for k, image in enumerate(shown)))
         assert message == "3 rows of 3 images placed."

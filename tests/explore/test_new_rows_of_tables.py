@@ -42,8 +42,11 @@ def dre(*words: Any) -> str:
 def test_a_mixed_table_is_placed_where_dre_transform_places_it(browser: Any, tmp_path: Path) -> None:
     mixed(90).to_csv(tmp_path / "fit.csv", index=False)
     model, page = tmp_path / "m.safetensors", tmp_path / "map.html"
-    dre("fit", tmp_path / "fit.csv", "-o", model, "--categories", "--missing", "median", "--schedule", "x: fuzzy(10) -> ce * 20")
+    dre(
+        "fit", tmp_path / "fit.csv", "-o", model, "--categories", "--missing", "median", "--schedule", "x: fuzzy(10) -> ce * 20"
+    )
     assert "of which the model takes" in dre("explore", model, tmp_path / "fit.csv", "-o", page, "--with-model", "--no-trust")
+    assert '"table": null' not in page.read_text()  # the page has the preparation
     new = mixed(40, seed=1)
     new.loc[3, "island"] = "Anvers"
     new.to_csv(tmp_path / "new.csv", index=False)

@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 from known_page import Seen, visit
-from made_models import ENCODERS, METRICS, MODULES, fitted, module_case, program_of
 from model_pages import run_in, small_model, table, write_model_page
 
-from dre.model.row_program import POINTS, REDUCTIONS, RUN, RowProgram, Step
+from dre.model.row_program import POINTS, REDUCTIONS, RUN, RowProgram, RowStep
+from made_models import ENCODERS, METRICS, MODULES, fitted, module_case, program_of
 
 CLOSE = 1e-5  # of a coordinate; what is promised is 1e-3
-RANGES = {"log": (0.1, 9), "sqrt": (0, 9), "rsqrt": (0.1, 9), "log1p": (-0.9, 9), "pow": (0.1, 3), "div": (0.5, 9), "reciprocal": (0.5, 9)}
+RANGES = {
+    "log": (0.1, 9),
+    "sqrt": (0, 9),
+    "rsqrt": (0.1, 9),
+    "log1p": (-0.9, 9),
+    "pow": (0.1, 3),
+    "div": (0.5, 9),
+    "reciprocal": (0.5, 9),
+}
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +66,10 @@ def test_every_function_is_computed_alike(model_page: Seen) -> None:
         if name not in RANGES:
             rows[0] = [0, -0.5, 0.5, 1.5, 2.5, -1.5, 1, -1, 0, 0, 2.4999, 6]
         arity = function.__code__.co_argcount if hasattr(function, "__code__") else function.nin  # type: ignore[attr-defined]
-        parts = [Step("take", ("x",), f"p{k}", 3, "float64", {"map": f"c{k}", "fill": 0.0}) for k in range(arity)]
+        parts = [RowStep("take", ("x",), f"p{k}", 3, "float64", {"map": f"c{k}", "fill": 0.0}) for k in range(arity)]
         constants = {f"c{k}": np.arange(3 * k, 3 * k + 3, dtype=np.int32) for k in range(arity)}
         inputs = tuple(f"p{k}" for k in range(arity))
-        steps = [*parts, Step("point", inputs, "v", 3, "float64", {"name": name, "maps": [None] * arity})]
+        steps = [*parts, RowStep("point", inputs, "v", 3, "float64", {"name": name, "maps": [None] * arity})]
         program = RowProgram(12, steps, constants, "v")
         assert deviation(run_in(model_page, program, rows), program.run(rows)) < 2e-7, name
 

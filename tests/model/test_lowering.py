@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_models import ENCODERS, METRICS, MODULES, fitted, module_case, program_of
 from torch import Tensor, nn
 
-from dre.model.lowering import LoweringError, lower
+from dre.model.lowering import lower
+from dre.model.program_builder import LoweringError
 from dre.model.row_program import RowProgram
+from made_models import ENCODERS, METRICS, MODULES, fitted, module_case, program_of
 
 CLOSE = 1e-5
 
@@ -55,7 +56,8 @@ class Ignores(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "message"), [(Sorts(), r"aten\.sort is not among"), (Draws(), r"aten\.rand.* draws"), (Ignores(), "does not depend")]
+    ("module", "message"),
+    [(Sorts(), r"aten\.sort is not among"), (Draws(), r"aten\.rand.* draws"), (Ignores(), "does not depend")],
 )
 def test_what_a_program_lacks_is_refused_by_name(module: nn.Module, message: str) -> None:
     with pytest.raises(LoweringError, match=message):

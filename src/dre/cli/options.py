@@ -44,6 +44,9 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bopset=(\w+)": r"--opset \1",
     r"\bdtype='(\w+)'": r"--dtype \1",
     r"\bcheck=False\b": "--no-check",
+    r"\bleave the model out\b": "drop --with-model",
+    r"\bLeave the model out(?: of the page)?": "Drop --with-model",
+    r"\bexport (?:it|the model) as ONNX": "use dre export -o FILE.onnx",
     r"[Dd]rop these rows, or fill them in with sklearn\.impute\.SimpleImputer": "Pass --missing drop, mean or median",
     r"Leave such rows out, or impute them": "Pass --missing drop, mean or median",
 }

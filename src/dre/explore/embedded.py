@@ -20,9 +20,10 @@ from dre.io.readers.table import MISSING
 from dre.io.readers.typed import ANSWERS
 from dre.model.estimator import DRE
 from dre.model.fitted import MapModule
-from dre.model.lowering import LoweringError, lower
+from dre.model.lowering import lower
 from dre.model.probe import probe_rows
-from dre.model.row_program import RowProgram, Step
+from dre.model.program_builder import LoweringError
+from dre.model.row_program import RowProgram, RowStep
 
 Array = np.ndarray[Any, Any]
 MAX_BYTES = 64_000_000  # of the weights: in text they are a third larger, and a browser has to decode them
@@ -208,7 +209,7 @@ def _compare(found: Array, expected: Array) -> None:
 def _scaled_value(program: RowProgram) -> str | None:
     """The value that holds the scaled row: what the first layer with weights reads, if it is as large as a row."""
     sizes = {"x": program.size, **{step.out: step.size for step in program.steps}}
-    first: Step | None = next((step for step in program.steps if step.op in ("dense", "conv")), None)
+    first: RowStep | None = next((step for step in program.steps if step.op in ("dense", "conv")), None)
     if first is None or first.inputs[0] == "x" or sizes[first.inputs[0]] != program.size:
         return None
     return first.inputs[0]

@@ -1,5 +1,7 @@
 """Operators of ATen as steps of row programs, one function each, in the table ``OPERATORS``."""
 
+# ruff: noqa: PLR0917 - the signatures are those of ATen
+
 from __future__ import annotations
 
 import math
@@ -10,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dre.model.lowering import Lowering, LoweringError, Operand, Out, Value
+from dre.model.program_builder import LoweringError, Operand, Out, ProgramBuilder, Value
 
 Ints = list[int]
 
@@ -20,17 +22,17 @@ def _unary(name: str) -> Callable[..., Value]:
 
 
 def _binary(name: str) -> Callable[..., Value]:
-    def lowered(made: Lowering, out: Out, x: Operand, y: Operand, *, alpha: float = 1) -> Value:
+    def lowered(made: ProgramBuilder, out: Out, x: Operand, y: Operand, *, alpha: float = 1) -> Value:
         return made.point(name, out, x, y if alpha == 1 else _times(made, y, alpha))
 
     return lowered
 
 
-def _times(made: Lowering, x: Operand, factor: float) -> Operand:
+def _times(made: ProgramBuilder, x: Operand, factor: float) -> Operand:
     return made.point("mul", Out(x.shape, x.dtype), x, factor) if isinstance(x, Value) else x * factor
 
 
-def _div(made: Lowering, out: Out, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> Value:
+def _div(made: ProgramBuilder, out: Out, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> Value:
     found = made.point("div", out, x, y)
     if rounding_mode == "floor":
         return made.point("floor", out, found)
@@ -39,29 +41,31 @@ def _div(made: Lowering, out: Out, x: Operand, y: Operand, *, rounding_mode: str
     return found
 
 
-def _clamp(made: Lowering, out: Out, x: Value, least: Operand = None, most: Operand = None) -> Value:
+def _clamp(made: ProgramBuilder, out: Out, x: Value, least: Operand = None, most: Operand = None) -> Value:
     x = x if least is None else made.point("max", out, x, least)
     return x if most is None else made.point("min", out, x, most)
 
 
-def _elu(made: Lowering, out: Out, x: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Value:
+def _elu(made: ProgramBuilder, out: Out, x: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Value:
     return made.point("elu", out, x, alpha, scale, input_scale)
 
 
-def _gelu(made: Lowering, out: Out, x: Value, *, approximate: str = "none") -> Value:
+def _gelu(made: ProgramBuilder, out: Out, x: Value, *, approximate: str = "none") -> Value:
     return made.point("gelu" if approximate == "none" else "gelu-tanh", out, x)
 
 
-def _copy(made: Lowering, out: Out, x: Value, *args: Any, **kwargs: Any) -> Value:
+def _copy(made: ProgramBuilder, out: Out, x: Value, *args: Any, **kwargs: Any) -> Value:
     """A conversion, of which memory formats and devices do not matter here."""
     return Value(x.name, out.shape, out.dtype) if x.dtype == out.dtype else made.point("same", out, x)
 
 
-def _filled(made: Lowering, out: Out, x: Value, value: float = 0.0, *args: Any, of: float | None = None, **kwargs: Any) -> Tensor:
+def _filled(
+    made: ProgramBuilder, out: Out, x: Value, value: float = 0.0, *args: Any, of: float | None = None, **kwargs: Any
+) -> Tensor:
     return torch.full(out.shape, value if of is None else of, dtype=out.dtype)
 
 
-def _cat(made: Lowering, out: Out, parts: list[Operand], dim: int = 0) -> Value:
+def _cat(made: ProgramBuilder, out: Out, parts: list[Operand], dim: int = 0) -> Value:
     """The parts one after the other, and then their values in the order of the result."""
     joined: list[Value | str] = [each if isinstance(each, Value) else made.constant(each.ravel()) for each in parts]
     sizes = [math.prod(each.shape) for each in parts]
@@ -76,19 +80,19 @@ def _cat(made: Lowering, out: Out, parts: list[Operand], dim: int = 0) -> Value:
     return moved
 
 
-def _stack(made: Lowering, out: Out, parts: list[Operand], dim: int = 0) -> Value:
+def _stack(made: ProgramBuilder, out: Out, parts: list[Operand], dim: int = 0) -> Value:
     raised = [made.move(each, lambda x: x.unsqueeze(dim)) if isinstance(each, Value) else each.unsqueeze(dim) for each in parts]
     return _cat(made, out, raised, dim)
 
 
-def _pad(made: Lowering, out: Out, x: Value, padding: Ints, value: float = 0.0) -> Value:
+def _pad(made: ProgramBuilder, out: Out, x: Value, padding: Ints, value: float = 0.0) -> Value:
     return made.pad(x, padding, float(value))
 
 
 # Sums over axes
 
 
-def _last(made: Lowering, x: Value, dims: Any) -> tuple[Value, int]:
+def _last(made: ProgramBuilder, x: Value, dims: Any) -> tuple[Value, int]:
     """The values with these axes last, and the number of values along them."""
     axes = list(range(len(x.shape))) if dims is None or dims == [] else [dims] if isinstance(dims, int) else list(dims)
     axes = [axis % max(1, len(x.shape)) for axis in axes]
@@ -98,21 +102,27 @@ def _last(made: Lowering, x: Value, dims: Any) -> tuple[Value, int]:
 
 
 def _reduce(name: str) -> Callable[..., Value]:
-    def lowered(made: Lowering, out: Out, x: Value, dims: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Value:
+    def lowered(
+        made: ProgramBuilder, out: Out, x: Value, dims: Any = None, keepdim: bool = False, *, dtype: Any = None
+    ) -> Value:
         moved, inner = _last(made, x, dims)
         return made.step("reduce", [moved], out.shape, out.dtype, name=name, inner=inner)
 
     return lowered
 
 
-def _var(made: Lowering, out: Out, x: Value, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Value:
+def _var(
+    made: ProgramBuilder, out: Out, x: Value, dims: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> Value:
     moved, inner = _last(made, x, dims)
     return made.step(
         "reduce", [moved], out.shape, out.dtype, name="var", inner=inner, correction=1.0 if correction is None else correction
     )
 
 
-def _vector_norm(made: Lowering, out: Out, x: Value, order: float = 2, dims: Any = None, *args: Any, **kwargs: Any) -> Value:
+def _vector_norm(
+    made: ProgramBuilder, out: Out, x: Value, order: float = 2, dims: Any = None, *args: Any, **kwargs: Any
+) -> Value:
     names = {1: "sum", 2: "norm", math.inf: "max"}
     if order not in names:
         raise LoweringError(f"it takes a norm of order {order}")
@@ -121,7 +131,7 @@ def _vector_norm(made: Lowering, out: Out, x: Value, order: float = 2, dims: Any
     return made.step("reduce", [moved], out.shape, out.dtype, name=names[order], inner=inner)
 
 
-def _softmax(made: Lowering, out: Out, x: Value, dim: int, *args: Any, log: bool = False) -> Value:
+def _softmax(made: ProgramBuilder, out: Out, x: Value, dim: int, *args: Any, log: bool = False) -> Value:
     moved, inner = _last(made, x, [dim])
     found = made.step("softmax", [moved], moved.shape, out.dtype, inner=inner)
     back: Value = made.move(found, lambda numbers: numbers.movedim(-1, dim))
@@ -131,25 +141,27 @@ def _softmax(made: Lowering, out: Out, x: Value, dim: int, *args: Any, log: bool
 # Norms
 
 
-def _affine(made: Lowering, out: Out, x: Value, weight: Tensor | None, bias: Tensor | None) -> Value:
+def _affine(made: ProgramBuilder, out: Out, x: Value, weight: Tensor | None, bias: Tensor | None) -> Value:
     x = x if weight is None else made.point("mul", out, x, weight)
     return x if bias is None else made.point("add", out, x, bias)
 
 
-def _layer_norm(made: Lowering, out: Out, x: Value, shape: Ints, weight: Any, bias: Any, eps: float) -> tuple[Value, None, None]:
+def _layer_norm(
+    made: ProgramBuilder, out: Out, x: Value, shape: Ints, weight: Any, bias: Any, eps: float
+) -> tuple[Value, None, None]:
     found = made.step("norm", [x], x.shape, out.dtype, inner=math.prod(shape), eps=eps)
     return _affine(made, out, found, weight, bias), None, None
 
 
 def _group_norm(
-    made: Lowering, out: Out, x: Value, weight: Any, bias: Any, n: int, c: int, area: int, groups: int, eps: float
+    made: ProgramBuilder, out: Out, x: Value, weight: Any, bias: Any, n: int, c: int, area: int, groups: int, eps: float
 ) -> tuple[Value, None, None]:
     found = made.step("norm", [x], x.shape, out.dtype, inner=c * area // groups, eps=eps)
     return _affine(made, out, found, *(_by_channel(each, x) for each in (weight, bias))), None, None
 
 
 def _batch_norm(
-    made: Lowering, out: Out, x: Value, weight: Any, bias: Any, mean: Tensor, var: Tensor, momentum: float, eps: float
+    made: ProgramBuilder, out: Out, x: Value, weight: Any, bias: Any, mean: Tensor, var: Tensor, momentum: float, eps: float
 ) -> tuple[Value, None, None]:
     scale = (1 if weight is None else weight.double()) / (var.double() + eps).sqrt()
     shift = (0 if bias is None else bias.double()) - mean.double() * scale
@@ -163,18 +175,20 @@ def _by_channel(values: Tensor | None, x: Value) -> Tensor | None:
 # Products
 
 
-def _mm(made: Lowering, out: Out, x: Operand, y: Operand) -> Value:
+def _mm(made: ProgramBuilder, out: Out, x: Operand, y: Operand) -> Value:
     if isinstance(x, Value) and isinstance(y, Tensor):
         return _dense(made, out, x, y.T, torch.zeros(y.shape[1], dtype=y.dtype))
     return _product(made, out, x, y)
 
 
-def _dense(made: Lowering, out: Out, x: Value, weight: Tensor, bias: Tensor) -> Value:
+def _dense(made: ProgramBuilder, out: Out, x: Value, weight: Tensor, bias: Tensor) -> Value:
     options = {"weight": made.constant(weight.contiguous()), "bias": made.constant(bias)}
     return made.step("dense", [x], out.shape, out.dtype, rows=math.prod(x.shape[:-1]), **options)
 
 
-def _addmm(made: Lowering, out: Out, bias: Operand, x: Operand, y: Operand, *, beta: float = 1, alpha: float = 1) -> Value:
+def _addmm(
+    made: ProgramBuilder, out: Out, bias: Operand, x: Operand, y: Operand, *, beta: float = 1, alpha: float = 1
+) -> Value:
     is_dense = isinstance(x, Value) and isinstance(y, Tensor) and isinstance(bias, Tensor) and bias.shape[-1:] == y.shape[1:]
     if is_dense and bias.ndim == 1 and beta == alpha == 1:
         return _dense(made, out, x, y.T, bias)
@@ -182,12 +196,10 @@ def _addmm(made: Lowering, out: Out, bias: Operand, x: Operand, y: Operand, *, b
     return made.point("add", out, found, _times(made, bias, beta))
 
 
-def _product(made: Lowering, out: Out, x: Operand, y: Operand) -> Value:
+def _product(made: ProgramBuilder, out: Out, x: Operand, y: Operand) -> Value:
     """Of (batch, m, k) and (batch, k, p), of which at least one depends on the rows."""
-    if isinstance(y, Value):
-        y = made.move(y, lambda numbers: numbers.transpose(-1, -2))
-    else:
-        y = y.transpose(-1, -2).contiguous()
+    turned = partial(torch.transpose, dim0=-1, dim1=-2)
+    y = made.move(y, turned) if isinstance(y, Value) else turned(y).contiguous()
     batch, inner = math.prod(out.shape[:-2]), int(x.shape[-1])
     inputs: list[Value | str] = [each if isinstance(each, Value) else made.constant(each.ravel()) for each in (x, y)]
     return made.step("product", inputs, out.shape, out.dtype, batch=batch, inner=inner)
@@ -206,7 +218,7 @@ def _windows(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: In
     ]
     bottom, right = (max(0, end - length - before) for end, length, before in zip(ends, size, padding, strict=True))
     padded = nn.functional.pad(plane, (padding[1], right, padding[0], bottom))[:, :, : ends[0], : ends[1]]
-    found = nn.functional.unfold(padded, kernel, dilation=dilation, stride=stride)
+    found = nn.functional.unfold(padded, tuple(kernel), dilation=tuple(dilation), stride=tuple(stride))
     return (found[0].T - 1).to(torch.int32).contiguous()
 
 
@@ -217,7 +229,7 @@ def _pair(value: Any, default: Any = None) -> Ints:
 
 
 def _convolution(
-    made: Lowering, out: Out, x: Value, weight: Operand, bias: Operand, stride: Ints, padding: Ints, dilation: Ints,
+    made: ProgramBuilder, out: Out, x: Value, weight: Operand, bias: Operand, stride: Ints, padding: Ints, dilation: Ints,
     transposed: bool, output_padding: Ints, groups: int,
 ) -> Value:  # fmt: skip
     if transposed or len(x.shape) not in (3, 4):
@@ -237,7 +249,14 @@ def _convolution(
 
 
 def _max_pool(
-    made: Lowering, out: Out, x: Value, kernel: Ints, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    made: ProgramBuilder,
+    out: Out,
+    x: Value,
+    kernel: Ints,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
 ) -> tuple[Value, None]:
     kernel = _pair(kernel)
     windows = _windows(list(x.shape[-2:]), kernel, _pair(stride, kernel), _pair(padding), _pair(dilation), out.shape)
@@ -245,26 +264,32 @@ def _max_pool(
 
 
 def _avg_pool(
-    made: Lowering, out: Out, x: Value, kernel: Ints, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+    made: ProgramBuilder, out: Out, x: Value, kernel: Ints, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Value:  # fmt: skip
     kernel, size = _pair(kernel), list(x.shape[-2:])
     stride = _pair(stride, kernel)
     windows = _windows(size, kernel, stride, _pair(padding), [1, 1], out.shape)
     averages = torch.ops.aten.avg_pool2d(
-        torch.ones(1, 1, *size, dtype=torch.double), kernel, stride, _pair(padding), ceil_mode, count_include_pad, divisor_override
+        torch.ones(1, 1, *size, dtype=torch.double),
+        kernel,
+        stride,
+        _pair(padding),
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
     )
     divisors = (windows >= 0).sum(1) / averages.ravel()
     return _pool(made, out, x, "mean", windows, divisors)
 
 
-def _adaptive_pool(made: Lowering, out: Out, x: Value, size: Ints) -> Value:
+def _adaptive_pool(made: ProgramBuilder, out: Out, x: Value, size: Ints) -> Value:
     if any(length % wanted for length, wanted in zip(x.shape[-2:], size, strict=True)):
         raise LoweringError(f"it pools {tuple(x.shape[-2:])} to {tuple(size)}, in windows of different sizes")
     return _avg_pool(made, out, x, [length // wanted for length, wanted in zip(x.shape[-2:], size, strict=True)])
 
 
-def _pool(made: Lowering, out: Out, x: Value, name: str, windows: Tensor, divisors: Tensor) -> Value:
+def _pool(made: ProgramBuilder, out: Out, x: Value, name: str, windows: Tensor, divisors: Tensor) -> Value:
     options = {"windows": made.constant(windows.ravel()), "divisors": made.constant(divisors.double())}
     planes = math.prod(x.shape[:-2])
     return made.step("pool", [x], out.shape, out.dtype, name=name, positions=len(windows), planes=planes, **options)
@@ -272,13 +297,14 @@ def _pool(made: Lowering, out: Out, x: Value, name: str, windows: Tensor, diviso
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     **{name: _unary(name) for name in (
-        "relu", "sigmoid", "erf", "abs", "neg", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos",
-        "floor", "ceil", "round",
+        "relu", "sigmoid", "erf", "abs", "neg", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sin",
+        "cos", "floor", "ceil", "round",
     )},
     **{name: _binary(name) for name in ("add", "sub", "mul", "pow", "gt", "ge", "lt", "le", "eq", "ne")},
     "sign": _unary("sign"), "sgn": _unary("sign"), "logical_not": _unary("not"), "bitwise_not": _unary("not"),
     "logical_and": _binary("and"), "bitwise_and": _binary("and"), "logical_or": _binary("or"), "bitwise_or": _binary("or"),
-    "maximum": _binary("max"), "minimum": _binary("min"), "div": _div, "where": lambda made, out, x, y, z: made.point("where", out, x, y, z), "clamp": _clamp,
+    "maximum": _binary("max"), "minimum": _binary("min"), "div": _div,
+    "where": lambda made, out, x, y, z: made.point("where", out, x, y, z), "clamp": _clamp,
     "clamp_min": _clamp, "clamp_max": lambda made, out, x, most: _clamp(made, out, x, None, most),
     "hardtanh": lambda made, out, x, least=-1.0, most=1.0: _clamp(made, out, x, least, most),
     "leaky_relu": lambda made, out, x, slope=0.01: made.point("leaky", out, x, slope), "elu": _elu, "gelu": _gelu,

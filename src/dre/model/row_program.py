@@ -1,7 +1,7 @@
 """Row programs: the learned map as a short list of steps with constants, which a page in a browser can run.
 
-A program takes one raw row to its coordinates. All values are flat, and every step treats the rows alike, so whoever runs it may
-take many rows at once. ``lowering.py`` makes a program of a module, ``explore/page/program.js`` runs it in a browser, and
+A program takes one raw row to its coordinates. All values are flat, and every step treats the rows alike, so whoever runs it
+may take many rows at once. ``lowering.py`` makes a program of a module, ``explore/page/program.js`` runs it in a browser, and
 `RowProgram.run` says what each step means.
 
 ============  ============================================================================================================
@@ -35,7 +35,7 @@ FLOATS = ("float32", "float64")
 
 
 @dataclass(frozen=True)
-class Step:
+class RowStep:
     """One step: its name, its inputs, and the value that it makes.
 
     Parameters
@@ -65,7 +65,7 @@ class RowProgram:
     """Steps from a raw row of ``size`` values to its coordinates, and the constants that they name."""
 
     size: int
-    steps: list[Step]
+    steps: list[RowStep]
     constants: dict[str, Array]
     output: str
 
@@ -78,7 +78,7 @@ class RowProgram:
 
         Examples
         --------
-        >>> double = Step("point", ("x", "c0"), "v0", 2, "float64", {"name": "mul", "maps": [None, None]})
+        >>> double = RowStep("point", ("x", "c0"), "v0", 2, "float64", {"name": "mul", "maps": [None, None]})
         >>> RowProgram(2, [double], {"c0": np.array([2.0])}, "v0").run(np.array([[1.0, 3.0]])).tolist()
         [[2.0, 6.0]]
         """
@@ -95,6 +95,11 @@ class RowProgram:
         if isinstance(value, list):
             return [self._constant(each) for each in value]
         return self.constants[value] if isinstance(value, str) and value in self.constants else value
+
+
+def _where(condition: Array, x: Any, y: Any) -> Array:
+    found: Array = np.where(condition, x, y)
+    return found
 
 
 def _erf(x: Array) -> Array:
@@ -122,10 +127,10 @@ POINTS: dict[str, Callable[..., Array]] = {
     "and": lambda x, y: (x != 0) & (y != 0),
     "or": lambda x, y: (x != 0) | (y != 0),
     "not": lambda x: x == 0,
-    "where": lambda x, y, z: np.where(x != 0, y, z),
-    "relu": lambda x: np.where(x < 0, 0, x),
-    "leaky": lambda x, slope: np.where(x > 0, x, x * slope),
-    "elu": lambda x, alpha, scale, inner: np.where(x > 0, x * scale, alpha * scale * np.expm1(x * inner)),
+    "where": lambda x, y, z: _where(x != 0, y, z),
+    "relu": lambda x: _where(x < 0, 0, x),
+    "leaky": lambda x, slope: _where(x > 0, x, x * slope),
+    "elu": lambda x, alpha, scale, inner: _where(x > 0, x * scale, alpha * scale * np.expm1(x * inner)),
     "gelu": lambda x: 0.5 * x * (1 + _erf(x * math.sqrt(0.5))),
     "gelu-tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
@@ -162,7 +167,7 @@ def _point(inputs: list[Array], name: str, maps: list[Array | None]) -> Array:
 
 
 def _take(inputs: list[Array], map: Array, fill: float) -> Array:  # noqa: A002 - as the step names it
-    return np.where(map >= 0, inputs[0][:, map], fill)
+    return _where(map >= 0, inputs[0][:, map], fill)
 
 
 def _join(inputs: list[Array]) -> Array:
@@ -204,7 +209,9 @@ def _windows(x: Array, windows: Array, fill: float) -> Array:
     return found
 
 
-def _conv(inputs: list[Array], weight: Array, bias: Array, windows: Array, positions: int, groups: int, planes: int) -> Array:
+def _conv(
+    inputs: list[Array], *, weight: Array, bias: Array, windows: Array, positions: int, groups: int, planes: int
+) -> Array:
     x = inputs[0].reshape(len(inputs[0]), planes, -1)
     seen = _windows(x, windows.reshape(positions, -1), 0.0)
     seen = seen.reshape(len(x), groups, planes // groups, positions, -1).swapaxes(2, 3).reshape(len(x), groups, positions, -1)
@@ -213,7 +220,7 @@ def _conv(inputs: list[Array], weight: Array, bias: Array, windows: Array, posit
     return found
 
 
-def _pool(inputs: list[Array], name: str, windows: Array, positions: int, planes: int, divisors: Array) -> Array:
+def _pool(inputs: list[Array], *, name: str, windows: Array, positions: int, planes: int, divisors: Array) -> Array:
     x, windows = inputs[0].reshape(len(inputs[0]), planes, -1), windows.reshape(positions, -1)
     found: Array = _windows(x, windows, -np.inf).max(3) if name == "max" else _windows(x, windows, 0.0).sum(3) / divisors
     return found
