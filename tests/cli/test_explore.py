@@ -104,6 +104,8 @@ def test_nothing_is_written_over_unless_forced(dre: Run, capsys: pytest.CaptureF
         (["coordinates.npy", "wide.npy", "--image-shape", "2x3"], "2 × 3"),
         (["coordinates.npy", "--atlas", "-o", "map.html"], "drop -o"),
         (["coordinates.npy", "digits"], "30 points but DATA has 1,347 rows"),
+        (["coordinates.npy", "--with-model"], "--with-model needs a model as MAP, written by `dre fit`; coordinates.npy holds"),
+        (["coordinates.npy", "--with-model", "--atlas"], "drop one of them"),
     ],
 )
 def test_wrong_use_is_told_with_its_remedy(
@@ -193,6 +195,26 @@ def test_errors_of_the_library_name_the_options_of_the_command(
     assert dre("explore", "coordinates.npy") == 1
     assert "use --atlas" in capsys.readouterr().err
     assert name_options("pass label_placement='none'") == "pass --label-placement none"
+
+
+def test_the_model_becomes_a_part_of_the_page(dre: Run, model: Path, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--image-shape", "8x8", "--device", "cpu", "--no-trust", "--no-neighbors")
+    assert dre("explore", model, table, "-o", "map.html", "--with-model", *options) == 0
+    assert re.search(r"MB, of which the model takes \d+ kB\)|kB, of which the model takes \d+ kB\)", capsys.readouterr().out)
+    told = about("map.html")["model"]
+    assert told["width"] == 64
+    assert told["image"] == {"height": 8, "width": 8, "channels": 1, "layout": "hw", "low": 0, "high": 16}
+    assert about("map.html")["maps"][0]["stages"][-1]["title"] == "stage 1 · h1"
+
+
+def test_a_model_that_a_page_can_not_hold_is_refused_with_the_options_that_help(
+    dre: Run, model: Path, table: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dre.explore.embedded.MAX_BYTES", 1000)
+    assert dre("explore", model, table, "-o", "map.html", "--with-model", "--device", "cpu") == 1
+    told = capsys.readouterr().err
+    assert "drop --with-model, fit a smaller encoder, such as mlp(128), or use dre export -o FILE.onnx" in told
+    assert not Path("map.html").exists()
 
 
 def coordinates(path: str, columns: int = 2, names: list[str] | None = None, n: int = 30) -> None:

@@ -51,6 +51,12 @@ def explore(
     image_shape: Annotated[
         str | None, typer.Option(metavar="HxW", help="Treat each row as a flattened image: 28x28, or 32x32x3.")
     ] = None,
+    with_model: Annotated[
+        bool,
+        typer.Option(
+            "--with-model", help="Put the model into the page, which then places new rows: dropped files, images, pasted rows."
+        ),
+    ] = False,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.", show_default="name of MAP")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     atlas: Annotated[
@@ -79,6 +85,8 @@ def explore(
 
     - `dre explore cells.safetensors cells.csv --beside umap.csv`
 
+    - `dre explore cells.safetensors cells.csv --with-model`
+
     - `dre explore embedding.parquet --atlas`
     """
     from dre.cli.beside import load_beside
@@ -89,6 +97,8 @@ def explore(
     from dre.progress.activity import activity
 
     check_order("explore", map_, data)
+    if with_model:
+        _check_with_model(map_, atlas=atlas)
     if atlas:
         _open_atlas(map_, data, output, device, allow_external)
         return
@@ -119,13 +129,32 @@ def explore(
         neighbors=neighbors,
         clusters=clusters,
         images=images,
+        model=loaded.model if with_model else None,
     )
     with activity("writing the page"):
         write_page(target, page, force=force)
-    size = target.stat().st_size
-    echo(f"Wrote {target} ({f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'}): open it in a browser.")
+    model_size = "" if page.model is None else f", of which the model takes {_megabytes(page.model.nbytes)}"
+    echo(f"Wrote {target} ({_megabytes(target.stat().st_size)}{model_size}): open it in a browser.")
     if show:
         typer.launch(str(target))
+
+
+def _check_with_model(map_: str, *, atlas: bool) -> None:
+    from dre.cli.map import is_model
+
+    if atlas:
+        raise UsageError("--with-model puts the model into a page, and --atlas writes none: drop one of them")
+    if not is_model(map_):
+        raise UsageError(f"--with-model needs a model as MAP, written by `dre fit`; {map_} holds coordinates alone")
+
+
+def _megabytes(size: int) -> str:
+    """A size for people.
+
+    >>> _megabytes(1_240_000), _megabytes(83_200)
+    ('1.2 MB', '83 kB')
+    """
+    return f"{size / 1e6:.1f} MB" if size > 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def _load(

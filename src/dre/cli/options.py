@@ -50,6 +50,9 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bcheck=False\b": "--no-check",
     r"\blr=(\S+): must": r"--learning-rate \1: must",
     r"\bpass encoder=Backbone\(module\)": "fit it in Python, with DRE(encoder=Backbone(module))",
+    r"\bleave the model out\b": "drop --with-model",
+    r"\bLeave the model out(?: of the page)?": "Drop --with-model",
+    r"\bexport (?:it|the model) as ONNX": "use dre export -o FILE.onnx",
     r"[Dd]rop these rows, or fill them in with sklearn\.impute\.SimpleImputer": "Pass --missing drop, mean or median",
     r"Leave such rows out, or impute them": "Pass --missing drop, mean or median",
 }

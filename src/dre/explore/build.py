@@ -14,6 +14,7 @@ from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, vectors
 from dre.explore.choices import choose_color, choose_title, has_labels
 from dre.explore.cluster_column import CLUSTER, cluster_column
 from dre.explore.columns import Column, cut_texts, decoded_texts, make_column, unused_name
+from dre.explore.embedded import check_on_map, embed_model
 from dre.explore.measured import PROJECTED, measure_rows
 from dre.explore.nearest import MAX_POINTS as MAX_WITH_NEIGHBORS
 from dre.explore.nearest import NearestRows, mean_kept, nearest_in_data
@@ -22,6 +23,7 @@ from dre.explore.thumbnails import ImageView, as_images, check_pillow, thumbnail
 from dre.explore.trust import EXACT_TRUST, TRUST, TRUST_SAMPLE, trust_column
 from dre.io.readers.source import summarize_names
 from dre.metrics.evaluation import quick_scores
+from dre.model.estimator import DRE
 from dre.plot.kinds import TEXT
 from dre.progress.activity import activity
 from dre.progress.display import shown
@@ -53,6 +55,7 @@ def build_explorer(
     neighbors: bool = True,
     clusters: bool = True,
     images: bool | tuple[int, ...] = True,
+    model: DRE | None = None,
 ) -> Explorer:
     """Build the page of one or several maps of the same rows.
 
@@ -90,6 +93,8 @@ def build_explorer(
         If no column has labels, add the column ``"cluster"``: clusters of the map, named by words or features.
     images : bool or tuple of int, default=True
         Whether to show the rows as images, if they are images. A shape such as ``(28, 28)`` treats vectors as images.
+    model : DRE, default=None
+        The model that made the last stage of the map. It becomes a part of the page, which then places new rows on the map.
 
     Returns
     -------
@@ -106,6 +111,11 @@ def build_explorer(
     maps, notes = _shown_maps(title, stages, beside or {})
     embedding = maps[0][1][-1][1]
     pictures = check_rows(len(embedding), rows, images)
+    embedded = None
+    if model is not None:
+        embedded = embed_model(model, images=pictures)
+        if rows is not None:
+            check_on_map(model, rows, embedding)
     own, about_columns = _columns(metadata or {}, color)
     labels, made = _labels(color, own), []
     if clusters and not has_labels(own):
@@ -136,6 +146,7 @@ def build_explorer(
         names_title,
         choose_title(own, has_names=row_names is not None),
         None if row_numbers is None else np.asarray(row_numbers),
+        embedded,
     )
 
 

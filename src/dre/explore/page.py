@@ -15,6 +15,7 @@ import numpy as np
 
 from dre.atomic import atomic_write, check_absent
 from dre.explore.columns import Column
+from dre.explore.embedded import EmbeddedModel
 from dre.explore.encode import element, encode_array, encode_strings, to_json
 from dre.explore.nearest import NearestRows
 from dre.explore.placement import Placement, place_maps
@@ -28,6 +29,8 @@ SCRIPTS = (
     *("neighbors", "card", "rows", "export", "table", "theme", "fragment", "summary", "keyboard", "panel", "start"),
 )  # joined in this order
 FOLLOWING = "training"  # script and style of a page that follows a training
+ENGINE = ("program", "table_text", "match_rows", "pixels", "placing")  # what a worker runs, in pages with a model
+NEW_ROWS = ("new_rows", "new_marks", "new_card", "new_table", "placer", "bring")  # the rest of it, before "start"
 STYLES = ("page", "panel")
 
 
@@ -69,6 +72,7 @@ class Explorer:
     names_title: str = "name"  # of the column that names the rows
     title_column: int | None = None  # position of the column that heads the card of a row
     row_numbers: Array | None = None  # (n,), positions of the rows in their file; None numbers them from 0
+    model: EmbeddedModel | None = None  # that made the last stage of the first map, and places new rows on it
 
     def __post_init__(self) -> None:
         if not self.maps or not all(each.stages for each in self.maps):
@@ -121,13 +125,15 @@ def page(explorer: Explorer, *, follow: str | None = None) -> str:
     ``follow`` is the address of a script beside the page that has the present state of a training, which it then loads again
     and again.
     """
-    scripts, styles = (each if follow is None else (*each, FOLLOWING) for each in (SCRIPTS, STYLES))
-    script = "\n".join(_asset(f"{name}.js") for name in scripts)
-    script = f'"use strict";\n(() => {{\n{script}\n}})();\n'
+    with_model = explorer.model is not None
+    script = _script(with_model=with_model, follows=follow is not None)
+    styles = [*STYLES, *(["new_rows"] if with_model else []), *([] if follow is None else [FOLLOWING])]
     return Template(_asset("page.html")).substitute(
         title=html.escape(explorer.title.encode("utf-8", "replace").decode()),
         script_source=_script_source(script) + ("" if follow is None else " 'strict-dynamic'"),  # what the script loads itself
+        worker="; worker-src blob:" if with_model else "",
         style="\n".join(_asset(f"{name}.css") for name in styles),
+        new_rows=_asset("new_rows.html") if with_model else "",
         script=script,
         about=to_json({**_about(explorer), "follow": follow}),
         payload="\n".join(_payload(explorer)),
@@ -136,6 +142,18 @@ def page(explorer: Explorer, *, follow: str | None = None) -> str:
 
 def _script_source(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _script(*, with_model: bool, follows: bool) -> str:
+    """All scripts as one. What a worker runs too is a function, whose text the page hands to the worker."""
+    files = [_asset(f"{name}.js") for name in SCRIPTS]
+    if with_model:
+        engine = "\n".join(_asset(f"{name}.js") for name in ENGINE)
+        files[-1:-1] = [f"function rowEngine() {{\n{engine}\n}}", *(_asset(f"{name}.js") for name in NEW_ROWS)]
+    if follows:
+        files.append(_asset(f"{FOLLOWING}.js"))
+    script = "\n".join(files)
+    return f'"use strict";\n(() => {{\n{script}\n}})();\n'
 
 
 def _asset(name: str) -> str:
@@ -158,6 +176,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
         "neighbors": None if neighbors is None else {"k": neighbors.ids.shape[1], "type": neighbors.ids.dtype.name},
         "thumbnails": explorer.thumbnails.about() if explorer.thumbnails else None,
         "notes": explorer.notes,
+        "model": explorer.model.description() if explorer.model else None,
     }
 
 
@@ -187,4 +206,4 @@ def _payload(explorer: Explorer) -> list[str]:
         elements.append(element("neighbors", encode_array(explorer.neighbors.ids)))
     if explorer.thumbnails is not None:
         elements += [element(f"sheet-{i}", sheet) for i, sheet in enumerate(explorer.thumbnails.sheets)]
-    return elements
+    return elements + (explorer.model.elements() if explorer.model else [])

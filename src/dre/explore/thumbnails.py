@@ -51,10 +51,18 @@ class ImageView:
     """Rows read as images with channels last, a slice at a time."""
 
     def __init__(self, rows: Any, shape: tuple[int, ...]) -> None:
-        self._rows, self._shape, self.n = rows, shape, int(rows.shape[0])
+        self._rows, self.shape, self.n = rows, shape, int(rows.shape[0])
 
     def read(self, start: int, stop: int) -> Array:
-        return channels_last(to_array(self._rows, np.arange(start, stop)).reshape(-1, *self._shape))
+        return channels_last(to_array(self._rows, np.arange(start, stop)).reshape(-1, *self.shape))
+
+    def value_range(self) -> tuple[float, float]:
+        """The ends of the values; those of bytes are 0 and 255."""
+        first = next(_batches(self))
+        if first.dtype == np.uint8:
+            return 0.0, 255.0
+        ends = [(float(part.min()), float(part.max())) for part in _batches(self)]
+        return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def check_pillow() -> None:
@@ -70,7 +78,7 @@ def thumbnails(images: ImageView) -> Thumbnails:
     """Shrink the images onto sheets; values other than uint8 are scaled from their range to 0…255."""
     from PIL import Image
 
-    low, high = _value_range(images)
+    low, high = images.value_range()
     height, width = images.read(0, 1).shape[1:3]
     shrink = min(1.0, MAX_PIXELS / max(height, width))
     height, width = max(1, round(height * shrink)), max(1, round(width * shrink))
@@ -88,14 +96,6 @@ def thumbnails(images: ImageView) -> Thumbnails:
 def _batches(images: ImageView) -> Iterator[Array]:
     per_sheet = PER_SIDE * PER_SIDE
     return (images.read(start, min(images.n, start + per_sheet)) for start in range(0, images.n, per_sheet))
-
-
-def _value_range(images: ImageView) -> tuple[float, float]:
-    first = next(_batches(images))
-    if first.dtype == np.uint8:
-        return 0.0, 255.0
-    ends = [(float(part.min()), float(part.max())) for part in _batches(images)]
-    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def _to_bytes(pixels: Array, low: float, high: float) -> Array:

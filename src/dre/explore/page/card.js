@@ -46,7 +46,12 @@ function showCard(i, map = maps[0]) {
     make("b", {}, titleOf(i)), cardTop(i, CARD_IMAGE), columnList(i, columns.slice(0, SHORT_COLUMNS), SHORT_VALUE),
     more > 0 ? make("p", { class: "quiet" }, `${plural(more, "more column")}: click to pin`) : null,
   ].filter(Boolean));
-  const [px, py] = map.toPage(i), { width, height } = card.getBoundingClientRect(), area = $("map");
+  placeCard(card, map.toPage(i));
+}
+
+// Beside a spot of the area of the maps, inside of it.
+function placeCard(card, [px, py]) {
+  const { width, height } = card.getBoundingClientRect(), area = $("map");
   card.style.left = `${Math.max(6, px + 16 + width > area.clientWidth ? px - width - 16 : px + 16)}px`;
   card.style.top = `${Math.max(6, Math.min(area.clientHeight - height - 6, py - height / 2))}px`;
 }
@@ -54,6 +59,7 @@ function showCard(i, map = maps[0]) {
 // Pins the card of a row; −1 closes it.
 function pinCard(i, map = maps[0]) {
   showCard(-1, map);
+  for (const layer of layers) layer.release();
   pinned = i;
   pinnedMap = map;
   walk.list = null;
@@ -77,7 +83,7 @@ function showPinned() {
       neighborLists(found, (j) => pinCard(j, pinnedMap)),
     );
     card.replaceChildren(make("header", {}, make("b", {}, titleOf(i)), onClick(close, closeCard)), scrolled);
-    dockCard(card, i);
+    dockCard(card, pinnedMap, (map) => map.toScreen(i));
     announce(`Pinned ${rowLabel(i)}. ${[keptText(found), meanText(found)].filter(Boolean).join("; ")}`);
     if (hadFocus) close.focus();
   }
@@ -98,32 +104,35 @@ function keptLine(found) {
   return make("p", { class: "kept", title }, bar, keptText(found), make("span", { class: "mean" }, meanText(found)));
 }
 
+const stageWatchers = []; // called when a stage is reached
+
 // In another stage other points are near on the map.
 function stageArrived() {
+  for (const watch of stageWatchers) watch();
   if (pinned >= 0) showPinned();
 }
 
-// How many maps show the row below the card.
-function hiddenBy(card, i) {
+// How many maps show a spot below the card.
+function hiddenBy(card, spotOn) {
   const box = card.getBoundingClientRect(), area = $("map").getBoundingClientRect();
   return maps.filter((map) => {
-    const [px, py] = map.toPage(i);
+    const [px, py] = map.toArea(spotOn(map));
     return px + area.left > box.left && px + area.left < box.right && py + area.top > box.top && py + area.top < box.bottom;
   }).length;
 }
 
 // At the right edge of the maps, or at the left if that hides fewer points. A point that is hidden or off the screen moves into sight.
-function dockCard(card, i) {
+function dockCard(card, shown, spotOn) {
   const [right, left] = [false, true].map((side) => {
     card.classList.toggle("left", side);
-    return hiddenBy(card, i);
+    return hiddenBy(card, spotOn);
   });
   card.classList.toggle("left", left < right);
-  const [px, py] = pinnedMap.toScreen(i), { width, height } = pinnedMap.view;
+  const [px, py] = spotOn(shown), { width, height } = shown.view;
   const isSheet = card.offsetWidth >= $("map").clientWidth; // on a phone
-  const free = Math.min(height, card.getBoundingClientRect().top - pinnedMap.element.getBoundingClientRect().top); // above it
-  if (!pinnedMap.isOnScreen(px, py, -EDGE)) pinnedMap.panBy(width / 2 - px, (isSheet ? free : height) / 2 - py);
-  else if (isSheet && py > free) pinnedMap.panBy(0, free / 2 - py);
+  const free = Math.min(height, card.getBoundingClientRect().top - shown.element.getBoundingClientRect().top); // above it
+  if (!shown.isOnScreen(px, py, -EDGE)) shown.panBy(width / 2 - px, (isSheet ? free : height) / 2 - py);
+  else if (isSheet && py > free) shown.panBy(0, free / 2 - py);
 }
 
 // N and B walk through the neighbors of the row that was pinned last by hand, and back to it.

@@ -31,6 +31,7 @@ function pinCenter() {
 
 // The card first, then the table if the focus is in it, then the last filter.
 function escape() {
+  if (layers.some((layer) => layer.release())) return;
   if (pinned >= 0) pinCard(-1);
   else if (isTableOpen() && $("table").contains(document.activeElement)) showTable(false);
   else clearLastFilter();
@@ -64,7 +65,7 @@ function leaveField(field) {
 function listenToKeyboard() {
   $("close-help").addEventListener("click", () => $("help").close());
   document.addEventListener("keydown", (event) => {
-    const { target, key } = event, isField = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+    const { target, key } = event, isField = [HTMLInputElement, HTMLSelectElement, HTMLTextAreaElement].some((kind) => target instanceof kind);
     if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
     if (isField) return key === "Escape" ? leaveField(target) : undefined;
     const isOnMap = target === document.body || target.classList.contains("points");

@@ -7,6 +7,7 @@ let hovered = -1, pinned = -1; // rows, or −1
 let neighborsShown = null; // { map: ids, data: ids } of the pinned point
 const maps = [new MapView($("first-map"))];
 let beside = null; // [index into about.maps, stage] of the second map
+const layers = []; // what lies over the points besides: { draw(map), hover(map, event), press(map, event), release(), widen(map, box) }
 
 function cssColor(color) {
   return `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;

@@ -2,12 +2,14 @@
 const MAP_NEIGHBORS = 10;
 let dataNeighbors = null; // { k, ids }, once decoded
 
-// Rows nearest to row i by their coordinates, nearest first; one pass that keeps the k best.
-function nearestOnMap({ x, y, z }, i, k) {
+const nearestOnMap = ({ x, y, z }, i, k) => nearestTo({ x, y, z }, [x[i], y[i], z ? z[i] : 0], k, i);
+
+// Rows nearest to a place, nearest first, without row i; one pass that keeps the k best.
+function nearestTo({ x, y, z }, [px, py, pz], k, i = -1) {
   const ids = [], distances = [];
   let worst = Infinity;
   for (let j = 0; j < n; j++) {
-    const dx = x[j] - x[i], dy = y[j] - y[i], dz = z ? z[j] - z[i] : 0, distance = dx * dx + dy * dy + dz * dz;
+    const dx = x[j] - px, dy = y[j] - py, dz = z ? z[j] - pz : 0, distance = dx * dx + dy * dy + dz * dz;
     if (distance >= worst || j === i) continue;
     let at = Math.min(ids.length, k - 1);
     while (at > 0 && distances[at - 1] > distance) {

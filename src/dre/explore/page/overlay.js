@@ -14,6 +14,7 @@ function drawOverlay(map) {
 }
 
 function drawRings(map) {
+  for (const layer of layers) layer.draw(map);
   if (pinned >= 0) {
     if (neighborsShown) drawNeighbors(map);
     drawRing(map, pinned, 5, 3);

@@ -106,7 +106,7 @@ function rampLegend(name, stops, ticks, width) {
 
 // How many points are shown, and by which filters.
 function pictureNote() {
-  if (!highlighted) return plural(n, "point");
+  if (!highlighted) return [plural(n, "point"), ...layers.map((layer) => layer.note())].filter(Boolean).join(", ");
   return `${grouped(countOf(highlighted))} of ${plural(n, "point")}: ${[...filters.values()].map(({ label }) => label).join("; ")}`;
 }
 

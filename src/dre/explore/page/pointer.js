@@ -54,7 +54,8 @@ class Gesture {
   move(event) {
     const { map, pressed, kind } = this, at = map.locate(event), before = pressed.get(event.pointerId);
     if (!before) {
-      if (event.pointerType !== "touch") showCard(pointUnder(map, event), map);
+      if (event.pointerType === "touch" || layers.some((layer) => layer.hover(map, event))) return;
+      showCard(pointUnder(map, event), map);
       return;
     }
     if (this.isTap && Math.hypot(at[0] - this.began[0], at[1] - this.began[1]) < (TREMBLE[event.pointerType] || TREMBLE.mouse)) return;
@@ -74,7 +75,7 @@ class Gesture {
     map.lasso = null;
     this.isTap = false;
     if (pressed.size === 1) this.kind = "pan"; // one finger stays after a pinch
-    if (isDone && isTap) pinCard(pointUnder(map, event), map);
+    if (isDone && isTap && !layers.some((layer) => layer.press(map, event))) pinCard(pointUnder(map, event), map);
     else if (isDone && lasso && lasso.length > 2) selectIds(pointsInside(map, lasso), this.adds);
     redraw();
   }

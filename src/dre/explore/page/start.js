@@ -40,6 +40,7 @@ async function finish() {
   listenToStages();
   listenToKeyboard();
   listenToTable();
+  if (about.model) listenToNewRows();
   await restore({ ...wanted, pinned: pinned < 0 ? wanted.pinned : pinned }); // somebody may have been faster
   window.addEventListener("hashchange", followFragment);
   $("sections").inert = false;

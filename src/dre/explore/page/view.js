@@ -42,10 +42,8 @@ class MapView {
   toScreen(i) { return [this.toScreenX(this.now.x[i]), this.toScreenY(this.now.y[i])]; }
 
   // Pixels from the corner of the area that holds all maps and the card.
-  toPage(i) {
-    const [px, py] = this.toScreen(i);
-    return [px + this.element.offsetLeft, py + this.element.offsetTop];
-  }
+  toPage(i) { return this.toArea(this.toScreen(i)); }
+  toArea([px, py]) { return [px + this.element.offsetLeft, py + this.element.offsetTop]; }
 
   locate(event) {
     const box = this.element.getBoundingClientRect();
@@ -91,7 +89,7 @@ class MapView {
 
   // The center of the screen stays on the map, so that panning can't lose it.
   clamp() {
-    const { view, box } = this;
+    const { view } = this, box = layers.reduce((wide, layer) => layer.widen(this, wide), this.box);
     view.x = Math.max(box.left, Math.min(box.right, view.x));
     view.y = Math.max(box.bottom, Math.min(box.top, view.y));
   }
