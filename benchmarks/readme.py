@@ -213,7 +213,6 @@ def explorer() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **BACKBONE,
     "explorer": explorer,
     "stages": stages,
     **{f"tuning-{i}": partial(tuning, i) for i in range(1, 9)},
@@ -226,6 +225,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-gpu": metrics_gpu,
     "metrics-paper": metrics_paper,
     **MESSY,
+    **BACKBONE,
     **SPEED,
     **PANEL,
     **READINGS,

@@ -41,7 +41,7 @@ def test_a_folder_becomes_a_map_with_folders_as_labels(dre: Run, photos: Path, c
     assert "1-NN, top_folder " in told.out
     recipe = DRE.load("m.safetensors").recipe_
     texts = (str(recipe.encoder), str(recipe.augment), str(recipe.batches), recipe.optimizer.lr)
-    assert texts == ("patch-mlp(16, depth=2)", "flip(0.5) + noise(0.1)", "shuffled(20)", 0.003)
+    assert texts == ("patch-mlp(16, depth=2)", "flip(0.5) + noise(0.1)", "auto(20)", 0.003)
     assert Path("y.csv").read_text().splitlines()[1].startswith("bright/00.png,")
     assert dre("evaluate", photos, "m.safetensors", "--labels", "folder") == 0
     assert "neighborhood_hit, folder" in capsys.readouterr().out
