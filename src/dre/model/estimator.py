@@ -20,7 +20,7 @@ from dre.affinity import clamping_silently
 from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
-from dre.data.dataframes import check_columns, select_features
+from dre.data.dataframes import check_columns, fill_gaps, select_features
 from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_layout import model_shape
@@ -333,8 +333,13 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # scikit-learn would call an image's height its features
         if len(self._map.shape) > 1 or len(getattr(X, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(X))
+        return check_rows(self, open_device_array(self._selected(X)), fitting=False)
+
+    def _selected(self, X: Any) -> Any:
+        """Return the columns of the fit of a DataFrame, their gaps filled if a file did so in the fit; other data unchanged."""
+        fills = getattr(self, "fill_values_", {})
         selected = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
-        return check_rows(self, open_device_array(selected), fitting=False)
+        return fill_gaps(selected, fills) if fills else selected
 
     def _names_of(self, preparation: Preparation | None) -> Any:
         """Return the names of the numbers in a row, for messages; None if they have none."""
@@ -603,7 +608,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = apply(self._map.preparation, X)
             X = read_all(X, np.float64) if is_rows(X) else X
         else:
-            X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None))
+            X = self._selected(X)
         X = to_array(to_host(X, "X"))
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
