@@ -34,6 +34,15 @@ def test_a_model_of_the_command_line_reads_a_data_frame(dre: Run, penguins: pd.D
     python.fit(penguins.drop(columns="species"))
     np.testing.assert_array_equal(python.embedding_, np.load("y.npy"))
     assert python.preparation_.state() == model.preparation_.state()
+    assert python.get_params() == model.get_params()
+
+
+def test_a_model_of_numbers_fills_the_gaps_of_a_data_frame_as_the_file_did(dre: Run, penguins: pd.DataFrame) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "mean", "--embedding", "y.npy", *SHORT) == 0
+    model = DRE.load("m.safetensors")
+    frame = pl.from_pandas(penguins)
+    for each in (penguins, frame, frame.with_columns(pl.col("bill_length_mm").fill_null(float("nan")))):
+        np.testing.assert_allclose(model.transform(each), np.load("y.npy"), atol=1e-4)
 
 
 def test_a_model_of_python_reads_a_file(dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:

@@ -273,6 +273,7 @@ def fit(
         learning_rate=learning_rate,
         optimizer=optimizer,
         standardize=choose_standardize(source, standardize, metric),
+        missing=missing if source.preparation is not None and missing != "drop" else "error",
         device=device,
         random_state=seed,
         verbose=verbose or None,

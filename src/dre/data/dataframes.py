@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -74,6 +74,21 @@ def select_features(
         raise ValueError("X has no column of numbers: encode its columns first, say with sklearn.preprocessing.OneHotEncoder")
     _check_kinds({name: kinds[name] for name in wanted}, offers_numbers=columns is None)
     return X if columns is None else frame.select(wanted).to_native()
+
+
+def fill_gaps(X: Any, fills: Mapping[str, float]) -> Any:
+    """Return a DataFrame with missing values of numbers replaced, by column; anything else is returned unchanged.
+
+    >>> import polars
+    >>> fill_gaps(polars.DataFrame({"a": [1, None], "b": [float("nan"), 2.0]}), {"a": 5.0, "b": 7.0}).rows()
+    [(1.0, 7.0), (5.0, 2.0)]
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return X
+    wanted = {name: fills[name] for name in frame.columns if name in fills and frame.schema[name].is_numeric()}
+    filled = [nw.col(name).cast(nw.Float64).fill_nan(value).fill_null(value) for name, value in wanted.items()]
+    return frame.with_columns(filled).to_native()
 
 
 def _check_unique(X: Any) -> None:

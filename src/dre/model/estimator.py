@@ -21,7 +21,7 @@ from dre.affinity import clamping_silently
 from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
-from dre.data.dataframes import check_columns, select_features
+from dre.data.dataframes import check_columns, fill_gaps, select_features
 from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_items import dataset_labels
@@ -343,14 +343,19 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._map.preparation is not None:
             return apply(self._map.preparation, X)
-        names = getattr(self, "feature_names_in_", None)
-        selected = select_features(X, check_columns(self.columns), names, self._map.shape)
+        selected = self._selected(X)
         # scikit-learn would call an image's height its features
         if len(self._map.shape) > 1 or len(getattr(selected, "shape", (0, 0))) > 2:
             self._map.check_shape(np.shape(selected))
         rows = check_rows(self, open_device_array(selected), fitting=False)
         self._say_how_read(rows)
         return rows
+
+    def _selected(self, X: Any) -> Any:
+        """Return the columns of the fit of a DataFrame, their gaps filled if a file did so in the fit; other data unchanged."""
+        fills, names = getattr(self, "fill_values_", {}), getattr(self, "feature_names_in_", None)
+        selected = select_features(X, check_columns(self.columns), names, self._map.shape)
+        return fill_gaps(selected, fills) if fills else selected
 
     def _say_how_read(self, rows: Any) -> None:
         """Print how the images of a dataset are read: resized, for example."""
@@ -626,7 +631,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = apply(self._map.preparation, X)
             X = read_all(X, np.float64) if is_rows(X) else X
         else:
-            X = select_features(X, check_columns(self.columns), getattr(self, "feature_names_in_", None), self._map.shape)
+            X = self._selected(X)
         X = to_array(to_host(X, "X"))
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows

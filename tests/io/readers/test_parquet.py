@@ -1,5 +1,7 @@
 """Parquet: features held or read by row groups, vectors, and all else beside them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas
 import pyarrow.parquet
@@ -281,3 +283,28 @@ def test_sizes_of_columns_are_those_of_each_row_group_whatever_their_order(tmp_p
         assert one[i] >= parquet.CELL_BYTES * rows
         assert other[i] >= 2 * parquet.CELL_BYTES * rows
         assert vector[i] >= 2 * parquet.CELL_BYTES * rows
+
+
+def test_a_large_table_is_prepared_in_blocks_as_a_small_one(tmp_path, table, monkeypatch):
+    table.loc[3, "kind"] = None
+    table.loc[12, "a"] = np.nan
+    path = tmp_path / "x.parquet"
+    table.to_parquet(path, row_group_size=4)
+    small = open_source(path, options=ReadOptions(categories=True, missing="median"))
+    monkeypatch.setattr(parquet, "fits", lambda *_: False)
+    with pytest.raises(SourceError, match="too large to encode its categories"):
+        open_source(path, options=ReadOptions(categories=True))
+    model = ReadOptions(features=small.preparation.columns, preparation=small.preparation)
+    large = open_source(path, options=model)
+    assert is_rows(large.rows)
+    np.testing.assert_array_equal(values(large.rows), small.rows)
+    assert large.metadata["kind"].tolist() == small.metadata["kind"].tolist()
+    lacking = replace(small.preparation, encodings=[replace(each, fill=None) for each in small.preparation.encodings])
+    with pytest.raises(SourceError, match="1 in 'kind', the first in row 4 of column 'kind'"):
+        values(open_source(path, options=replace(model, preparation=lacking)).rows)
+    dropped = open_source(path, options=replace(model, preparation=lacking, missing="drop"))
+    assert np.flatnonzero(~dropped.dropped.kept).tolist() == [3, 12]
+    np.testing.assert_array_equal(values(dropped.rows), np.delete(small.rows, [3, 12], axis=0))
+    table.drop(columns="kind").to_parquet(tmp_path / "y.parquet")
+    with pytest.raises(SourceError, match="lacks the column 'kind' of the model"):
+        open_source(tmp_path / "y.parquet", options=model)
