@@ -37,7 +37,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 FITTED, SCHEDULE = 2_000, "x: fuzzy(15) -> ce * 2"
 TABLES = ("mlp(128, depth=6)", "mlp(128, depth=6, n_pcs=32)", "model-a")
 IMAGES = ("patch-mlp(128)", "model-b(norm=true)", "strided")
-NEW_ROWS = {"mlp": 20_000, "patch-mlp": 2_000, "model-a": 2_000, "model-b": 500, "strided": 500}
+BROUGHT = {"mlp": 20_000, "patch-mlp": 2_000, "model-a": 2_000, "model-b": 500, "strided": 500}
 RUNTIME = ("ort-wasm-simd-threaded.wasm", "ort-wasm-simd-threaded.mjs", "ort.wasm.min.mjs")  # files of one backend, on a CPU
 
 
@@ -66,7 +66,7 @@ def measure(encoder: str, rows: np.ndarray) -> dict[str, Any]:
     """Bytes of pages, and what Chromium makes of new rows."""
     fitted = rows[:FITTED]
     model = DRE(schedule=SCHEDULE, encoder=encoder, random_state=0, verbose=False).fit(fitted)
-    new = rows[np.arange(NEW_ROWS[encoder.partition("(")[0]]) % len(rows)].reshape(-1, int(np.prod(rows.shape[1:])))
+    new = rows[np.arange(BROUGHT[encoder.partition("(")[0]]) % len(rows)].reshape(-1, int(np.prod(rows.shape[1:])))
     with tempfile.TemporaryDirectory() as folder:
         sizes = {}
         for name, given in {"without": None, "with": model}.items():

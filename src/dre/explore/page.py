@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -120,7 +121,7 @@ def write_page(path: str | Path, explorer: Explorer, *, force: bool = False) -> 
 
 def page(explorer: Explorer) -> str:
     """The page as HTML. It loads nothing from elsewhere, and its content security policy forbids that too."""
-    script = _script(with_model=explorer.model is not None)
+    script = _script(SCRIPTS, with_model=explorer.model is not None)
     styles = [*STYLES, *([] if explorer.model is None else ["new_rows"])]
     return Template(_asset("page.html")).substitute(
         title=html.escape(explorer.title.encode("utf-8", "replace").decode()),
@@ -134,13 +135,13 @@ def page(explorer: Explorer) -> str:
     )
 
 
-def _script(*, with_model: bool) -> str:
+def _script(scripts: Sequence[str], *, with_model: bool) -> str:
     """All scripts as one. What a worker runs too is a function, whose text the page hands to the worker."""
-    files = [_asset(f"{name}.js") for name in SCRIPTS]
+    texts = [_asset(f"{name}.js") for name in scripts]
     if with_model:
-        engine = "\n".join(_asset(f"{name}.js") for name in ENGINE)
-        files[-1:-1] = [f"function rowEngine() {{\n{engine}\n}}", *(_asset(f"{name}.js") for name in NEW_ROWS)]
-    script = "\n".join(files)
+        engine, start = "\n".join(_asset(f"{name}.js") for name in ENGINE), scripts.index("start")
+        texts[start:start] = [f"function rowEngine() {{\n{engine}\n}}", *(_asset(f"{name}.js") for name in NEW_ROWS)]
+    script = "\n".join(texts)
     return f'"use strict";\n(() => {{\n{script}\n}})();\n'
 
 
