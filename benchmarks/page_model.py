@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from sklearn.datasets import load_digits, load_iris
 
 from dre import DRE
 from dre.explore import build_explorer, write_page
+from dre.explore.page import ENGINE, NEW_ROWS
 from dre.io.readers import open_source
 from record import record
 
@@ -35,7 +37,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 FITTED, SCHEDULE = 2_000, "x: fuzzy(15) -> ce * 2"
 TABLES = ("mlp(128, depth=6)", "mlp(128, depth=6, n_pcs=32)", "model-a")
 IMAGES = ("patch-mlp(128)", "model-b(norm=true)", "strided")
-NEW_ROWS = {"mlp": 20_000, "patch-mlp": 2_000, "model-a": 2_000, "model-b": 500, "strided": 500}
+BROUGHT = {"mlp": 20_000, "patch-mlp": 2_000, "model-a": 2_000, "model-b": 500, "strided": 500}
 RUNTIME = ("ort-wasm-simd-threaded.wasm", "ort-wasm-simd-threaded.mjs", "ort.wasm.min.mjs")  # files of one backend, on a CPU
 
 
@@ -57,14 +59,14 @@ def main() -> None:
     if arguments.draw:
         draw(arguments.draw / "explorer-new-rows.png")
     if not arguments.quick:
-        record("page-model", results, onnxruntime_web=about_runtime(arguments.runtime))
+        record("page-model", results, script_bytes=script_bytes(), onnxruntime_web=about_runtime(arguments.runtime))
 
 
 def measure(encoder: str, rows: np.ndarray) -> dict[str, Any]:
     """Bytes of pages, and what Chromium makes of new rows."""
     fitted = rows[:FITTED]
     model = DRE(schedule=SCHEDULE, encoder=encoder, random_state=0, verbose=False).fit(fitted)
-    new = rows[np.arange(NEW_ROWS[encoder.partition("(")[0]]) % len(rows)].reshape(-1, int(np.prod(rows.shape[1:])))
+    new = rows[np.arange(BROUGHT[encoder.partition("(")[0]]) % len(rows)].reshape(-1, int(np.prod(rows.shape[1:])))
     with tempfile.TemporaryDirectory() as folder:
         sizes = {}
         for name, given in {"without": None, "with": model}.items():
@@ -129,17 +131,24 @@ def draw(picture: Path) -> None:
         frame[held].assign(name=[f"iris {i}" for i in frame.index[held]]).to_csv(Path(folder, "new-irises.csv"), index=False)
         with open_page(Path(folder, "map.html"), (1100, 680)) as shown:
             bring(shown, Path(folder, "new-irises.csv"), 1)
-            shown.locator("#new-list button").nth(7).click()
+            shown.locator("#new-list button").nth(11).click()
             shown.wait_for_timeout(400)
             shown.screenshot(path=picture)
+
+
+def script_bytes() -> dict[str, int]:
+    """Of the file that computes steps, and of all scripts that only pages with a model have."""
+    folder = files("dre.explore").joinpath("page")
+    sizes = {name: len(folder.joinpath(f"{name}.js").read_bytes()) for name in (*ENGINE, *NEW_ROWS)}
+    return {"program": sizes["program"], "all": sum(sizes.values())}
 
 
 def about_runtime(folder: Path | None) -> dict[str, Any] | None:
     """The version of onnxruntime-web, and the bytes of the files that a page needs of it."""
     if folder is None:
         return None
-    files = {name: (folder / "dist" / name).stat().st_size for name in RUNTIME}
-    return {"version": json.loads((folder / "package.json").read_text())["version"], "bytes": files}
+    sizes = {name: (folder / "dist" / name).stat().st_size for name in RUNTIME}
+    return {"version": json.loads((folder / "package.json").read_text())["version"], "bytes": sizes}
 
 
 if __name__ == "__main__":

@@ -212,8 +212,33 @@ def explorer() -> str:
     return table(["page", *(title for title, _ in told.values())], rows) + f"\n{note}.\n"
 
 
+def page_model() -> str:
+    """What a model adds to a page, and how rows are placed there."""
+    result = load("page-model")
+    rows = [
+        [
+            f"`{found['encoder']}`, rows of {' × '.join(map(str, found['shape']))}",
+            f"{found['weights']:,}",
+            f"{found['model_bytes'] / 1e6:.2f}",
+            f"{found['deviation']:.0e}",
+            f"{found['rows_per_second']:,.0f}",
+        ]
+        for found in result["results"]
+    ]
+    head = ["encoder", "numbers in it", "MB in the page", "largest deviation from `transform`", "rows a second"]
+    note = f"`{result['command']}`, Chromium, {machine(result)}; rows come from a CSV file."
+    runtime = result["onnxruntime_web"]
+    size, scripts = sum(runtime["bytes"].values()) / 1e6, {name: size / 1e3 for name, size in result["script_bytes"].items()}
+    return table(head, rows) + (
+        f"\n{note} A page without the model has {result['results'][0]['page_bytes'] / 1e6:.2f} MB here. The files of onnxruntime-web "
+        f"{runtime['version']} for a CPU have {size:.1f} MB, in text {size * 4 / 3:.1f} MB; the script that computes steps has "
+        f"{scripts['program']:.0f} kB, and all that place new rows {scripts['all']:.0f} kB.\n"
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "explorer": explorer,
+    "page-model": page_model,
     "stages": stages,
     **{f"tuning-{i}": partial(tuning, i) for i in range(1, 9)},
     "infimnist": infimnist,

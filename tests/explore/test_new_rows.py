@@ -101,11 +101,11 @@ def test_encodings_and_compressed_files(page: Seen, fit: Any) -> None:
 def test_pasted_rows_need_no_header_if_their_number_is_right(page: Seen, fit: Any) -> None:
     new = table(3, seed=4)
     text = new[NAMES].to_csv(index=False, header=False, sep="\t")
-    assert paste(page, text) == "3 rows of the pasted rows placed."
+    assert paste(page, text) == "3 pasted rows placed."
     assert_placed(page, expected(fit, new))
     message = paste(page, new[NAMES[:3]].to_csv(index=False, header=False, sep="\t"))
     assert message == (
-        "the pasted rows could not be placed: its rows have 3 values, and the model reads 4: “length”, “width”, “weight”, “age”"
+        "The pasted text could not be placed: its rows have 3 values, and the model reads 4: “length”, “width”, “weight”, “age”"
         ", or a first line with their names."
     )
     assert len(placed(page)) == 3  # those from before
@@ -217,7 +217,9 @@ def test_a_click_pins_a_new_row_with_its_columns_and_its_nearest_points(page: Se
     assert values["age"] == str(new["age"][0])
     near = np.linalg.norm(fit[0].transform(fit[1][NAMES]) - expected(fit, new)[0], axis=1).argsort()[:10]
     kinds = fit[1]["kind"][near]
-    assert card.locator(".label").inner_text() == f"{int(kinds.value_counts().iloc[0])} of the 10 nearest: {kinds.mode()[0]}"
+    most = int(kinds.value_counts().iloc[0])
+    counted = "All 10" if most == 10 else f"{most} of the 10"
+    assert card.locator(".label").inner_text() == f"{counted} nearest: {kinds.mode()[0]}"
     assert [text.rpartition(" ")[2] for text in card.locator("li").all_inner_texts()] == [str(each) for each in near]
     card.locator("li button").first.click()
     assert page.page.evaluate("explorer.pinned()") == near[0]
@@ -379,11 +381,11 @@ def test_images_are_placed_as_the_same_pixels(browser: Any, tmp_path: Path, shap
     ]
     with visit(browser, path) as seen:
         message = bring(seen, *((f"{k}.png", png(image)) for k, image in enumerate(shown)))
-        assert message == "3 rows of 3 images placed."
+        assert message == "3 images placed."
         assert np.abs(placed(seen) - model.transform(rows[:3])).max() < CLOSE
         large = rng.integers(0, 256, size=(31, 23, 3)).astype(np.uint8)
         message = bring(seen, ("large.png", png(large)))
-        assert message == "1 row of large.png placed. 1 image cropped in the middle and resized from 23 × 31 to 8 × 9 pixels."
+        assert message == "large.png placed. 1 image cropped in the middle and resized from 23 × 31 to 8 × 9 pixels."
         fitted = np.asarray(ImageOps.fit(Image.fromarray(large).convert("RGB" if 3 in shape else "L"), (8, 9)))
         same = (np.moveaxis(fitted, -1, 0) if shape[0] == 3 else fitted).reshape(1, *shape) / scale
         assert np.abs(placed(seen)[3:] - model.transform(same.astype(rows.dtype))).max() < CLOSE

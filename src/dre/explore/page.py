@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -126,7 +127,8 @@ def page(explorer: Explorer, *, follow: str | None = None) -> str:
     and again.
     """
     with_model = explorer.model is not None
-    script = _script(with_model=with_model, follows=follow is not None)
+    scripts = SCRIPTS if follow is None else (*SCRIPTS, FOLLOWING)
+    script = _script(scripts, with_model=with_model)
     styles = [*STYLES, *(["new_rows"] if with_model else []), *([] if follow is None else [FOLLOWING])]
     return Template(_asset("page.html")).substitute(
         title=html.escape(explorer.title.encode("utf-8", "replace").decode()),
@@ -144,15 +146,13 @@ def _script_source(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _script(*, with_model: bool, follows: bool) -> str:
+def _script(scripts: Sequence[str], *, with_model: bool) -> str:
     """All scripts as one. What a worker runs too is a function, whose text the page hands to the worker."""
-    files = [_asset(f"{name}.js") for name in SCRIPTS]
+    texts = [_asset(f"{name}.js") for name in scripts]
     if with_model:
-        engine = "\n".join(_asset(f"{name}.js") for name in ENGINE)
-        files[-1:-1] = [f"function rowEngine() {{\n{engine}\n}}", *(_asset(f"{name}.js") for name in NEW_ROWS)]
-    if follows:
-        files.append(_asset(f"{FOLLOWING}.js"))
-    script = "\n".join(files)
+        engine, start = "\n".join(_asset(f"{name}.js") for name in ENGINE), scripts.index("start")
+        texts[start:start] = [f"function rowEngine() {{\n{engine}\n}}", *(_asset(f"{name}.js") for name in NEW_ROWS)]
+    script = "\n".join(texts)
     return f'"use strict";\n(() => {{\n{script}\n}})();\n'
 
 

@@ -59,7 +59,7 @@ def lower(module: nn.Module, row: Tensor) -> RowProgram:
 def _call(builder: ProgramBuilder, node: Node, known: Mapping[Node, Any]) -> Any:
     """What a node of the graph gives: a value, a tensor that no row changes, or several of them."""
     args: Any
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: known[each])  # type: ignore[misc, assignment]
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: known[each])
     target: Any = node.target
     if target is operator.getitem:
         return args[0][args[1]]

@@ -30,7 +30,7 @@ async function placeAndShow(batch, job, notes = []) {
   addNewRows({ ...batch, layout: placed.layout, used: placed.used }, placed);
   showNewRows();
   const beyond = includeNewRows(from);
-  const all = [`${plural(count, "row")} of ${batch.name} placed.`, ...placed.notes, ...notes];
+  const all = [`${batch.counted(count)} placed.`, ...placed.notes, ...notes];
   if (placed.far.length) all.push(`${plural(placed.far.length, "row")} differ${placed.far.length > 1 ? "" : "s"} from those of the fit by more than 10 times their spread, first ${named(placed.far[0])}: ${placed.far.length > 1 ? "their places mean" : "its place means"} little.`);
   if (beyond) all.push(`${plural(beyond, "row")} lie${beyond > 1 ? "" : "s"} far outside of the map: Zoom shows all.`);
   if (refused) all.push(`${plural(refused, "row")} could not be placed:`);
@@ -43,7 +43,7 @@ async function whilePlacing(name, action) {
   if (isPlacing) return say("Rows are being placed: wait, or cancel that first.");
   isPlacing = true;
   placer.isCancelled = false;
-  say(`Placing ${name} …`);
+  say("Placing rows …");
   showProgress(0);
   try {
     const { text, problems } = await action();
@@ -60,7 +60,9 @@ async function whilePlacing(name, action) {
   }
 }
 
-const placeTable = (name, text) => placeAndShow({ name, text }, { kind: "text", spec: about.model, text });
+const placeTable = (batch, text) => placeAndShow({ ...batch, text }, { kind: "text", spec: about.model, text });
+const fileBatch = (name) => ({ name, title: name, counted: (count) => `${plural(count, "row")} of ${name}` });
+const PASTED = { name: "The pasted text", title: "pasted", counted: (count) => plural(count, "pasted row") };
 
 async function readBytes(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
@@ -101,17 +103,17 @@ async function placeImages(files) {
   }
   const from = sizes.size === 1 ? ` from ${[...sizes][0]}` : "";
   const notes = resized ? [`${plural(resized, "image")} cropped in the middle and resized${from} to ${spec.width} × ${spec.height} pixels.`] : [];
-  return placeAndShow({ name, names: files.map((file) => file.name), images }, { kind: "numbers", numbers }, notes);
+  return placeAndShow({ name, counted: (count) => (files.length > 1 ? plural(count, "image") : name), names: files.map((file) => file.name), images }, { kind: "numbers", numbers }, notes);
 }
 
 async function bringFiles(list) {
   const files = [...list], images = files.filter(isImageFile), tables = files.filter((file) => !isImageFile(file));
   if (images.length) await whilePlacing(images.length > 1 ? plural(images.length, "image") : images[0].name, () => placeImages(images));
-  for (const file of tables) await whilePlacing(file.name, async () => placeTable(file.name, engine.decodeText(await readBytes(file))));
+  for (const file of tables) await whilePlacing(file.name, async () => placeTable(fileBatch(file.name), engine.decodeText(await readBytes(file))));
 }
 
 function bringText(text) {
-  if (text.trim()) return whilePlacing("the pasted rows", () => placeTable("the pasted rows", engine.unifiedLines(text)));
+  if (text.trim()) return whilePlacing(PASTED.name, () => placeTable(PASTED, engine.unifiedLines(text)));
 }
 
 // From a drop or the clipboard: files if there are some, else text.
@@ -167,6 +169,7 @@ function describeModel() {
 }
 
 function listenToNewRows() {
+  $("new-hint").textContent = `Drop a CSV file${about.model.image ? " or images" : ""} onto the map, or paste rows of a spreadsheet.`;
   $("new-about").textContent = describeModel();
   $("new-files").addEventListener("click", () => $("new-input").click());
   $("new-input").addEventListener("change", async (event) => {

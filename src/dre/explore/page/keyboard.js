@@ -4,7 +4,7 @@ const HELP = [
   ["arrow keys", "move the map, or turn it with the turn tool"], ["+ and −", "zoom"], ["0", "show the whole map"], ["/", "search"],
   ["L, P, R", "lasso, pan, turn (a map of three components)"],
   ["D", "density"], ["T", "table"], ["[ and ]", "previous and next stage"], ["Enter", "pin the point at the center of the map"],
-  ["N and B", "next neighbor of the pinned point, and back"], ["Escape", "close the card, then remove the last filter"], ["?", "this list"],
+  ["N and B", "next neighbor of the pinned point, and back"], ...(about.model ? [["Ctrl and V", "place copied rows or a copied file on the map"]] : []), ["Escape", "close the card, then remove the last filter"], ["?", "this list"],
 ];
 
 function showHelp() {

@@ -44,7 +44,7 @@ function newMajority(near) {
   const counts = new Map();
   for (const i of near) counts.set(valueOf(colorColumn, i), (counts.get(valueOf(colorColumn, i)) || 0) + 1);
   const [[value, count]] = [...counts].sort((a, b) => b[1] - a[1]);
-  return `${count} of the ${near.length} nearest: ${value}`;
+  return `${count === near.length ? `All ${count}` : `${count} of the ${near.length}`} nearest: ${value}`;
 }
 
 // Pins the card of a new row; −1 closes it.

@@ -1,7 +1,8 @@
 // The marks of new rows on the maps: diamonds above all points, which can be pointed at and pinned.
 const MARK = 6; // half of a mark, pixels
 const MOVING_MARKS = 3000; // that are drawn while a map moves
-const MANY_MARKS = 2000; // from which on they are smaller
+const MANY_MARKS = 2000; // from which on they are smaller, and without an outline
+const FAINT = 0.6; // opacity of many marks
 const sprites = new Map(); // by size, resolution and theme
 
 function diamond(ink, center, reach) {
@@ -19,7 +20,9 @@ function markSprite(reach, ratio) {
   if (!sprites.has(key)) {
     const canvas = document.createElement("canvas"), center = (reach + 4) * ratio, ink = canvas.getContext("2d");
     canvas.width = canvas.height = Math.ceil(2 * center);
-    for (const [size, color] of [[reach + 3, look[2]], [reach + 1.2, look[1]], [reach - 0.8, look[0]]]) {
+    const outlined = [[reach + 3, look[2]], [reach + 1.2, look[1]], [reach - 0.8, look[0]]];
+    ink.globalAlpha = reach < MARK ? FAINT : 1;
+    for (const [size, color] of reach < MARK ? outlined.slice(2) : outlined) {
       diamond(ink, center, size * ratio);
       ink.fillStyle = color;
       ink.fill();

@@ -1,6 +1,6 @@
 // New rows: what the model of the page has placed, from which files, and where they lie on the maps.
 const newRows = { count: 0, x: [], y: [], z: null, original: [], batch: [], record: [], line: [] };
-const batches = []; // { name, text, layout, used } of tables, { name, names, images } of images
+const batches = []; // { name, title, text, layout, used } of tables, { name, names, images } of images
 let newPinned = -1, newHovered = -1;
 
 const lastStage = () => about.maps[0].stages.length - 1;
@@ -73,7 +73,7 @@ function newTitle(k) {
   if (batch.names) return batch.names[newRows.line[k]];
   const values = newValues(k), known = [about.namesTitle.toLowerCase(), ...TITLES];
   const found = known.map((name) => values.find(([column, value]) => column.toLowerCase() === name && value)).find(Boolean);
-  return found ? found[1] : `${batch.name}, line ${newRows.line[k]}`;
+  return found ? found[1] : `${batch.title}, line ${newRows.line[k]}`;
 }
 
 const newCount = () => plural(newRows.count, "new row");

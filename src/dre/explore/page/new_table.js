@@ -23,6 +23,7 @@ function showNewRows() {
   $("new-more").textContent = count > listed ? `The first ${listed} of ${grouped(count)}; the CSV has all.` : "";
   maps[0].canvas.dataset.newRows = count;
   showNewStage();
+  describeMap();
   redraw();
 }
 
@@ -36,7 +37,7 @@ function newRowsAsCsv() {
   const names = [...new Set(all.flatMap((values) => [...values.keys()]))], axes = original.map((_, axis) => `dre${axis + 1}`);
   const lines = all.map((values, k) => {
     const batch = batches[newRows.batch[k]];
-    return [batch.names ? batch.names[newRows.line[k]] : batch.name, batch.names ? "" : String(newRows.line[k]),
+    return [batch.names ? batch.names[newRows.line[k]] : batch.title, batch.names ? "" : String(newRows.line[k]),
       ...original.map((each) => exactText(each[k], true)), ...names.map((name) => values.get(name) || "")];
   });
   return [distinctNames(["file", "line", ...axes, ...names]), ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n") + "\r\n";

@@ -10,6 +10,7 @@ function describeMap() {
   if (labels.length) parts.push(`${grouped(countOf(highlighted))} highlighted by ${labels.join("; ")}.`);
   if (!colorColumn) parts.push("All points have one color.");
   else parts.push(`Colored by ${colorColumn.name}${isScale(colorColumn) ? endsInWords(colorColumn) : `: ${classesInWords(colorColumn)}`}.`);
+  for (const note of layers.map((layer) => layer.note())) if (note) parts.push(`${note} placed on it.`);
   $("summary").textContent = parts.join(" ");
 }
 
