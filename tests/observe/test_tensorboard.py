@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from PIL import Image
 
 from dre import DRE
+from dre.explore import Watch
 from dre.metrics.evaluation import quick_scores
 from dre.observe.tensorboard import TensorBoard
 from dre.training.events import EpochEnded, StepEnded
@@ -164,6 +166,13 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"deep-recursive-embedding\[tensorboard\]"):
         TensorBoard(tmp_path)
+
+
+def test_of_several_ranks_the_first_one_writes(tmp_path: Path) -> None:
+    for observer in (TensorBoard(tmp_path / "runs"), Watch(tmp_path / "map.html")):
+        with observer:
+            observer(StepEnded(SimpleNamespace(ranks=SimpleNamespace(is_first=False)), torch.zeros(()), 1))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_wrong_arguments_name_the_remedy(X: Array, tmp_path: Path) -> None:

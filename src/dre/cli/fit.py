@@ -11,6 +11,8 @@ import typer
 
 from dre.cli.echo import echo
 from dre.cli.exit_codes import INTERRUPTED
+from dre.cli.fit_checkpoints import begin_checkpoints, check_checkpoints, end_checkpoints
+from dre.cli.fit_summary import summary
 from dre.cli.options import (
     AUGMENTS,
     BATCHES,
@@ -32,7 +34,6 @@ from dre.cli.options import (
     Size,
     Standardize,
     Threads,
-    UsageError,
     Vector,
     as_usage_error,
     complete_chain,
@@ -42,7 +43,6 @@ from dre.cli.options import (
 
 if TYPE_CHECKING:
     from dre.io.readers import Source
-    from dre.model.estimator import DRE
 
 OVERRIDES, SAVING, SEEING = "Override the recipe", "Checkpoints", "See the training"  # panels of the help
 FOLDER = "folder"  # of images, in their metadata
@@ -247,16 +247,13 @@ def fit(
             read_options(columns, drop, labels or [], row_id, categories, missing, decimal, vector, size, allow_external),
             standardize=standardize,
         )
-        _check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
+        check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
         _check_texts(schedule=schedule, encoder=encoder, augment=augment, batch_size=batch_size, optimizer=optimizer)
         page = check_seeing(
             output, watch, page, show, tensorboard, data=path_of(data), n_components=n_components, resume=resume, force=force
         )
     source, classes = split_classes(open_data(data, options), labels or [])
-    for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
-        echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
-    if FOLDER in source.metadata and not labels and len(source.rows.shape) > 2:
-        echo(f"dre: the subfolders are kept as {FOLDER}; --labels {FOLDER} scores the map by them", err=True)
+    _hint_at_labels(source, are_given=bool(labels))
     model = DRE(
         recipe,
         n_components=n_components,
@@ -280,7 +277,7 @@ def fit(
     )
     with as_usage_error():
         _check_plan(model, tuple(source.rows.shape))
-        ranks.on_first(lambda: _begin_checkpoints(checkpoint, resume=resume))
+        ranks.on_first(lambda: begin_checkpoints(checkpoint, resume=resume))
     minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
     seen = Seen(source, classes, page=page, show=show, tensorboard=tensorboard, force=force, is_first=ranks.is_first)
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
@@ -293,12 +290,12 @@ def fit(
         set_feature_names(model, source)
         model.save(output, force=force)
         if checkpoint is not None:
-            _end_checkpoints(checkpoint, interrupted=model.interrupted_)
+            end_checkpoints(checkpoint, interrupted=model.interrupted_)
         if embedding is not None:
             with open_sink(embedding, output_spec(source, n_components, data), force=force) as sink:
                 sink.write(model.embedding_)
         try:
-            echo(_summary(model, source, next(iter(classes.items()), None)))
+            echo(summary(model, source, next(iter(classes.items()), None)))
             seen.finish(model)
         except KeyboardInterrupt:
             what = "its scores" if page is None else "its scores and its page"
@@ -309,41 +306,12 @@ def fit(
     echo(f"\nSaved {' and '.join(saved)}.")
 
 
-def _check_checkpoints(folder: Path | None, minutes: float | None, *, resume: bool, force: bool) -> None:
-    """Check the options before the rows are read."""
-    from dre.model.checkpoint import CheckpointFolder
-
-    if folder is None:
-        for option in ["--resume"] * resume + ["--checkpoint-minutes"] * (minutes is not None):
-            raise UsageError(f"{option} needs the folder of the checkpoints: pass --checkpoint FOLDER too")
-        return
-    CheckpointFolder(folder).check_unused(resume=resume or force)
-
-
-def _begin_checkpoints(folder: Path | None, *, resume: bool) -> None:
-    """Remove checkpoints that --force gives up, now that the fit is about to begin."""
-    from dre.model.checkpoint import CheckpointFolder
-
-    if folder is None or not folder.is_dir():
-        found = []
-    else:
-        with CheckpointFolder(folder) as earlier:
-            found = earlier.files()
-            if found and not resume:
-                earlier.clear()
-    if folder is not None and resume and not found:
-        echo(f"dre: {folder} has no checkpoint yet: the fit begins at its start", err=True)
-
-
-def _end_checkpoints(folder: Path, *, interrupted: bool) -> None:
-    """Remove the checkpoints of a model that is complete."""
-    from dre.model.checkpoint import CheckpointFolder
-
-    if interrupted:
-        typer.echo(f"dre: {folder} has a checkpoint: the same command with --resume --force goes on", err=True)
-        return
-    with CheckpointFolder(folder) as done:
-        done.clear()
+def _hint_at_labels(source: Source, *, are_given: bool) -> None:
+    """Print which features, or subfolders, may be labels."""
+    for name in (name for name in source.columns or [] if name.strip().lower() in LABELS):
+        echo(f"dre: the column {name!r} is used as a feature; if it holds labels, pass --labels {name}", err=True)
+    if FOLDER in source.metadata and not are_given and len(source.rows.shape) > 2:
+        echo(f"dre: the subfolders are kept as {FOLDER}; --labels {FOLDER} scores the map by them", err=True)
 
 
 def _check_texts(**texts: Any) -> None:
@@ -359,41 +327,3 @@ def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
 
     row_metric(model.metric).check_standardize(model.standardize)
     model.plan(shape)
-
-
-def _summary(model: DRE, source: Source, labels: tuple[str, Any] | None = None) -> str:
-    from dre.cli.info import stage_lines
-
-    rows = source.rows
-
-    shape = " × ".join(f"{size:,}" for size in rows.shape)
-    embedded = f"{shape} values embedded in {model.embedding_.shape[1]} dimensions by {model.recipe_.encoder}"
-    stages = stage_lines(model.history_, model.schedule_, len(model.stages_))
-    if model.sample_indices_ is not None:
-        embedded += f"; fitted to {len(model.sample_indices_):,} rows, sampled at random"
-    return "\n".join([embedded, "", *stages, "", *_quality(model, source, labels)])
-
-
-def _quality(model: DRE, source: Source, labels: tuple[str, Any] | None) -> list[str]:
-    import numpy as np
-
-    from dre.cli.data import model_rows
-    from dre.data.distance_matrix import DistanceRows
-    from dre.data.metric import row_metric
-    from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
-    from dre.metrics.evaluation import quick_scores
-
-    rows = source.rows
-    ids = evenly_spaced_ids(rows.shape[0], SCORED)
-    if len(ids) < FEWEST:
-        return [f"No scores: {len(ids)} rows are too few, at least {FEWEST} are needed."]
-    classes = None if labels is None else (labels[0], np.asarray(labels[1])[ids])
-    metric = row_metric(model.metric, model.metric_kwds)
-    if metric.is_precomputed:
-        measured = to_array(DistanceRows(rows), ids)
-    else:
-        measured = model.metric_rows(model_rows(source.preparation, to_array(rows, ids)))
-    values = quick_scores(measured, model.embedding_[ids], classes, metric=metric)
-    lines = [f"{name} {value:.3f}" for name, value in values.items()]
-    scored = "training rows; expect less on new data" if model.sample_indices_ is None else "rows, fitted and embedded ones"
-    return [*lines, f"Computed on {len(ids):,} {scored}."]

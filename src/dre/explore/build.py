@@ -116,7 +116,7 @@ def build_explorer(
         embedded = embed_model(model, images=pictures)
         if rows is not None:
             check_on_map(model, rows, embedding)
-    own, about_columns = _columns(metadata or {}, color)
+    own, about_columns = make_columns(metadata or {}, color)
     labels, made = _labels(color, own), []
     if clusters and not has_labels(own):
         with shown(), activity("clusters"):
@@ -140,7 +140,7 @@ def build_explorer(
         [*own, *made],
         row_names,
         thumbnails(pictures) if pictures is not None else None,
-        _first_color(color, own, made),
+        first_color(color, own, made),
         notes,
         compared.nearest,
         names_title,
@@ -186,7 +186,7 @@ def _shown_axes(embedding: Array) -> Array:
     return embedding if embedding.shape[1] <= MAX_AXES else embedding[:, :2]
 
 
-def _columns(metadata: Mapping[str, Any], color: str | None) -> tuple[list[Column], list[str]]:
+def make_columns(metadata: Mapping[str, Any], color: str | None) -> tuple[list[Column], list[str]]:
     """The columns, as many and as long as a page can hold, and what to say about them."""
     if color is not None and color not in [*metadata, TRUST, CLUSTER]:
         raise ValueError(f"color {color!r} is not a column; columns: {', '.join(metadata) or 'none'}")
@@ -211,7 +211,7 @@ def _labels(color: str | None, columns: Sequence[Column]) -> Column | None:
     return grouping.get(color or "", grouping.get(choose_color(columns) or ""))
 
 
-def _first_color(color: str | None, own: Sequence[Column], made: Sequence[Column]) -> str | None:
+def first_color(color: str | None, own: Sequence[Column], made: Sequence[Column]) -> str | None:
     """The requested column, or the one that a person would choose; else clusters, else trust, else any number or date."""
     names = [column.name for column in (*own, *made) if column.kind != TEXT]
     if color is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import webbrowser
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dre.atomic import check_absent
 from dre.data.subsample import to_array
-from dre.explore.build import MAX_AXES, build_explorer
+from dre.explore.build import MAX_AXES, build_explorer, first_color, make_columns
+from dre.explore.choices import choose_title
 from dre.explore.page import Explorer, ShownMap, StageView
 from dre.explore.training_page import TrainingPage, encode_frame, page_path
 from dre.metrics.inputs import label_array
@@ -179,17 +179,18 @@ class Watch:
 
     def _explorer(self, stages: list[tuple[str, Array]], notes: list[str] | None = None) -> Explorer:
         """A page of the sample without anything that takes long, or that would soon be wrong."""
-        made = build_explorer(
-            stages,
-            title=self.title,
-            metadata=self._columns,
-            names=self._names,
+        color = self.label_name if self.labels is not None else None
+        columns, _ = make_columns(self._columns, color)
+        return Explorer(
+            self.title,
+            [ShownMap(self.title, [StageView(*stage) for stage in stages])],
+            columns,
+            None if self._names is None else [str(name) for name in self._names.tolist()],
+            color=first_color(color, columns, []),
+            notes=notes or [],
+            title_column=choose_title(columns, has_names=self._names is not None),
             row_numbers=self._sample.ids_in_data,
-            color=self.label_name if self.labels is not None else None,
-            trust=False,
-            clusters=False,
         )
-        return replace(made, maps=[ShownMap(self.title, [StageView(*stage) for stage in stages])], notes=notes or [])
 
     def _of_sample(self) -> Explorer:
         """The page of the sample, with everything."""

@@ -29,7 +29,7 @@ from dre.training.events import (
 EVERY = 1.0  # second, at least, from one picture to the next
 SHARE = 0.04  # of the time that pictures may take
 MOST_ROWS = 5_000  # of a picture
-SIDE, SHOWN = 640, 360  # pixels of a picture, and of the place where it is shown
+SIDE, SHOWN = 520, 360  # pixels of a picture, and of the place where it is shown
 NAMED = 20  # classes in the legend
 NO_NOTEBOOK = (
     "live=True redraws the map in a notebook, and this is none: the fit goes on without pictures. "
