@@ -19,7 +19,7 @@ A missing value, also an empty text, is replaced by ``fill``: a number, 0 or 1, 
 value is an error.
 
 Two rows of different categories, or of true and false, are 1 apart, as two rows are whose number differs by a standard
-deviation. With heavier or lighter categories, neighbors tell less of other columns (``benchmarks/mixed_tables.py``).
+deviation. ``benchmarks/mixed_tables.py`` measures other weights.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def _kept(
         raise SourceError(
             f"{table.path}: {places(table, open_, gaps)}.\nPass missing='drop', missing='mean' or missing='median'."
         )
-    kept = ~gaps.any(1)
+    kept = np.asarray(~gaps.any(1))
     if not kept.any():
         raise SourceError(f"{table.path}: every row lacks a value; leave out the columns that lack most of them")
     return kept, DroppedRows(kept, table.names)
