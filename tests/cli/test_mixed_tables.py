@@ -40,8 +40,9 @@ def test_a_model_of_the_command_line_reads_a_data_frame(dre: Run, penguins: pd.D
 def test_a_model_of_numbers_fills_the_gaps_of_a_data_frame_as_the_file_did(dre: Run, penguins: pd.DataFrame) -> None:
     assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "mean", "--embedding", "y.npy", *SHORT) == 0
     model = DRE.load("m.safetensors")
-    frame = pl.from_pandas(penguins)
-    for each in (penguins, frame, frame.with_columns(pl.col("bill_length_mm").fill_null(float("nan")))):
+    numbers = penguins[model.feature_names_in_]
+    frame = pl.from_pandas(numbers)
+    for each in (numbers, frame, frame.with_columns(pl.col("bill_length_mm").fill_null(float("nan")))):
         np.testing.assert_allclose(model.transform(each), np.load("y.npy"), atol=1e-4)
 
 

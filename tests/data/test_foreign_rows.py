@@ -133,7 +133,7 @@ def test_columns_can_be_chosen(kind: str, tmp_path: Path) -> None:
     [
         (Stream(), "can't be read twice"),
         (DataLoader(Stream()), "can't be read twice"),
-        (pa.table({"a": ["x", "y"]}), "do not hold numbers: 'a'"),
+        (pa.table({"a": ["x", "y"]}), "can't be mapped: 'a'"),
         (pa.table({"a": [[1.0], [2.0]], "b": [[1.0], [2.0]]}), "columns of vectors: a, b"),
         (pa.table({"a": [[1.0, 2.0], [2.0]]}), "different lengths"),
         (pa.table({"a": [[1.0, 2.0], None]}), "without a vector"),

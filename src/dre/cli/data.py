@@ -44,12 +44,12 @@ def open_data(data: str, options: ReadOptions | None = None, *, tell: Tell = "al
 def as_fitted(model: DRE, options: ReadOptions | None = None) -> ReadOptions:
     """Read the features that the model was fitted to, whatever else a table has; fill gaps and resize images as in the fit."""
     names, prepared = getattr(model, "feature_names_in_", None), model.preparation_
-    is_table = isinstance(prepared, TablePreparation) and prepared.named
+    table = prepared if isinstance(prepared, TablePreparation) and prepared.named else None
     return replace(
         options or ReadOptions(),
         features=() if names is None else list(names),
         fill=getattr(model, "fill_values_", {}),
-        preparation=prepared if is_table else None,
+        preparation=table,
         row_shape=model.row_shape_,
     )
 

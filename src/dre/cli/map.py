@@ -186,8 +186,12 @@ def _from_model(model: DRE, source: Source, every_stage: bool) -> LoadedMap:
     stages = [model.transform(rows, stage=None if i == last else i) for i in kept]
     titles = [f"stage {i}: {model.schedule_[i]}" for i in kept]
     found = LoadedMap(stages, titles, source.metadata, source.names, source.rows, source.columns, model)
-    how = {"units": lambda rows: model.metric_rows(model_rows(source.preparation, rows)), "preparation": source.preparation}
-    return replace(found, aside=source.aside, filled=source.filled, dropped=source.dropped, **how)
+
+    def units(rows: Array) -> Array:
+        return model.metric_rows(model_rows(source.preparation, rows))
+
+    beside = replace(found, aside=source.aside, filled=source.filled, dropped=source.dropped)
+    return replace(beside, units=units, preparation=source.preparation)
 
 
 def _from_file(name: str, source: Source | None, standardize: bool | None, *, allow_external: bool) -> LoadedMap:

@@ -26,6 +26,7 @@ from dre.data.table_columns import (
     to_numbers,
     to_texts,
 )
+from dre.data.table_columns import missing as missing_values
 from dre.data.table_preparation import TablePreparation, check_missing
 
 ID_NAME = re.compile(r"id|ids|index|idx|key|uuid|guid|row|rowid|unnamed: ?0|.*[_\s.-](?:id|uuid|guid|key)")  # in lower case
@@ -105,7 +106,7 @@ def _resolved(frame: nw.DataFrame[Any], kinds: Mapping[str, str], *, is_chosen: 
 
 def _kind_of_texts(texts: Any, kind: str, *, is_chosen: bool) -> tuple[str, str]:
     """Return the kind of a column of texts, and why it can't be mapped; an empty reason if it can."""
-    present = texts[np.not_equal(texts, None).astype(bool)]
+    present = texts[~missing_values(texts)]
     values, is_meant = set(present.tolist()), is_chosen or kind == CATEGORY
     if kind == TEXT and are_answers(present):
         return BOOLEAN, ""

@@ -135,6 +135,13 @@ def _is_gap(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
+def missing(values: Array) -> Array:
+    """Whether each value of a column is missing, (n,): None among texts, else NaN."""
+    if values.dtype == object:
+        return np.fromiter((value is None for value in values), dtype=bool, count=len(values))
+    return np.isnan(values)
+
+
 def are_answers(texts: Array) -> bool:
     """Whether all texts are the two words of an answer, such as yes and no."""
     found = {text.lower() for text in texts if text is not None}

@@ -19,7 +19,7 @@ A missing value, also an empty text, is replaced by ``fill``: a number, 0 or 1, 
 value is an error.
 
 Two rows of different categories, or of true and false, are 1 apart, as two rows are whose number differs by a standard
-deviation. With heavier or lighter categories, neighbors tell less of other columns (``benchmarks/mixed_tables.py``).
+deviation. ``benchmarks/mixed_tables.py`` measures other weights.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from torch import Tensor, nn
 from dre.data.column_encoding import ColumnEncoding
 from dre.data.preparation import Preparation, State
 from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
+from dre.data.table_columns import missing as missing_values
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
@@ -169,12 +170,13 @@ class TablePreparation(Preparation):
         columns = _select(X, [each.name for each in self.encodings], named=self.named, all_numbers=self._reads_numbers)
         read = {each.name: _values(each, columns[each.name]) for each in self.encodings}
         n = len(next(iter(read.values())))
-        gaps = {name: _gaps(values) for name, values in read.items()}
+        gaps = {name: missing_values(values) for name, values in read.items()}
         gaps = {name: mask for name, mask in gaps.items() if mask.any()}
         open_ = {each.name: gaps[each.name] for each in self.encodings if each.fill is None and each.name in gaps}
         if not allow_gaps:
             _refuse(open_, n)
-        out, unknown = np.empty((n, len(self.names_out))), {}
+        out = np.empty((n, len(self.names_out)))
+        unknown: dict[str, list[str]] = {}
         places = self._places
         if self._quantities:
             block = np.column_stack([read[each.name] for each in self._quantities])
@@ -280,7 +282,7 @@ def _fit_column(name: str, kind: str, column: Any, missing: str, standardize: bo
     fills = missing != "error"
     each = ColumnEncoding(name, kind)
     values = _values(each, column)
-    present = values[~_gaps(values)]
+    present = values[~missing_values(values)]
     if not len(present):
         raise ValueError(f"the column {name!r} has no value at all: leave it out, columns=[...] names the others")
     if kind == CATEGORY:
@@ -313,10 +315,6 @@ def _values(each: ColumnEncoding, column: Any) -> Array:
     if infinite.any():
         raise ValueError(f"the column {each.name!r} has infinity in row {int(infinite.argmax())}: drop this row")
     return values
-
-
-def _gaps(values: Array) -> Array:
-    return np.equal(values, None).astype(bool) if values.dtype == object else np.isnan(values)
 
 
 def _refuse(gaps: Mapping[str, Array], n: int) -> None:

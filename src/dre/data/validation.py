@@ -157,6 +157,7 @@ def _check_finite(X: Any, name: str, columns: Any, remedy: str) -> None:
     bad = ~np.isfinite(values)
     row, place = _first(X, bad, columns)
     kind = "NaN" if np.isnan(values[bad][0]) else "infinity"
+    remedy = remedy if np.isnan(values[bad]).all() else FILLED_BEFORE
     raise ValueError(
         f"Input {name} contains {kind}: {int(bad.sum())} value(s) are NaN or inf, the first in row {row} {place}. {remedy}"
     )

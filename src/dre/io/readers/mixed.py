@@ -9,6 +9,7 @@ import numpy as np
 
 from dre.data.table_columns import BOOLEAN, CATEGORY, to_texts
 from dre.data.table_columns import NUMBER as QUANTITY
+from dre.data.table_columns import missing as missing_values
 from dre.data.table_preparation import EncodedTable, TablePreparation
 from dre.io.readers.features import DROPPED, NAMES, Chosen, choice_messages, dropped_message, no_such_feature
 from dre.io.readers.missing import MIDDLES, places
@@ -152,14 +153,14 @@ def _kept(
     """Which rows are kept: all, or those without a gap that nothing fills."""
     filled = {each.name for each in known.encodings if each.fill is not None} if known is not None else set()
     open_ = [name for name in values if name not in filled]
-    gaps = np.column_stack([_missing(values[name]) for name in open_]) if open_ else np.zeros((len(table), 0), bool)
+    gaps = np.column_stack([missing_values(values[name]) for name in open_]) if open_ else np.zeros((len(table), 0), bool)
     if not gaps.any() or options.missing in MIDDLES:
         return slice(None), None
     if options.missing == "error":
         raise SourceError(
             f"{table.path}: {places(table, open_, gaps)}.\nPass missing='drop', missing='mean' or missing='median'."
         )
-    kept = ~gaps.any(1)
+    kept = np.asarray(~gaps.any(1))
     if not kept.any():
         raise SourceError(f"{table.path}: every row lacks a value; leave out the columns that lack most of them")
     return kept, DroppedRows(kept, table.names)
@@ -167,7 +168,7 @@ def _kept(
 
 def _filling(known: TablePreparation, values: dict[str, Array], options: ReadOptions) -> tuple[TablePreparation, list[str]]:
     """The preparation with fills of these rows, where the fit did not store any and they are asked for; and a line about it."""
-    lacking = [each for each in known.encodings if each.fill is None and _missing(values[each.name]).any()]
+    lacking = [each for each in known.encodings if each.fill is None and missing_values(values[each.name]).any()]
     if not lacking or options.missing not in MIDDLES:
         return known, []
     names = [each.name for each in lacking]
@@ -179,7 +180,3 @@ def _filling(known: TablePreparation, values: dict[str, Array], options: ReadOpt
     encodings = [replace(each, fill=fills.get(each.name, each.fill)) for each in known.encodings]
     line = f"missing values of {summarize_names(names)} are filled in by the {options.missing} of these rows, not of the fit"
     return TablePreparation(encodings, known.named), [line]
-
-
-def _missing(values: Array) -> Array:
-    return np.equal(values, None).astype(bool) if values.dtype == object else np.isnan(values)
