@@ -230,9 +230,9 @@ def page_model() -> str:
     size, scripts = sum(runtime["bytes"].values()) / 1e6, {name: size / 1e3 for name, size in result["script_bytes"].items()}
     without = result["results"][0]["page_bytes"] / 1e6
     return table(head, rows) + (
-        f"\n{note} A page without the model has {without:.2f} MB here. The files of onnxruntime-web {runtime['version']} for a "
-        f"CPU have {size:.1f} MB, in text {size * 4 / 3:.1f} MB; the script that computes steps has {scripts['program']:.0f} kB, "
-        f"and all that place new rows {scripts['all']:.0f} kB.\n"
+        f"\n{note} A page without the model has {without:.2f} MB here. The files of onnxruntime-web {runtime['version']} for "
+        f"a CPU have {size:.1f} MB, in text {size * 4 / 3:.1f} MB; the script that computes steps has "
+        f"{scripts['program']:.0f} kB, and all that place new rows {scripts['all']:.0f} kB.\n"
     )
 
 
