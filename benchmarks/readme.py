@@ -229,9 +229,10 @@ def page_model() -> str:
     note = f"`{result['command']}`, Chromium, {machine(result)}; rows come from a CSV file."
     runtime = result["onnxruntime_web"]
     size, scripts = sum(runtime["bytes"].values()) / 1e6, {name: size / 1e3 for name, size in result["script_bytes"].items()}
+    without = result["results"][0]["page_bytes"] / 1e6
     return table(head, rows) + (
-        f"\n{note} A page without the model has {result['results'][0]['page_bytes'] / 1e6:.2f} MB here. The files of onnxruntime-web "
-        f"{runtime['version']} for a CPU have {size:.1f} MB, in text {size * 4 / 3:.1f} MB; the script that computes steps has "
+        f"\n{note} A page without the model has {without:.2f} MB here. The files of onnxruntime-web {runtime['version']} for "
+        f"a CPU have {size:.1f} MB, in text {size * 4 / 3:.1f} MB; the script that computes steps has "
         f"{scripts['program']:.0f} kB, and all that place new rows {scripts['all']:.0f} kB.\n"
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from dre.compare.record import provenance, write_json
 
 RESULTS = Path(__file__).parent / "results"
-FOLDERS = ("--data", "--out", "--vectors")  # options whose paths mean nothing on other machines
+FOLDERS = ("--data", "--out", "--vectors", "--onnxruntime-web")  # options whose paths mean nothing on other machines
 
 
 def result_file(name: str) -> Path:

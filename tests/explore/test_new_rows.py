@@ -266,6 +266,7 @@ def test_the_view_includes_new_rows_that_lie_outside(page: Seen) -> None:
     assert (spots < [box["width"], box["height"]]).all()
 
 
+@pytest.mark.slow
 def test_many_rows_are_placed_while_the_page_stays_alive(page: Seen, fit: Any) -> None:
     new = table(20_000, seed=13)
     page.page.evaluate(
