@@ -22,7 +22,7 @@ from dre.training.events import CoordinatesMoved, EpochEnded, Event, StageEnded,
 from dre.training.run import Run
 
 Array = np.ndarray[Any, Any]
-MOST_ROWS = 20_000  # points of the page while it follows
+MOST_ROWS = 10_000  # points of the page while it follows: more would take a noticeable part of a short fit
 EVERY, SHARE = 1.0, 0.03  # seconds from one frame to the next, and the share of the time that frames may take
 MOST_LOSSES = 200  # of a curve
 
@@ -30,7 +30,7 @@ MOST_LOSSES = 200  # of a curve
 class Watch:
     """Writes an HTML page that follows the training: points move, and a curve shows the loss. It works without a server.
 
-    Open the page as soon as it is there. It has up to 20,000 rows, which can be pointed at, searched and colored. While it
+    Open the page as soon as it is there. It has up to 10,000 rows, which can be pointed at, searched and colored. While it
     follows, a script lies beside it. At the end the page becomes that of the map, in one file, with stages, scores and
     trustworthiness of these rows, and open pages load it. ``dre.explore.build_explorer`` writes a page of all rows.
 

@@ -47,10 +47,8 @@ from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
 from dre.model.input_distances import InputDistances
-from dre.model.notebook import model_html
 from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
-from dre.observe.live import Live
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
 from dre.plan.overrides import Overrides, apply_overrides, default_sample, describe_sample, explain, parse_overrides
@@ -283,7 +281,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 _naming_columns(self._names_of(preparation)),
                 open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
             ):
-                observers = [*check_observers(observers), *([Live(labels=y)] if live and ranks.is_first else [])]
+                observers = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
                 if sample_weight is None:
                     return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
                 if ranks.is_connected or precomputed_knn is not None:
@@ -775,6 +773,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return what a notebook shows: a summary of the fit, or scikit-learn's diagram before it."""
         if not self.__sklearn_is_fitted__():
             return str(super()._html_repr())
+        from dre.model.notebook import model_html  # here and below: drawing is loaded where something is drawn
+
         ended = ("Ctrl-C ended the fit early",) if self.interrupted_ else ()
         return model_html(type(self).__name__, repr(self), self._map, vars(self).get("_embedding"), remarks=ended)
 
@@ -939,6 +939,12 @@ def _check_pixels(recipe: Recipe, metric: Any, *, standardize: bool) -> None:
             f"{what} changes or compares pixels, but behind a backbone neighbors are those of its features: leave it out. For "
             "the cosine of features, let the module end in a layer that divides them by their norm."
         )
+
+
+def _live(labels: Any) -> list[Observer]:
+    from dre.observe.live import Live
+
+    return [Live(labels=labels)]
 
 
 @contextmanager
