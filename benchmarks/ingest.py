@@ -1,21 +1,24 @@
 """Labels of new cells by a reference: ``dre.scanpy.tl.ingest`` beside ``sc.tl.ingest``, on cells that are labelled already.
 
-python benchmarks/ingest.py --data FOLDER      write results/ingest.json; FOLDER holds scrna/
+python benchmarks/ingest.py --data FOLDER                  write results/ingest.json; FOLDER holds scrna/
+python benchmarks/ingest.py --data FOLDER --only times     renew one of labels, times, foreign
 
 A quarter of the cells of each set is held out, in equal shares of the types, and labelled by the others. scanpy runs its usual
-steps: pca, neighbors, umap, ingest. The methods take turns, after a warm-up that compiles what numba compiles. Then one type
-after the other is left out of the reference, to see which of its cells are said not to be on the map. Only the PCA and the
-neighbors decide that, so these references have a network that is hardly trained. sc.tl.ingest of scanpy 1.11.5 fails with
-pynndescent 0.7: pip install --target FOLDER --no-deps 'pynndescent<0.7', with the folder in PYTHONPATH.
+steps: pca, neighbors, umap, ingest. Only PCA and neighbors decide on labels, so the network is hardly trained where labels
+alone are looked at. For foreign cells, one type after the other is left out of the reference. For times, the methods take turns
+after a warm-up that compiles what numba compiles. sc.tl.ingest of scanpy 1.11.5 fails with pynndescent 0.7:
+pip install --target FOLDER --no-deps 'pynndescent<0.7', with the folder in PYTHONPATH.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -32,29 +35,27 @@ from sklearn.model_selection import train_test_split
 import dre.scanpy
 from dre.datasets.scrna import CBMC, PBMC, CellCounts
 from dre.scanpy.tl import NOT_ON_MAP
-from record import record
+from record import record, result_file
 
 Array = np.ndarray[Any, Any]
 Scores = dict[str, float]
-Labelled = tuple[Any, Scores]  # the labels, and seconds of the reference and of ingest
-LABEL, HELD_OUT, SEEDS = "cell_type", 0.25, 5
+LABEL, HELD_OUT, SEEDS, REPEATS = "cell_type", 0.25, 3, 1
 UNTRAINED = {"schedule": "x: gaussian(5) -> kl * 1", "encoder": "mlp(16, depth=1)"}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
-    options.add_argument("--seeds", type=int, default=SEEDS)
+    options.add_argument("--only", choices=PARTS)
     chosen = options.parse_args()
     warnings.filterwarnings("ignore")
     sets = {"PBMC": read(PBMC, chosen.data), "CBMC": read(CBMC, chosen.data), "PBMC 68k": small_set()}
-    warm_up(sets["PBMC 68k"])
-    found = {name: {"cells": adata.n_obs, "types": adata.obs[LABEL].nunique(), **compare(adata, chosen.seeds)}
-             for name, adata in sets.items()}  # fmt: skip
-    for name, adata in sets.items():
-        found[name]["left out"] = {str(kind): leave_out(adata, str(kind)) for kind in adata.obs[LABEL].cat.categories}
+    found = json.loads(file.read_text())["results"] if (file := result_file("ingest")).exists() else {}
     versions = {"scanpy": version("scanpy"), "umap": version("umap-learn"), "pynndescent": pynndescent.__version__}
-    record("ingest", found, seeds=chosen.seeds, libraries=versions)
+    for part in [chosen.only] if chosen.only else PARTS:
+        found[part] = {name: PARTS[part](adata) for name, adata in sets.items()}
+        found["cells"] = {name: adata.n_obs for name, adata in sets.items()}
+        record("ingest", found, libraries=versions)
 
 
 def read(source: CellCounts, folder: Path) -> Any:
@@ -92,53 +93,59 @@ def split(adata: Any, seed: int, without: str | None = None) -> tuple[Any, Any, 
     return reference, query, truth
 
 
-def by_scanpy(reference: Any, query: Any, seed: int) -> Labelled:
-    began = time.perf_counter()
+def by_scanpy(reference: Any, seed: int) -> None:
     sc.pp.pca(reference, random_state=seed)
     sc.pp.neighbors(reference, random_state=seed)
     sc.tl.umap(reference, random_state=seed)
-    mapped = time.perf_counter()
-    sc.tl.ingest(query, reference, obs=LABEL)
-    return query.obs[LABEL].to_numpy().astype(str), _seconds(began, mapped)
 
 
-def by_dre(recipe: str, refuse: float) -> Callable[[Any, Any, int], Labelled]:
-    def label(reference: Any, query: Any, seed: int) -> Labelled:
-        began = time.perf_counter()
-        dre.scanpy.tl.dre(reference, recipe=recipe, random_state=seed, device="cpu", verbose=False)
-        mapped = time.perf_counter()
-        dre.scanpy.tl.ingest(query, reference, obs=LABEL, refuse=refuse)
-        return query.obs[LABEL].to_numpy().astype(str), _seconds(began, mapped)
+def by_dre(**options: str) -> Callable[[Any, int], None]:
+    def prepare(reference: Any, seed: int) -> None:
+        dre.scanpy.tl.dre(reference, random_state=seed, device="cpu", verbose=False, **options)
 
-    return label
+    return prepare
 
 
-METHODS: dict[str, Callable[[Any, Any, int], Labelled]] = {
-    "sc.tl.ingest": by_scanpy,
-    "dre.scanpy.tl.ingest": by_dre("auto", 0.0),
-    "dre.scanpy.tl.ingest, recipe fast": by_dre("fast", 0.0),
-    "dre.scanpy.tl.ingest, refuse 0.01": by_dre("fast", 0.01),
-}
+TIMED = {"sc.tl.ingest": by_scanpy, "dre": by_dre(), "dre, recipe fast": by_dre(recipe="fast")}
 
 
-def _seconds(began: float, mapped: float) -> Scores:
-    return {"reference_seconds": mapped - began, "ingest_seconds": time.perf_counter() - mapped}
+def labels(adata: Any) -> dict[str, Scores]:
+    """Means of the scores over the splits."""
+    runs: dict[str, list[Scores]] = {"sc.tl.ingest": [], "dre, refuse=0": [], "dre": []}
+    for seed in range(SEEDS):
+        reference, query, truth = split(adata, seed)
+        theirs = reference.copy()
+        by_scanpy(theirs, seed)
+        by_dre(**UNTRAINED)(reference, seed)
+        found = {
+            "sc.tl.ingest": sc.tl.ingest(query, theirs, obs=LABEL, inplace=False),
+            "dre, refuse=0": dre.scanpy.tl.ingest(query, reference, obs=LABEL, refuse=0, copy=True),
+            "dre": dre.scanpy.tl.ingest(query, reference, obs=LABEL, copy=True),
+        }
+        for name, labelled in found.items():
+            runs[name].append(score(truth, labelled.obs[LABEL].to_numpy().astype(str)))
+    return {name: {key: mean([run[key] for run in each]) for key in each[0]} for name, each in runs.items()}
 
 
-def warm_up(adata: Any) -> None:
-    for label in METHODS.values():
-        label(*split(adata, 0)[:2], 0)
+def times(adata: Any) -> dict[str, Any]:
+    """Seconds of the reference and of ingest, by the clock and of the CPU: medians over repeats, after one that warms up."""
+    runs: dict[str, list[Scores]] = {name: [] for name in TIMED}
+    for seed in range(REPEATS + 1):
+        for name, prepare in TIMED.items():
+            reference, query, _ = split(adata, seed)
+            moments = [_now()]
+            prepare(reference, seed)
+            moments.append(_now())
+            (sc if prepare is by_scanpy else dre.scanpy).tl.ingest(query, reference, obs=LABEL)
+            moments.append(_now())
+            spent = [{kind: after[kind] - before[kind] for kind in after} for before, after in pairwise(moments)]
+            names = ("reference", "ingest")
+            runs[name].append({f"{what} {kind}": each[kind] for what, each in zip(names, spent, strict=True) for kind in each})
+    return {name: {key: median([run[key] for run in each[1:]]) for key in each[0]} for name, each in runs.items()}
 
 
-def compare(adata: Any, seeds: int) -> dict[str, Any]:
-    """Scores and seconds of each method: means over the seeds, and each seed."""
-    runs: dict[str, list[Scores]] = {name: [] for name in METHODS}
-    for seed in range(seeds):
-        for name, label in METHODS.items():
-            reference, query, truth = split(adata, seed)
-            found, seconds = label(reference, query, seed)
-            runs[name].append({**score(truth, found), **seconds})
-    return {"methods": {name: {**summary(each), "runs": each} for name, each in runs.items()}}
+def _now() -> Scores:
+    return {"seconds": time.perf_counter(), "cpu": time.process_time()}
 
 
 def score(truth: Array, found: Array) -> Scores:
@@ -152,8 +159,8 @@ def score(truth: Array, found: Array) -> Scores:
     }
 
 
-def summary(runs: list[Scores]) -> Scores:
-    return {name: (median if "seconds" in name else mean)([run[name] for run in runs]) for name in runs[0]}
+def foreign(adata: Any) -> dict[str, Any]:
+    return {str(kind): leave_out(adata, str(kind)) for kind in adata.obs[LABEL].cat.categories}
 
 
 def leave_out(adata: Any, kind: str) -> dict[str, Any]:
@@ -161,19 +168,21 @@ def leave_out(adata: Any, kind: str) -> dict[str, Any]:
     reference, query, truth = split(adata, 0, without=kind)
     dre.scanpy.tl.dre(reference, random_state=0, device="cpu", verbose=False, **UNTRAINED)
     dre.scanpy.tl.ingest(query, reference, obs=LABEL)
-    labels, foreign = query.obs[LABEL].to_numpy().astype(str), truth == kind
-    refused = labels == NOT_ON_MAP
+    found, is_foreign = query.obs[LABEL].to_numpy().astype(str), truth == kind
+    refused = found == NOT_ON_MAP
     confidence = query.obs[f"{LABEL}_confidence"].to_numpy()
-    instead, cells = np.unique(labels[foreign & ~refused], return_counts=True)
+    instead, cells = np.unique(found[is_foreign & ~refused], return_counts=True)
     return {
-        "cells": int(foreign.sum()),
-        "refused": float(refused[foreign].mean()),
-        "refused_others": float(refused[~foreign].mean()),
+        "cells": int(is_foreign.sum()),
+        "refused": float(refused[is_foreign].mean()),
+        "refused_others": float(refused[~is_foreign].mean()),
         "instead": {str(instead[i]): int(cells[i]) for i in np.argsort(-cells)[:3]},
-        "confidence": float(confidence[foreign & ~refused].mean()) if (foreign & ~refused).any() else None,
-        "confidence_others": float(confidence[~foreign & ~refused].mean()),
+        "confidence": float(confidence[is_foreign & ~refused].mean()) if (is_foreign & ~refused).any() else None,
+        "confidence_others": float(confidence[~is_foreign & ~refused].mean()),
     }
 
+
+PARTS: dict[str, Callable[[Any], dict[str, Any]]] = {"labels": labels, "foreign": foreign, "times": times}
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ from statistics import mean, median
 from typing import Any
 
 from coordinates_tables import TABLES as COORDINATES
+from ingest_tables import TABLES as INGEST
 from messy_tables import TABLES as MESSY
 from panel_tables import TABLES as PANEL
 from paper.load_spec import load_spec
@@ -223,6 +224,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-zadu": metrics_zadu,
     "metrics-gpu": metrics_gpu,
     "metrics-paper": metrics_paper,
+    **INGEST,
     **MESSY,
     **SPEED,
     **PANEL,

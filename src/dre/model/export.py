@@ -25,6 +25,7 @@ from torch import Tensor
 
 import dre
 from dre.atomic import atomic_write, check_absent
+from dre.data.preparation import to_file
 from dre.data.scaling import Scaling
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.probe import probe_rows
@@ -61,6 +62,8 @@ class ExportJob:
         Whether to compare the file with ``transform``.
     feature_names : list of str, optional
         Names of the columns, which are stored in the file.
+
+    A preparation stays outside: the file reads the rows that it gives. Its JSON is stored in an ONNX file.
     """
 
     fitted: FittedMap
@@ -78,7 +81,8 @@ class ExportJob:
     def metadata(self) -> dict[str, str]:
         """What a program needs to know about the file."""
         fitted = self.fitted
-        return {
+        preparation = {} if fitted.preparation is None else {"dre.preparation": json.dumps(to_file(fitted.preparation)[0])}
+        return preparation | {
             "dre.version": dre.__version__,
             "dre.n_components": str(fitted.n_components),
             "dre.metric": fitted.scaling.metric,
@@ -87,7 +91,7 @@ class ExportJob:
         }
 
     def module(self) -> MapModule:
-        return self.fitted.module(self.stage).cpu()
+        return self.fitted.module(self.stage, prepares=False).cpu()
 
     def example(self) -> Tensor:
         return _as_dtype(probe_rows(self.fitted.scaling)[:EXAMPLE_ROWS], self.dtype)
@@ -122,6 +126,7 @@ def _write(
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"can't write the map to {path}: there is no folder {Path(path).parent}. Create it first.")
     _warn_of_rounding(job)
+    _warn_of_preparation(job)
     with plain_torch():
         written = content()
         if runner is not None:
@@ -290,6 +295,17 @@ def _warn_of_rounding(job: ExportJob) -> None:
             "the values of X are so large beside their spread that float32 rounds them too much. "
             "Export with dtype='float64', and pass float64 rows.",
             stacklevel=5,  # the line that called to_onnx
+        )
+
+
+def _warn_of_preparation(job: ExportJob) -> None:
+    """Warn that the file takes other rows than ``transform``, if the model makes them from a table or from genes."""
+    if (preparation := job.fitted.preparation) is not None:
+        width = len(preparation.names_out)
+        warnings.warn(
+            f"the file takes rows of {width} numbers, which model.prepare(X) makes of what you have: the preparation "
+            f"{preparation.kind!r} is not in it",
+            stacklevel=5,
         )
 
 

@@ -104,13 +104,14 @@ class FittedMap:
         )
         return RangeError(row, place, float(x.flatten()[at]), reason)
 
-    def module(self, stage: int | None = None) -> MapModule:
+    def module(self, stage: int | None = None, *, prepares: bool = True) -> MapModule:
         """Return a copy of preparation, scaling and encoder as one module, in eval mode.
 
-        It is on the device of the encoder, or on the CPU if that device has no float64.
+        ``prepares=False`` leaves out the preparation: the module then reads prepared rows. It is on the device of the encoder,
+        or on the CPU if that device has no float64.
         """
         scaling, encoder = copy.deepcopy(self.scaling), copy.deepcopy(self.encoder_of(stage))
-        preparation = None if self.preparation is None else self.preparation.module()
+        preparation = self.preparation.module() if prepares and self.preparation is not None else None
         return MapModule(scaling, encoder, preparation).to(float64_device(self.device)).eval()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
