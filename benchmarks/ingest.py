@@ -39,7 +39,7 @@ from record import record, result_file
 
 Array = np.ndarray[Any, Any]
 Scores = dict[str, float]
-LABEL, HELD_OUT, SEEDS, REPEATS = "cell_type", 0.25, 3, 1
+LABEL, HELD_OUT, SPLITS = "cell_type", 0.25, 3
 UNTRAINED = {"schedule": "x: gaussian(5) -> kl * 1", "encoder": "mlp(16, depth=1)"}
 
 
@@ -47,13 +47,14 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     options.add_argument("--only", choices=PARTS)
+    options.add_argument("--splits", type=int, default=SPLITS)
     chosen = options.parse_args()
     warnings.filterwarnings("ignore")
     sets = {"PBMC": read(PBMC, chosen.data), "CBMC": read(CBMC, chosen.data), "PBMC 68k": small_set()}
     found = json.loads(file.read_text())["results"] if (file := result_file("ingest")).exists() else {}
     versions = {"scanpy": version("scanpy"), "umap": version("umap-learn"), "pynndescent": pynndescent.__version__}
     for part in [chosen.only] if chosen.only else PARTS:
-        found[part] = {name: PARTS[part](adata) for name, adata in sets.items()}
+        found[part] = {name: PARTS[part](adata, chosen.splits) for name, adata in sets.items()}
         found["cells"] = {name: adata.n_obs for name, adata in sets.items()}
         record("ingest", found, libraries=versions)
 
@@ -109,10 +110,10 @@ def by_dre(**options: str) -> Callable[[Any, int], None]:
 TIMED = {"sc.tl.ingest": by_scanpy, "dre": by_dre(), "dre, recipe fast": by_dre(recipe="fast")}
 
 
-def labels(adata: Any) -> dict[str, Scores]:
-    """Means of the scores over the splits."""
+def labels(adata: Any, splits: int) -> dict[str, Any]:
+    """Means of the scores over the splits, and the number of these."""
     runs: dict[str, list[Scores]] = {"sc.tl.ingest": [], "dre, refuse=0": [], "dre": []}
-    for seed in range(SEEDS):
+    for seed in range(splits):
         reference, query, truth = split(adata, seed)
         theirs = reference.copy()
         by_scanpy(theirs, seed)
@@ -124,13 +125,15 @@ def labels(adata: Any) -> dict[str, Scores]:
         }
         for name, labelled in found.items():
             runs[name].append(score(truth, labelled.obs[LABEL].to_numpy().astype(str)))
-    return {name: {key: mean([run[key] for run in each]) for key in each[0]} for name, each in runs.items()}
+    return {
+        name: {key: mean([run[key] for run in each]) for key in each[0]} | {"splits": splits} for name, each in runs.items()
+    }
 
 
-def times(adata: Any) -> dict[str, Any]:
-    """Seconds of the reference and of ingest, by the clock and of the CPU: medians over repeats, after one that warms up."""
+def times(adata: Any, splits: int) -> dict[str, Any]:
+    """Seconds of the reference and of ingest, by the clock and of the CPU: medians over the splits, after one that warms up."""
     runs: dict[str, list[Scores]] = {name: [] for name in TIMED}
-    for seed in range(REPEATS + 1):
+    for seed in range(splits + 1):
         for name, prepare in TIMED.items():
             reference, query, _ = split(adata, seed)
             moments = [_now()]
@@ -159,7 +162,8 @@ def score(truth: Array, found: Array) -> Scores:
     }
 
 
-def foreign(adata: Any) -> dict[str, Any]:
+def foreign(adata: Any, splits: int) -> dict[str, Any]:
+    """What becomes of each type, in one split."""
     return {str(kind): leave_out(adata, str(kind)) for kind in adata.obs[LABEL].cat.categories}
 
 
@@ -182,7 +186,7 @@ def leave_out(adata: Any, kind: str) -> dict[str, Any]:
     }
 
 
-PARTS: dict[str, Callable[[Any], dict[str, Any]]] = {"labels": labels, "foreign": foreign, "times": times}
+PARTS: dict[str, Callable[[Any, int], dict[str, Any]]] = {"labels": labels, "foreign": foreign, "times": times}
 
 if __name__ == "__main__":
     main()
