@@ -20,6 +20,7 @@ from typing import Any
 
 from backbone_tables import TABLES as BACKBONE
 from coordinates_tables import TABLES as COORDINATES
+from ingest_tables import TABLES as INGEST
 from messy_tables import TABLES as MESSY
 from panel_tables import TABLES as PANEL
 from paper.load_spec import load_spec
@@ -250,6 +251,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics-zadu": metrics_zadu,
     "metrics-gpu": metrics_gpu,
     "metrics-paper": metrics_paper,
+    **INGEST,
     **MESSY,
     **BACKBONE,
     **SPEED,

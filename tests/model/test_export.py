@@ -225,8 +225,8 @@ def test_a_file_that_deviates_is_not_written(write, tmp_path, monkeypatch):
     model = fitted()
     module = type(model._map).module
 
-    def moved(self: object, stage: int | None = None, **options: bool) -> nn.Module:
-        other = module(self, stage, **options)
+    def moved(self: object, *args: object, **options: object) -> nn.Module:
+        other = module(self, *args, **options)
         other.encoder.out.bias.data += 0.01
         return other
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -71,3 +73,16 @@ def test_a_row_without_neighbors_is_named() -> None:
     lonely[7] = 0
     with pytest.raises(ValueError, match=r"row 7 reaches 0 others.*Leave such rows out"):
         neighbors_in_graph(lonely, 80, 5)
+
+
+def test_similarities_in_place_of_distances_are_said() -> None:
+    D = graph()
+    similarities = scipy.sparse.csr_array((np.exp(-(D.data**2)), D.indices, D.indptr), D.shape)
+    nearest_of_row = similarities.max(axis=1).toarray().ravel()
+    similarities.data /= np.repeat(nearest_of_row, np.diff(D.indptr))  # as umap's memberships: 1 for the nearest
+    with pytest.warns(UserWarning, match="connectivities"):
+        neighbors_in_graph(similarities, 80, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        neighbors_in_graph(D, 80, 5)
+        neighbors_in_graph(scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), D.shape), 80, 5)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 from made_cells import OPTIONS, anndata, log_normalized, make_cells, pd
 
 import dre.scanpy
 from dre import DRE
+from dre.data.gene_pca import ReferenceCells
+from dre.scanpy.labels import LabelTransfer
 from dre.scanpy.tl import NOT_ON_MAP
 
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
 
 
@@ -276,3 +282,39 @@ def test_a_total_that_is_not_known_must_be_said(query):
     logged = log_normalized(query)
     dre.scanpy.tl.ingest(logged, reference)
     assert np.allclose(query.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
+
+
+def test_genes_stay_outside_of_an_exported_map(reference, query, tmp_path):
+    model = dre.scanpy.model(reference)
+    with pytest.warns(UserWarning, match=r"rows of 20 numbers, which model.prepare\(X\) makes.*'gene-pca'"):
+        model.to_onnx(tmp_path / "map.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "map.onnx", providers=["CPUExecutionProvider"])
+    assert session.get_inputs()[0].shape[1] == 20
+    found = session.run(["embedding"], {"x": model.prepare(query.X)})[0]
+    np.testing.assert_allclose(found, model.transform(query.X), atol=1e-4, rtol=1e-4)
+    names = json.loads(session.get_modelmeta().custom_metadata_map["dre.feature_names"])
+    assert names[:2] == ["PC1", "PC2"]
+    with pytest.warns(UserWarning, match="gene-pca"):
+        model.to_torch_export(tmp_path / "map.pt2")
+
+
+def test_dense_classes_do_not_hide_foreign_cells_next_to_them():
+    """Cells that are far for the class next to them, but no farther than those of a sparse class are from each other."""
+    rng = np.random.default_rng(0)
+    dense, sparse = rng.normal(0, 0.1, (300, 2)), rng.normal(10, 2.0, (300, 2))
+    cells = ReferenceCells(
+        torch.from_numpy(np.concatenate([dense, sparse]).astype(np.float32)),
+        {"cell_type": (torch.arange(600, dtype=torch.int32) // 300, ["dense", "sparse"])},
+    )
+    transfer = LabelTransfer(cells, 15)
+    foreign = rng.normal([1.2, 0.0], 0.02, (50, 2)).astype(np.float32)
+    known = rng.normal(0, 0.1, (200, 2)).astype(np.float32)
+    assert transfer.are_unlike(*transfer.nearest(foreign), 0.01).all()
+    assert transfer.are_unlike(*transfer.nearest(known), 0.01).mean() < 0.05
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_copies_of_few_cells_are_like_these(n):
+    cells = ReferenceCells(torch.zeros(n, 2), {"cell_type": (torch.zeros(n, dtype=torch.int32), ["B"])})
+    transfer = LabelTransfer(cells, 15)
+    assert not transfer.are_unlike(*transfer.nearest(np.zeros((3, 2), np.float32)), 0.01).any()

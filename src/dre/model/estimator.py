@@ -572,8 +572,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Write the learned map as an ONNX file, from raw rows ``x`` (n, ...) to their ``embedding`` (n, n_components).
 
-        Scaling, front and encoder are inside, and n is free. Like ``module``, it does not check the rows. A model that was
-        fitted to a table with categories or gaps, or to genes, reads ``prepare(X)``.
+        Scaling, front and encoder are inside, and n is free. Like ``module``, it does not check the rows. What turns a
+        table or counts of genes into numbers stays outside: the file takes what ``prepare`` gives, and a warning says so.
 
         Parameters
         ----------
@@ -616,6 +616,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _export_job(self, **options: Any) -> ExportJob:
         check_is_fitted(self)
+        self._check_features("export")
         names = self._names_of(self._map.preparation)
         return ExportJob(self._map, feature_names=None if names is None else list(names), **options)
 

@@ -126,6 +126,7 @@ def _write(
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"can't write the map to {path}: there is no folder {Path(path).parent}. Create it first.")
     _warn_of_rounding(job)
+    _warn_of_preparation(job)
     with plain_torch():
         written = content()
         if runner is not None:
@@ -294,6 +295,17 @@ def _warn_of_rounding(job: ExportJob) -> None:
             "the values of X are so large beside their spread that float32 rounds them too much. "
             "Export with dtype='float64', and pass float64 rows.",
             stacklevel=5,  # the line that called to_onnx
+        )
+
+
+def _warn_of_preparation(job: ExportJob) -> None:
+    """Warn that the file takes other rows than ``transform``, if the model makes them from a table or from genes."""
+    if (preparation := job.fitted.preparation) is not None:
+        width = len(preparation.names_out)
+        warnings.warn(
+            f"the file takes rows of {width} numbers, which model.prepare(X) makes of what you have: the preparation "
+            f"{preparation.kind!r} is not in it",
+            stacklevel=5,
         )
 
 

@@ -156,7 +156,8 @@ def _given(knn: Any, n: int, k: int) -> Neighbors:
     if scipy.sparse.issparse(knn):
         found = neighbors_in_graph(knn, n, k)
         if found.completed:
-            say(f"dre: {found.completed:,} rows list fewer neighbors than most: paths along the graph complete them")
+            rows = "1 row lists" if found.completed == 1 else f"{found.completed:,} rows list"
+            say(f"dre: {rows} fewer neighbors than most: paths along the graph complete them")
         return Neighbors(found.indices, found.distances)
     if not isinstance(knn, (tuple, list)) or len(knn) not in (2, 3):  # UMAP's third item is a search index
         raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances), or a sparse matrix of distances")

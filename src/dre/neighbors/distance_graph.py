@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 Array = np.ndarray[Any, Any]
+NEAR_ONE = 1e-5
 
 
 class GraphNeighbors(NamedTuple):
@@ -55,6 +57,7 @@ def neighbors_in_graph(D: Any, n: int, k: int) -> GraphNeighbors:
     if not np.isfinite(graph.data).all() or (graph.data < 0).any():
         value = graph.data[~(np.isfinite(graph.data) & (graph.data >= 0))][0]
         raise ValueError(f"precomputed_knn: the matrix has the distance {value}; distances must be finite and not negative")
+    _warn_of_similarities(graph)
     counts = np.diff(graph.indptr)
     k = max(1, min(k, int(np.median(counts))))
     indices, distances = np.empty((n, k), np.int64), np.empty((n, k))
@@ -72,6 +75,18 @@ def _without_diagonal(D: Any) -> Any:
     graph = scipy.sparse.csr_array((entries.data[others].astype(np.float64), (row, column)), D.shape)
     graph.sort_indices()
     return graph
+
+
+def _warn_of_similarities(graph: Any) -> None:
+    """Warn of what ``obsp["connectivities"]`` looks like: most rows have a 1, none has more, and most entries are below."""
+    row = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    ones = abs(graph.data - 1) < NEAR_ONE
+    if graph.nnz and graph.data.max() <= 1 + NEAR_ONE and ones.mean() < 0.5 < len(np.unique(row[ones])) / graph.shape[0]:
+        warnings.warn(
+            "precomputed_knn: most rows have an entry of 1, and none has a larger one, as in a matrix of similarities such as "
+            "obsp['connectivities']: pass distances, obsp['distances']",
+            stacklevel=2,
+        )
 
 
 def _read_full_rows(graph: Any, counts: Array, indices: Array, distances: Array) -> None:

@@ -24,6 +24,9 @@ MOST_COMPARED = 50_000  # of a reference with which new cells are compared
 FEWEST_OF_CLASS = 30  # cells of each class that a sample keeps
 EXAMINED = 5_000  # cells of a reference whose distances to others are measured
 RANK = 5  # of the neighbor whose distance tells how unlike a cell is: the first may be an outlier too
+SHRINK = 20  # cells of average spread that each class gets beside its own: the spread of few cells is not known
+SMALLEST = 1e-3  # distance to a neighbor, of the median: copies of a cell have a distance of zero, and no logarithm
+STEEPNESS = 4.0  # of votes: by leaving one cell out of each of three references, above 2, and above equal votes
 QUERIES = 4096  # at a time
 CPU = torch.device("cpu")
 
@@ -81,7 +84,7 @@ class LabelTransfer:
     ----------
     cells : ReferenceCells
     n_neighbors : int
-        Cells that vote. The weight of a vote is exp(-2 (d / D)²), with the distances d to this cell and D to the last.
+        Cells that vote. The weight of a vote is exp(-4 (d / D)²), with the distances d to this cell and D to the last.
     """
 
     cells: ReferenceCells
@@ -95,7 +98,7 @@ class LabelTransfer:
         """Return the code of each row's label, and the share of votes for it."""
         indices, distances = indices[:, : self.n_neighbors], distances[:, : self.n_neighbors].double()
         codes, names = self.cells.labels[column]
-        weights = torch.exp(-2 * (distances / distances[:, -1:].clamp_min(1e-300)).square())
+        weights = torch.exp(-STEEPNESS * (distances / distances[:, -1:].clamp_min(1e-300)).square())
         found = codes.long()[indices]  # (n, k)
         weights = weights.masked_fill(found < 0, 0.0)
         votes = torch.zeros(len(found), len(names), dtype=torch.double).scatter_add_(1, found.clamp_min(0), weights)
@@ -103,19 +106,60 @@ class LabelTransfer:
         best = share.max(1)
         return best.indices.numpy(), best.values.float().numpy()
 
-    def fifth(self, distances: Tensor) -> Array:
-        """Return the distance to the fifth neighbor, or to the last of fewer."""
-        found: Array = distances[:, min(RANK, distances.shape[1]) - 1].numpy()
+    def are_unlike(self, indices: Tensor, distances: Tensor, refuse: float) -> Array:
+        """Whether each row is farther from its fifth neighbor, for its class, than all but this share of the reference."""
+        if len(self.cells.rows) < 2:
+            return np.zeros(len(indices), bool)
+        column = max(self.cells.labels, key=lambda name: len(self.cells.labels[name][1]))  # the finest classes
+        usual = UsualDistances.of(self.cells, column)
+        fifth = distances[:, min(RANK, distances.shape[1]) - 1].double().numpy()
+        found: Array = usual.deviations(fifth, self.vote(indices, distances, column)[0]) > np.quantile(usual.own, 1 - refuse)
         return found
 
-    def limit(self, refuse: float) -> float:
-        """Return the distance to the fifth neighbor that this share of the reference's cells exceed."""
-        n = len(self.cells.rows)
-        if n < 2:
-            return float("inf")
-        at = torch.linspace(0, n - 1, min(EXAMINED, n)).long()
-        _, distances = _nearest(self.cells.rows, self.cells.rows[at], min(RANK, n - 1), at)
-        return float(np.quantile(distances[:, -1].numpy(), 1 - refuse))
+
+@dataclass(frozen=True, eq=False)
+class UsualDistances:
+    """How far the cells of each class of a reference are from their fifth neighbor: the mean and spread of the logarithm.
+
+    Crowded classes, such as T cells, have small distances, so that one limit for all would let everything close to them pass.
+
+    Parameters
+    ----------
+    mean, spread : array of shape (classes + 1,)
+        The last is that of cells without a label.
+    smallest : float
+        Distances below count as this one.
+    own : array of shape (m,)
+        Deviations of cells of the reference.
+    """
+
+    mean: Array
+    spread: Array
+    smallest: float
+    own: Array
+
+    @classmethod
+    def of(cls, cells: ReferenceCells, column: str) -> UsualDistances:
+        """Measure some cells of a reference, and of each class."""
+        codes, names = cells.labels[column]
+        at = _choose(codes.numpy(), EXAMINED)
+        kinds = np.where(codes.numpy()[at] < 0, len(names), codes.numpy()[at])
+        ids = torch.from_numpy(at)
+        distances = _nearest(cells.rows, cells.rows[ids], RANK, ids)[1][:, -1].double().numpy()
+        smallest = max(SMALLEST * float(np.median(distances)), np.finfo(np.float64).tiny)
+        logs = np.log(np.maximum(distances, smallest))
+        count = np.bincount(kinds, minlength=len(names) + 1)
+        mean = np.bincount(kinds, logs, minlength=len(count)) / np.maximum(count, 1)
+        mean[count == 0] = logs.mean()
+        squared = np.square(logs - mean[kinds])
+        spread = np.bincount(kinds, squared, minlength=len(count)) + SHRINK * squared.mean()
+        spread = np.sqrt(spread / (count + SHRINK)).clip(np.finfo(np.float64).eps)
+        return cls(mean, spread, smallest, (logs - mean[kinds]) / spread[kinds])
+
+    def deviations(self, distances: Array, codes: Array) -> Array:
+        """Return how far beyond the mean of its class each distance is, in units of the spread."""
+        found: Array = (np.log(np.maximum(distances, self.smallest)) - self.mean[codes]) / self.spread[codes]
+        return found
 
 
 def _nearest(rows: Tensor, points: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -192,7 +192,7 @@ def _label(adata: AnnData, transfer: LabelTransfer, rows: Array, is_outside: Arr
     indices, distances = transfer.nearest(rows)
     foreign = np.zeros(len(rows), bool)
     if refuse > 0:
-        foreign = is_outside | (transfer.fifth(distances) > transfer.limit(refuse))
+        foreign = is_outside | transfer.are_unlike(indices, distances, refuse)
     for column, (_, names) in transfer.cells.labels.items():
         codes, confidence = transfer.vote(indices, distances, column)
         categories = [*names, NOT_ON_MAP]
