@@ -27,7 +27,7 @@ def needs_grid(n: int, device: torch.device) -> bool:
     return n > EXACT_ROWS.get(device.type, EXACT_ROWS["cuda"])
 
 
-def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterator[int]:
+def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool, held: Tensor | None = None) -> Iterator[int]:
     """Move the coordinates of the bank to where the loss is least, and yield the number of steps made.
 
     Parameters
@@ -39,6 +39,8 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     steps : int
     exaggerate : bool
         Multiply the attraction in the first part of the steps: for coordinates that start close together.
+    held : Tensor of shape (n,), optional
+        Mask of the rows that stay where they are. The others then start anywhere among them.
     """
     n, device = bank.columns.shape[1], bank.columns.device
     offset = torch.zeros((), dtype=torch.long, device=device)
@@ -50,9 +52,9 @@ def optimize(bank: Bank, loss: Loss, steps: int, *, exaggerate: bool) -> Iterato
     captured = device.type == "cuda" and loss.capturable and not everything.on_grid
     settling = round(SETTLING * steps) if everything.every > block.every else 0
     first, last = everything._replace(exaggeration=EXAGGERATION), everything._replace(every=block.every, offset=offset.clone())
-    state = Momentum(coordinates)
+    state = Momentum(coordinates, held)
     phases = (
-        (exaggerated, _move(bank, coordinates, loss, first, Momentum(coordinates), momentum=0.5)),
+        (exaggerated, _move(bank, coordinates, loss, first, Momentum(coordinates, held), momentum=0.5)),
         (steps - exaggerated - settling, _move(bank, coordinates, loss, everything, state, momentum=0.8)),
         (settling, _move(bank, coordinates, loss, last, state, momentum=0.8)),
     )
