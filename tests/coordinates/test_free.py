@@ -120,7 +120,8 @@ def test_nothing_is_computed_before_it_is_asked_for(monkeypatch: pytest.MonkeyPa
 def test_a_grid_is_for_the_plane_and_other_maps_are_computed_exactly(components: int, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = optimized(components, 20).columns
     monkeypatch.setitem(dre.coordinates.free.EXACT_ROWS, "cpu", N - 1)
-    assert needs_grid(N, torch.device("cpu"))
+    assert needs_grid(N, 2, torch.device("cpu"))
+    assert not needs_grid(N, components, torch.device("cpu"))
     assert torch.equal(optimized(components, 20).columns, wanted)
 
 

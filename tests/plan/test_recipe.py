@@ -20,7 +20,7 @@ from dre.plan.recipe import DataSpec
 from dre.plan.recipes import RECIPES
 
 VECTORS, IMAGES = DataSpec(60_000, (50,), "cpu"), DataSpec(60_000, (1, 28, 28), "cpu")
-IN_BATCHES = replace(VECTORS, n_components=3)  # a grid has two dimensions: the loss of so many rows is taken inside batches
+IN_BATCHES = replace(VECTORS, n=2_000_000)  # the loss of so many rows is taken inside batches
 FACTS = [
     DataSpec(n, shape, device)
     for n, shape, device in itertools.product((2, 1797, 60_000, 10_000_000), ((50,), (1, 28, 28), (3, 32, 32)), ("cpu", "cuda"))
@@ -131,14 +131,25 @@ def test_the_umap_stage_of_the_paper_reads_the_last_source_of_the_recursions():
 @pytest.mark.parametrize("name", ["auto", "fast"])
 @pytest.mark.parametrize(
     "facts",
-    [DataSpec(n, (50,), device) for n in (500, 19_999) for device in ("cpu", "cuda")]
-    + [DataSpec(60_000, (50,), "cuda"), IN_BATCHES],
+    [DataSpec(n, (50,), device) for n in (500, 19_999) for device in ("cpu", "cuda")] + [DataSpec(60_000, (50,), "cuda")],
     ids=str,
 )
 def test_ours_recurses_over_the_graph_of_all_rows(name, facts):
     recipe = apply_overrides(name, facts, NOTHING)
     assert len(recipe.schedule) > 1
     assert all(stage.affinity.scope == "graph" for stage in recipe.schedule)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("n", [1_000, 15_000, 60_000, 1_000_000])
+def test_more_dimensions_have_free_coordinates_too_and_no_recursion_unless_asked(n, device):
+    for components in (3, 5, 50):
+        data = DataSpec(n, (384,), device, components)
+        recipe = apply_overrides("auto", data, NOTHING)
+        assert [stage.against for stage in recipe.schedule] == ["bank"]
+        assert recipe.schedule[0].free and recipe.schedule[0].follow
+        assert explain("auto", data, NOTHING) is None
+        assert len(apply_overrides("auto", data, Overrides(recursions=2)).schedule) == 3
 
 
 @pytest.mark.parametrize("name", ["auto", "fast"])
@@ -157,18 +168,14 @@ def solution(facts: DataSpec) -> Stage:
 
 @pytest.mark.parametrize("shape", [(50,), (1, 28, 28)])
 @pytest.mark.parametrize(("device", "most", "exact"), [("cpu", 1_000_000, 20_000), ("cuda", 4_000_000, 150_000)])
-def test_coordinates_come_first_for_all_rows_that_fit_and_in_other_dimensions_for_those_without_a_grid(
-    shape, device, most, exact
-):
+def test_coordinates_come_first_for_all_rows_that_fit(shape, device, most, exact):
     for n in (2, 499, 500, 19_999, 20_000, exact, exact + 1, most):
         stage = solution(DataSpec(n, shape, device))
         assert (stage.start, stage.against) == ("pca", "bank")
         assert bool(stage.free) == (n >= 500)  # few rows start at their principal components, and stay there
         assert stage.follow > 0
-    for n, components in ((most + 1, 2), (exact + 1, 1), (exact + 1, 3)):
-        stage = solution(DataSpec(n, shape, device, components))
-        assert (stage.free, stage.follow, stage.against) == (0, 0, "batch")
-    assert solution(DataSpec(exact, shape, device, 3)).against == "bank"
+    stage = solution(DataSpec(most + 1, shape, device))
+    assert (stage.free, stage.follow, stage.against) == (0, 0, "batch")
 
 
 @pytest.mark.parametrize("name", ["auto", "fast"])
@@ -426,11 +433,10 @@ def test_with_coordinates_more_rows_need_no_more_steps_but_each_row_is_seen(shap
         ),
         (VECTORS, Overrides(encoder=ModelA(norm=True)), "not model-a(norm=true)"),
         (VECTORS, Overrides(schedule=Schedule(Stage("x", Gaussian(5), KL(), 2))), "so says the schedule"),
-        (IN_BATCHES, NOTHING, "a grid, which has 2 dimensions, not 3"),
         (DataSpec(1_000_001, (50,), "cpu"), NOTHING, "1,000,001 rows are more than the 1,000,000"),
         (DataSpec(4_000_001, (50,), "cuda"), NOTHING, "4,000,001 rows are more than the 4,000,000"),
     ],
-    ids=["module", "encoder", "schedule", "components", "rows on a CPU", "rows on a GPU"],
+    ids=["module", "encoder", "schedule", "rows on a CPU", "rows on a GPU"],
 )
 def test_a_recipe_without_coordinates_has_a_reason(name, facts, said, reason):
     text = explain(name, facts, said)

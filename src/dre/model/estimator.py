@@ -47,6 +47,7 @@ from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
 from dre.model.input_distances import InputDistances
+from dre.model.partial_fit import Memory, fit_further, joined, to_memory
 from dre.model.portable import arrive, portable_state
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
@@ -290,6 +291,65 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     )
                 return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
 
+    def partial_fit(self, X: Any, y: Any = None, *, memory: Any = None, observers: Iterable[Observer] = ()) -> Self:
+        """Learn the map of X in the first call; in a further one, add the rows of X to it and keep it where it is.
+
+        Of all rows seen, a random sample of 5,000 is remembered with the model, as they were passed. They stay where they are
+        in the map while the new rows find their places among them. ``save`` writes no rows; a pickle has those remembered.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+            All columns must be there from the first call on. Their scaling is that of the first call, as are the axes of a PCA
+            front: begin with rows of many kinds.
+        y : array-like, optional
+            For the first call.
+        memory : as in ``fit``, optional
+            Rows that a model has seen, to go on with one that remembers none: after ``fit`` or ``load``.
+        observers : iterable of callables
+
+        Returns
+        -------
+        self
+            ``embedding_`` has the map of X, ``transform`` that of any row.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> X = load_digits().images
+        >>> model = DRE("fast", random_state=0).partial_fit(X[:150])
+        >>> model.partial_fit(X[150:200]).embedding_.shape
+        (50, 2)
+        """
+        if self.metric == PRECOMPUTED:
+            raise ValueError("metric='precomputed' has no distances from new rows to those of an earlier call: use fit")
+        if not self.__sklearn_is_fitted__():
+            self.fit(X, y, observers=observers)
+            self._memory = Memory.of(self.prepare(X), check_seed(self.random_state))
+            return self
+        if memory is None and "_memory" not in vars(self):
+            raise ValueError(
+                "this model remembers no rows, since it comes from fit or load: pass some that it has seen, "
+                "partial_fit(X, memory=X_before), or call partial_fit from the start"
+            )
+        with (
+            _all_or_nothing(self),
+            shown(self.verbose),
+            plain_torch(),
+            one_thread_on(self._map.device),
+            _naming_columns(self._names_of(self._map.preparation)),
+        ):
+            seen = self._memory if memory is None else Memory.of(self.prepare(memory), check_seed(self.random_state))
+            new = to_memory(self.prepare(X))
+            distances = InputDistances.of(joined(seen.rows, new), self.metric, self.metric_kwds)
+            planned, watching = self._plan(distances.X.shape, None), check_observers(observers)
+            bars = self._default_observers(distances.X.shape)
+            self._map, self._embedding, self.interrupted_ = fit_further(
+                self._map, new, seen, planned, distances, [*bars, *watching]
+            )
+            self._memory, self.sample_indices_ = seen.add(new), None
+        return self
+
     def _fit_weighted(
         self,
         X: Any,
@@ -436,6 +496,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         shown_to_user = self._default_observers((rows.n, *X.shape[1:])) if ranks.is_first else []
         self._map, embedding, self.interrupted_ = fit_map(work, [*shown_to_user, *observers], saving)
+        vars(self).pop("_memory", None)
         self.sample_indices_, self._is_first, self._lacks_features = rows.sample, ranks.is_first, distances.lack_features
         self._embedding = embedding if rows.ids is None else self._embed_together(X, ranks)
         return self

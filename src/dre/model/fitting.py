@@ -92,6 +92,8 @@ class MapFit:
     data: Data | None = None  # of which X is a part
     share: Share = ONE_PROCESS
     preparation: Preparation | None = None  # which made the rows
+    encoder: nn.Module | None = None  # trained before, to go on with; None: a new one
+    anchors: Tensor | None = None  # coordinates that rows keep; NaN for those that have none yet
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -170,7 +172,8 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     recipe, scaling, device = work.recipe, work.scaling, work.runtime.device
     rows = to_model_rows(work.X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
     rng = RandomStreams(work.seed, device).isolated("weights")
-    encoder = _build(recipe.encoder, rows.shape[1:], work.n_components, rng)
+    plan = recipe.encoder if work.encoder is None else work.encoder
+    encoder = _build(plan, rows.shape[1:], work.n_components, rng)
     _undo_scaling(encoder, scaling)
     encoder = work.runtime.place(encoder)
     if found is not None:
@@ -186,6 +189,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         labels=work.labels,
         neighbors=work.neighbors,
         landmarks=work.landmarks,
+        anchors=work.anchors,
         resume=None if found is None else found.run,
         ranks=work.share.ranks,
         order=work.share.order,

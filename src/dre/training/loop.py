@@ -62,6 +62,7 @@ def train(
     labels: Tensor | None = None,
     neighbors: Neighbors | None = None,
     landmarks: Landmarks | None = None,
+    anchors: Tensor | None = None,
     resume: dict[str, Any] | None = None,
     ranks: Ranks = ALONE,
     order: Tensor | None = None,
@@ -90,6 +91,9 @@ def train(
         Neighbors of the input, in place of a search.
     landmarks : Landmarks, optional
         Distances to landmarks under another metric, in place of Euclidean ones.
+    anchors : Tensor of shape (n, n_components), optional
+        Coordinates of the rows that must stay in the map where they are, NaN for the others. Free coordinates are then
+        those of the others alone, and the encoder follows both.
     resume : dict, optional
         What ``Run.state_dict()`` returned. The run continues there and ends, on a CPU, in the same bits as one that was not
         interrupted.
@@ -126,6 +130,7 @@ def train(
         )
         run.is_unfrozen = unfreeze
         run.labels, run.neighbors = None if labels is None else labels.to(runtime.device), neighbors
+        run.anchors = None if anchors is None else anchors.to(runtime.device)
         run.landmarks = None if landmarks is None else Landmarks(*(part.to(runtime.device) for part in landmarks))
         yield from _run_stages(run, resume)
 

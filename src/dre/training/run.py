@@ -86,6 +86,7 @@ class Run:
     neighbors: Neighbors | None = None  # of the input, if the user passed them
     radius: Tensor | None = None  # of each row's neighborhood, if an augmentation reads it
     landmarks: Landmarks | None = None  # of the input, if a loss reads them
+    anchors: Tensor | None = None  # coordinates that rows must keep while those of others are free; NaN for the others
     target: Target | None = None  # what the steps match at present; None until a stage has found it
     moving: Tensor | None = None  # free coordinates of all rows while they move, (n_components, n)
     rng: IsolatedRNG | None = None  # an encoder that draws at random does so from it (dropout); new at each epoch

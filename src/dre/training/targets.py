@@ -127,13 +127,17 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
         found = None if features is None else principal_components(features, n_components, std)
     else:
         found = run.ranks.to_first(run.learner.embedding())
+    held = None
+    if run.anchors is not None and found is not None:
+        held = run.anchors.isfinite().all(1)
+        found = torch.where(held[:, None], run.anchors, found)
     if stage.free:
         find_landmarks(run, stage.free_loss)
     if stage.free and found is not None:
         assert isinstance(target, Graph)
         bank = Bank(target, found, run.landmarks)
         run.moving = bank.columns
-        for step in optimize(bank, stage.free_loss, stage.free, exaggerate=stage.start == "pca"):
+        for step in optimize(bank, stage.free_loss, stage.free, exaggerate=stage.start == "pca" or held is not None, held=held):
             yield CoordinatesMoved(run, step)
             if run.ending:
                 break

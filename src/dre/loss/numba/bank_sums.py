@@ -14,7 +14,7 @@ from dre.loss.curves import NegLogStudent, Student
 from dre.runtime.threads import in_threads
 
 ONE, HALF = 1.0, 0.75  # exponents that have loops of their own, which need no power
-TILE = 512  # rows whose distances are held at a time
+TILE = 1024  # rows whose distances are held at a time
 COUNTED = 8  # one row in so many
 Sums = tuple[Tensor, Tensor]  # of the values, and Σj slope (yi - yj) of every row
 njit: Any = numba.njit
@@ -101,30 +101,32 @@ def _all_rows_of_plane(first, last, own, y, coordinates, exponent, sums, pulls):
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
 def _all_rows(first, last, own, y, coordinates, exponent, sums, pulls):  # type: ignore[no-untyped-def]
+    """Of any number of components: a tile of rows at a time, whose distances stay in the cache."""
     (components, n), one = coordinates.shape, np.float32(1)
-    base, pull = np.empty(TILE, np.float32), np.empty(components, np.float32)
+    tile, values, pull = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(components, np.float32)
     for i in range(first, last):
         total = np.float32(0)
         pull[:] = np.float32(0)
         for start in range(0, n, TILE):
-            size = min(TILE, n - start)
+            stop = min(n, start + TILE)
+            base, q = tile[: stop - start], values[: stop - start]
             base[:] = one
             for c in range(components):
-                yi, p = y[i, c], coordinates[c]
-                for j in range(size):
-                    apart = yi - p[start + j]
+                yi, p = y[i, c], coordinates[c, start:stop]
+                for j in range(len(p)):
+                    apart = yi - p[j]
                     base[j] += apart * apart
-            for j in range(size):
-                q = one / base[j] if exponent == ONE else base[j] ** -exponent
-                if start + j == own[i]:
-                    q = np.float32(0)
-                total += q
-                base[j] = q / base[j]
+            _student(base, exponent, q)
+            if start <= own[i] < stop:
+                q[own[i] - start] = np.float32(0)
+            for j in range(len(q)):
+                total += q[j]
+                q[j] /= base[j]
             for c in range(components):
-                yi, p = y[i, c], coordinates[c]
+                yi, p = y[i, c], coordinates[c, start:stop]
                 along = np.float32(0)
-                for j in range(size):
-                    along += base[j] * (yi - p[start + j])
+                for j in range(len(p)):
+                    along += q[j] * (yi - p[j])
                 pull[c] += along
         sums[i] = total
         for c in range(components):
@@ -132,24 +134,59 @@ def _all_rows(first, last, own, y, coordinates, exponent, sums, pulls):  # type:
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
+def _student(base, exponent, q):  # type: ignore[no-untyped-def]
+    """base ** -exponent, by roots and products if the exponent is a multiple of 1/4."""
+    one, quarters = np.float32(1), int(round(4 * exponent))
+    if quarters != 4 * exponent:
+        for j in range(len(q)):
+            q[j] = base[j] ** -exponent
+        return
+    rest = quarters % 4
+    if rest == 0:
+        q[:] = one
+    elif rest == 2:
+        for j in range(len(q)):
+            q[j] = np.sqrt(one / base[j])
+    else:
+        for j in range(len(q)):
+            root = np.sqrt(one / base[j])
+            fourth = np.sqrt(root)
+            q[j] = fourth if rest == 1 else root * fourth
+    for _ in range(quarters // 4):
+        for j in range(len(q)):
+            q[j] /= base[j]
+
+
+@njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
 def _neighbors(first, last, ids, y, coordinates, start, others, weight, exponent, counted, sums, pulls):  # type: ignore[no-untyped-def]
+    """Of any number of components: one component of all neighbors after the other, as they lie in memory."""
     components, one = coordinates.shape[0], np.float32(1)
+    tile = np.empty(TILE, np.float32)
     for i in range(first, last):
         total = np.float32(0)
-        for c in range(components):
-            pulls[i, c] = np.float32(0)
-        for e in range(start[ids[i]], start[ids[i] + 1]):
-            j = others[e]
-            base = one
+        pulls[i] = np.float32(0)
+        end = start[ids[i] + 1]
+        for low in range(start[ids[i]], end, TILE):
+            high = min(end, low + TILE)
+            at, w, base = others[low:high], weight[low:high], tile[: high - low]
+            base[:] = one
             for c in range(components):
-                apart = y[i, c] - coordinates[c, j]
-                base += apart * apart
-            q = exponent * weight[e] / base
-            for c in range(components):
-                pulls[i, c] += q * (y[i, c] - coordinates[c, j])
+                yi, p = y[i, c], coordinates[c]
+                for e in range(len(at)):
+                    apart = yi - p[at[e]]
+                    base[e] += apart * apart
             if i < counted:
-                total += exponent * weight[e] * np.log(base)
-        sums[i] = total
+                for e in range(len(at)):
+                    total += w[e] * np.log(base[e])
+            for e in range(len(at)):
+                base[e] = w[e] / base[e]
+            for c in range(components):
+                yi, p = y[i, c], coordinates[c]
+                along = np.float32(0)
+                for e in range(len(at)):
+                    along += base[e] * (yi - p[at[e]])
+                pulls[i, c] += exponent * along
+        sums[i] = exponent * total
 
 
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")

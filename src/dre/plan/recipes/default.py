@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import torch
-
 from dre.affinity import Affinity
 from dre.affinity.fuzzy import Fuzzy
 from dre.affinity.gaussian import Gaussian
@@ -14,7 +12,6 @@ from dre.affinity.graph_memory import graph_bytes
 from dre.augment import Augment
 from dre.augment.noise import LocalNoise, Noise
 from dre.batches import Auto, Batches, Edges, Shuffled
-from dre.coordinates.free import needs_grid
 from dre.encoder import Encoder
 from dre.encoder.mlp import MLP
 from dre.encoder.model_a import ModelA
@@ -46,7 +43,7 @@ HEAVY = 0.5  # degrees of freedom: heavy tails pay in recursions, and in large m
 GLOBAL = 0.3 * Shepard()  # beside the loss of free coordinates: it arranges clusters, and more of it would break some
 GLOBAL_OF_FEW = 0.2 * Shepard()  # beside the loss of a network that has no free coordinates to follow
 WIDE = 100  # columns beyond which the network reads so many principal components of them
-GRID_COMPONENTS = 2  # dimensions in which sums can be taken on a grid
+FLAT = 2  # dimensions beyond which a map has room for the neighborhoods of the input, and recursions only lose some of them
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,6 @@ def why_direct(data: DataSpec) -> str | None:
     """Return why the coordinates of these rows can't be optimized on their own; None if they can."""
     if data.n > MOST.get(data.device, MOST["cpu"]):
         return f"{data.n:,} rows are more than the {MOST.get(data.device, MOST['cpu']):,} whose coordinates fit into memory"
-    if needs_grid(data.n, torch.device(data.device)) and data.n_components != GRID_COMPONENTS:
-        return f"the coordinates of so many rows are optimized on a grid, which has 2 dimensions, not {data.n_components}"
     return None
 
 
@@ -159,6 +154,7 @@ def _by_coordinates(data: DataSpec) -> Preset:
         free=FREE_AGAIN, free_with=GLOBAL, follow=_epochs(size.follow / 2, steps), against="bank", optional=True,
     )  # fmt: skip
     recursions = min(1, size.recursions) if images and data.device == "cpu" else size.recursions
+    recursions = recursions if data.n_components <= FLAT else 0
     noise = LocalNoise(0.75 if n < 4000 else 0.5)
     lr = 1e-2 if n < LARGE or data.device == "cpu" else 3e-3  # wide networks take smaller steps
     optimizer = Optimizer(lr, beta2=0.99, warmup=0.1, whiten=data.device == "cpu")  # a GPU captures its steps instead
