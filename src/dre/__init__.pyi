@@ -21,9 +21,9 @@ from .loss.ce import CE as CE
 from .loss.kl import KL as KL
 from .loss.shepard import Shepard as Shepard
 from .model.checkpoint import CheckpointError as CheckpointError
+from .model.deep import DeepTSNE as DeepTSNE
+from .model.deep import DeepUMAP as DeepUMAP
 from .model.estimator import DRE as DRE
-from .model.estimator import DeepTSNE as DeepTSNE
-from .model.estimator import DeepUMAP as DeepUMAP
 from .model.file_error import ModelFileError as ModelFileError
 from .observe.stopping import EarlyStopping as EarlyStopping
 from .optimizer import Optimizer as Optimizer

@@ -1,4 +1,4 @@
-"""DRE, DeepTSNE and DeepUMAP: the method as scikit-learn estimators."""
+"""DRE: the method as an estimator of scikit-learn."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from dre.data.validation import check_labels, check_rows, check_seed
 from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
-from dre.model.archive import load_map, save_map
-from dre.model.encoding import decode, encode
+from dre.model.archive import save_map
+from dre.model.encoding import encode
 from dre.model.export import ExportJob, write_onnx, write_program
-from dre.model.file_error import ModelFileError, as_model_file_error
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
 from dre.model.input_distances import InputDistances
 from dre.model.partial_fit import Memory, fit_further, joined, to_memory
 from dre.model.portable import arrive, portable_state
+from dre.model.saved import describe, open_model
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
@@ -741,14 +741,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not getattr(self, "_is_first", True):
             return
         check_absent(path, force=force)
-        names = getattr(self, "feature_names_in_", None)
-        about = {
-            "class": type(self).__name__,
-            "parameters": {name: encode(value) for name, value in self.get_params(deep=False).items()},
-            "feature_names_in": None if names is None else list(names),
-            "fill_values": getattr(self, "fill_values_", {}),
-        }
-        save_map(path, self._map, about, stages=stages)
+        save_map(path, self._map, describe(self), stages=stages)
 
     @classmethod
     def load(
@@ -765,30 +758,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         device : str, optional
             In place of the one in the file.
         """
-        encoder = encoder.module if isinstance(encoder, Backbone) else encoder
-        if encoder is not None and not isinstance(encoder, nn.Module):
-            raise TypeError(f"encoder={encoder!r}: pass the module itself, such as MyModule()")
-        fitted, about = load_map(path, encoder)
-        kinds = {kind.__name__: kind for kind in (cls, DRE, DeepTSNE, DeepUMAP)}
-        with as_model_file_error(path):
-            if about["class"] not in kinds:
-                raise ModelFileError(f"was saved by a class {about['class']!r}: load it by that class")
-            parameters = {name: decode(value, encoder) for name, value in about["parameters"].items()}
-            model: DRE = kinds[about["class"]](**parameters)
-            check_columns(model.columns)
-            check_missing(model.missing)
-            runtime = _saved_runtime(model.device) if device is None else None
-        if device is not None:
-            model.set_params(device=device)
-        fitted.encoder = (runtime or Runtime.on(model.device)).place(fitted.encoder)
-        names, fill = about["feature_names_in"], {name: float(v) for name, v in about.get("fill_values", {}).items()}
-        model._map = fitted
-        model.interrupted_ = False
-        model.n_features_in_ = fitted.shape[0] if fitted.preparation is None or names is None else len(names)
-        if names is not None:
-            model.feature_names_in_ = np.array(names, dtype=object)
-        if fill:
-            model.fill_values_ = fill
+        model: DRE = open_model(cls, path, encoder, device)
         return model
 
     @property
@@ -863,7 +833,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the recipe and the user's overrides."""
         if not isinstance(self.recipe, (str, Recipe)):
             raise TypeError(f"recipe={self.recipe!r}: expected a name, such as 'auto' or 'paper', or a Recipe")
-        names = ("perplexity", "n_neighbors", "min_dist", "recursions", "schedule", *_TRAINING)
+        names = ("perplexity", "n_neighbors", "min_dist", "recursions", "schedule", *TRAINING)
         return self.recipe, parse_overrides(**{name: getattr(self, name) for name in names})
 
     @property
@@ -900,97 +870,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [Progress(), Verbose(explain(recipe, self._data_spec(shape), overrides))]
 
 
-_TRAINING = ("encoder", "augment", "batch_size", "learning_rate", "optimizer")
-
-
-class DeepTSNE(DRE):
-    """Deep t-SNE: the network without recursion, with t-SNE's loss. The parameters are those of ``DRE``."""
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2,
-        metric: str | Callable[..., float] = "euclidean",
-        metric_kwds: Mapping[str, Any] | None = None,
-        sample: int | None = None,
-        perplexity: float = 30,
-        encoder: str | Encoder | nn.Module | None = None,
-        augment: str | Augment | Callable[[Tensor], Tensor] | None = None,
-        batch_size: int | str | Batches | None = None,
-        learning_rate: float | None = None,
-        optimizer: str | Optimizer | None = None,
-        standardize: bool = False,
-        columns: str | Sequence[str] | None = None,
-        missing: str = "error",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.metric = metric
-        self.metric_kwds = metric_kwds
-        self.sample = sample
-        self.perplexity = perplexity
-        self.encoder = encoder
-        self.augment = augment
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.standardize = standardize
-        self.columns = columns
-        self.missing = missing
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _overrides(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-tsne", parse_overrides(**{name: getattr(self, name) for name in ("perplexity", *_TRAINING)})
-
-
-class DeepUMAP(DRE):
-    """Deep UMAP: the network without recursion, with UMAP's loss. The parameters are those of ``DRE`` and of UMAP."""
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2,
-        metric: str | Callable[..., float] = "euclidean",
-        metric_kwds: Mapping[str, Any] | None = None,
-        sample: int | None = None,
-        n_neighbors: int = 15,
-        min_dist: float = 0.1,
-        encoder: str | Encoder | nn.Module | None = None,
-        augment: str | Augment | Callable[[Tensor], Tensor] | None = None,
-        batch_size: int | str | Batches | None = None,
-        learning_rate: float | None = None,
-        optimizer: str | Optimizer | None = None,
-        standardize: bool = False,
-        columns: str | Sequence[str] | None = None,
-        missing: str = "error",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.metric = metric
-        self.metric_kwds = metric_kwds
-        self.sample = sample
-        self.n_neighbors = n_neighbors
-        self.min_dist = min_dist
-        self.encoder = encoder
-        self.augment = augment
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.standardize = standardize
-        self.columns = columns
-        self.missing = missing
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _overrides(self) -> tuple[str | Recipe, Overrides]:
-        return "deep-umap", parse_overrides(**{name: getattr(self, name) for name in ("n_neighbors", "min_dist", *_TRAINING)})
+TRAINING = ("encoder", "augment", "batch_size", "learning_rate", "optimizer")  # parameters that every recipe takes
 
 
 def _check_pixels(recipe: Recipe, metric: Any, *, standardize: bool) -> None:
@@ -1027,13 +907,3 @@ def _naming_columns(names: Any) -> Iterator[None]:
         yield
     except RangeError as problem:
         raise problem.located(columns=names) from None
-
-
-def _saved_runtime(device: object) -> Runtime:
-    """Return the device that a model was saved with."""
-    try:
-        if isinstance(device, str):
-            return Runtime.on(device)
-    except ValueError as problem:
-        raise ModelFileError(f"was saved with a device that can't be used here; pass device= to load it: {problem}") from None
-    raise ModelFileError(f"has the device {device!r}, which is none: pass device= to load it")
