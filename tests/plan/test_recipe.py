@@ -147,7 +147,8 @@ def test_more_dimensions_have_free_coordinates_too_and_no_recursion_unless_asked
         data = DataSpec(n, (384,), device, components)
         recipe = apply_overrides("auto", data, NOTHING)
         assert [stage.against for stage in recipe.schedule] == ["bank"]
-        assert recipe.schedule[0].free and recipe.schedule[0].follow
+        assert recipe.schedule[0].free
+        assert recipe.schedule[0].follow
         assert explain("auto", data, NOTHING) is None
         assert len(apply_overrides("auto", data, Overrides(recursions=2)).schedule) == 3
 

@@ -136,7 +136,7 @@ def _all_rows(first, last, own, y, coordinates, exponent, sums, pulls):  # type:
 @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
 def _student(base, exponent, q):  # type: ignore[no-untyped-def]
     """base ** -exponent, by roots and products if the exponent is a multiple of 1/4."""
-    one, quarters = np.float32(1), int(round(4 * exponent))
+    one, quarters = np.float32(1), round(4 * exponent)
     if quarters != 4 * exponent:
         for j in range(len(q)):
             q[j] = base[j] ** -exponent
