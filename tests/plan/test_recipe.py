@@ -493,19 +493,18 @@ def test_the_default_fits_as_many_rows_as_time_and_memory_allow(name, n, device,
 
 
 @pytest.mark.parametrize(
-    ("name", "components", "said"),
+    ("name", "said"),
     [
-        ("paper", 2, NOTHING),
-        ("deep-umap", 2, NOTHING),
-        ("auto", 3, NOTHING),  # without coordinates, the loss inside batches learns from all rows
-        ("auto", 2, Overrides(encoder=nn.Linear(50, 2))),
-        ("auto", 2, Overrides(schedule=Schedule.parse("x: gaussian(5) -> kl * 2 against bank"))),
-        (Recipe(SCHEDULE, MLP(8), Fixed(20), Optimizer()), 2, NOTHING),
+        ("paper", NOTHING),
+        ("deep-umap", NOTHING),
+        ("auto", Overrides(encoder=nn.Linear(50, 2))),
+        ("auto", Overrides(schedule=Schedule.parse("x: gaussian(5) -> kl * 2 against bank"))),
+        (Recipe(SCHEDULE, MLP(8), Fixed(20), Optimizer()), NOTHING),
     ],
-    ids=["paper", "deep", "components", "module", "schedule", "object"],
+    ids=["paper", "deep", "module", "schedule", "object"],
 )
-def test_other_recipes_fit_all_rows(name, components, said):
-    assert default_sample(name, DataSpec(10_000_000, (50,), "cpu", components, free=GIB), said) is None
+def test_other_recipes_fit_all_rows(name, said):
+    assert default_sample(name, DataSpec(10_000_000, (50,), "cpu", free=GIB), said) is None
 
 
 @pytest.mark.parametrize("n", [5_000, 50_000, 1_000_000])
