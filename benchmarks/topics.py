@@ -2,10 +2,10 @@
 
 python benchmarks/topics.py --data FOLDER --vectors FOLDER      write results/topics.json; FOLDER holds imdb/
 
-The vectors are those of sentences.py. For each seed both methods run in turn, in a process that has compiled what it compiles: a
-first fit of few rows is not counted. HDBSCAN and the words of topics are the same for both. Coherence is the mean normalized
-pointwise mutual information (NPMI) of the pairs among a topic's ten words, in the documents of the fit; diversity is the share of
-different words among all of them.
+The vectors are those of sentences.py. For each seed both methods run in turn, in a process where a first fit of few rows, which
+is not counted, has compiled what they compile. HDBSCAN and the words of topics are the same for both. Coherence is the mean
+normalized pointwise mutual information (NPMI) of the pairs among a topic's ten words, in the documents of the fit; diversity is
+the share of different words among all of them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ METHODS = ("umap", "dre")
 
 def run(method: str, seed: int, texts: list[str], vectors: Array, words: Cooccurrences) -> dict[str, Any]:
     """Scores and seconds of one topic model."""
-    from bertopic import BERTopic
+    from bertopic import BERTopic  # type: ignore[import-untyped]
     from sklearn.feature_extraction.text import CountVectorizer
 
     reduction = Timed(make(method, seed))

@@ -28,7 +28,8 @@ def rows() -> tuple[Array, Array]:
 @COMPONENTS
 def test_a_map_is_saved_and_exported(rows: tuple[Array, Array], components: int, tmp_path: Path) -> None:
     X = rows[0][:700]
-    model = DRE("fast", n_components=components, metric="cosine", random_state=0, device="cpu", schedule="x: gaussian(10) -> kl * 2 from pca free 50 follow 3 against bank").fit(X)  # fmt: skip
+    schedule = "x: gaussian(10) -> kl * 2 from pca free 50 follow 3 against bank"
+    model = DRE(n_components=components, metric="cosine", schedule=schedule, random_state=0, device="cpu").fit(X)
     assert model.embedding_.shape == (700, components)
     assert list(model.get_feature_names_out())[-1] == f"dre{components}"
     model.save(tmp_path / "model.safetensors")

@@ -170,6 +170,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     sample_indices_: Array | None
+    _map: FittedMap
+    _memory: Memory
 
     def __init__(
         self,
@@ -345,7 +347,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             planned, watching = self._plan(distances.X.shape, None), check_observers(observers)
             bars = self._default_observers(distances.X.shape)
             self._map, self._embedding, self.interrupted_ = fit_further(
-                self._map, new, seen, planned, distances, [*bars, *watching]
+                self._map, new, seen, planned, distances, observers=[*bars, *watching]
             )
             self._memory, self.sample_indices_ = seen.add(new), None
         return self
@@ -496,7 +498,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         shown_to_user = self._default_observers((rows.n, *X.shape[1:])) if ranks.is_first else []
         self._map, embedding, self.interrupted_ = fit_map(work, [*shown_to_user, *observers], saving)
-        vars(self).pop("_memory", None)
+        self.__dict__.pop("_memory", None)
         self.sample_indices_, self._is_first, self._lacks_features = rows.sample, ranks.is_first, distances.lack_features
         self._embedding = embedding if rows.ids is None else self._embed_together(X, ranks)
         return self

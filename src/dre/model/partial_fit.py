@@ -100,6 +100,7 @@ def fit_further(
     memory: Memory,
     planned: Recipe,
     distances: InputDistances,
+    *,
     observers: Iterable[Observer],
 ) -> FitResult:
     """Go on with a map on new rows.
