@@ -143,7 +143,7 @@ def test_ours_recurses_over_the_graph_of_all_rows(name, facts):
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("n", [1_000, 15_000, 60_000, 1_000_000])
 def test_more_dimensions_have_free_coordinates_too_and_no_recursion_unless_asked(n, device):
-    for components in (3, 5, 50):
+    for components in (3, 5, 16, 50) if device == "cpu" else (3, 5, 16):
         data = DataSpec(n, (384,), device, components)
         recipe = apply_overrides("auto", data, NOTHING)
         assert [stage.against for stage in recipe.schedule] == ["bank"]
@@ -151,6 +151,12 @@ def test_more_dimensions_have_free_coordinates_too_and_no_recursion_unless_asked
         assert recipe.schedule[0].follow
         assert explain("auto", data, NOTHING) is None
         assert len(apply_overrides("auto", data, Overrides(recursions=2)).schedule) == 3
+
+
+def test_a_gpu_trains_many_dimensions_inside_batches_and_says_so():
+    data = DataSpec(15_000, (384,), "cuda", 50)
+    assert [stage.against for stage in apply_overrides("auto", data, NOTHING).schedule] == ["batch"] * 2
+    assert "up to 16 dimensions, not in 50" in str(explain("auto", data, NOTHING))
 
 
 @pytest.mark.parametrize("name", ["auto", "fast"])

@@ -18,6 +18,7 @@ from dre.data.rows import chunk_length
 from dre.encoder.forward import INPUT
 from dre.encoder.network import Network
 from dre.loss import Loss
+from dre.loss.pair_sums import MAX_COMPONENTS
 from dre.neighbors.search import Neighbors, nearest
 from dre.plan.schedule import Stage
 from dre.runtime.float64 import float64_device
@@ -115,6 +116,16 @@ def _distance_to_tenth(features: Tensor, stage: Stage, target: Target) -> Tensor
     return torch.cat([(x - features[ids]).norm(dim=1) for x, ids in zip(features.split(step), tenth.split(step), strict=True)])
 
 
+def _check_components(run: Run) -> None:
+    """Raise a ValueError if the map has more dimensions than the sums over all rows that a GPU captures."""
+    n_components = run.learner.n_components
+    if run.runtime.captures and n_components > MAX_COMPONENTS:
+        raise ValueError(
+            f"n_components={n_components}: on a GPU, free coordinates and 'against bank' have up to {MAX_COMPONENTS} dimensions. "
+            "Pass device='cpu', or a schedule without them"
+        )
+
+
 def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[CoordinatesMoved, None, Tensor]:
     """Return the coordinates that the encoder will follow, and set the scale of its output if a map starts with them.
 
@@ -132,6 +143,7 @@ def find_coordinates(run: Run, stage: Stage, target: Target) -> Generator[Coordi
         held = run.anchors.isfinite().all(1)
         found = torch.where(held[:, None], run.anchors, found)
     if stage.free:
+        _check_components(run)
         find_landmarks(run, stage.free_loss)
     if stage.free and found is not None:
         assert isinstance(target, Graph)
@@ -156,6 +168,7 @@ def target_of_loss(run: Run, stage: Stage, target: Target, coordinates: Tensor |
         own = stage.affinity.clamp_to(run.rows.shape[0])  # the coordinates had the neighbors of more rows
         return _own_graph(run, replace(stage, affinity=own))
     assert isinstance(target, Graph)  # the stage has checked it
+    _check_components(run)
     find_landmarks(run, stage.loss)
     if coordinates is None:
         coordinates = run.ranks.gather(run.learner.embedding())

@@ -19,6 +19,7 @@ from dre.encoder.patch_mlp import PatchMLP
 from dre.loss import Loss
 from dre.loss.ce import CE
 from dre.loss.kl import KL
+from dre.loss.pair_sums import MAX_COMPONENTS
 from dre.loss.shepard import Shepard
 from dre.optimizer import Optimizer
 from dre.plan.recipe import DataSpec, Recipe
@@ -86,6 +87,8 @@ def why_direct(data: DataSpec) -> str | None:
     """Return why the coordinates of these rows can't be optimized on their own; None if they can."""
     if data.n > MOST.get(data.device, MOST["cpu"]):
         return f"{data.n:,} rows are more than the {MOST.get(data.device, MOST['cpu']):,} whose coordinates fit into memory"
+    if data.device != "cpu" and data.n_components > MAX_COMPONENTS:
+        return f"a GPU sums over all rows in up to {MAX_COMPONENTS} dimensions, not in {data.n_components}"
     return None
 
 
