@@ -58,7 +58,7 @@ def test_what_stands_beside_the_rows_comes_before_a_column_and_a_file():
 class Known:
     """As much of a fitted model as is asked for its columns."""
 
-    n_features_in_, row_shape_ = 4, (4,)
+    n_features_in_, row_shape_, preparation_ = 4, (4,), None
 
     def __init__(self, names=None):
         if names is not None:

@@ -110,8 +110,9 @@ class GenePCA(Preparation):
     Examples
     --------
     >>> pca = GenePCA(["CD3E", "MS4A1"], torch.zeros(2), torch.arange(2), torch.eye(2)[:, :1], CountNormalization(10.0))
-    >>> pca.transform(np.array([[9, 1], [np.log1p(9.0), np.log1p(1.0)]])).round(3).ravel().tolist()
-    [2.303, 2.303]
+    >>> pca.transform(np.array([[9, 1], [np.log1p(9.0), np.log1p(1.0)]])).round(3)
+    array([[2.303],
+           [2.303]], dtype=float32)
     """
 
     kind = "gene-pca"
