@@ -40,7 +40,7 @@ from record import record, result_file
 Array = np.ndarray[Any, Any]
 Scores = dict[str, float]
 LABEL, HELD_OUT, SPLITS = "cell_type", 0.25, 3
-UNTRAINED = {"schedule": "x: gaussian(5) -> kl * 1", "encoder": "mlp(16, depth=1)"}
+UNTRAINED: dict[str, Any] = {"schedule": "x: gaussian(5) -> kl * 1", "encoder": "mlp(16, depth=1)"}
 
 
 def main() -> None:
@@ -100,7 +100,7 @@ def by_scanpy(reference: Any, seed: int) -> None:
     sc.tl.umap(reference, random_state=seed)
 
 
-def by_dre(**options: str) -> Callable[[Any, int], None]:
+def by_dre(**options: Any) -> Callable[[Any, int], None]:
     def prepare(reference: Any, seed: int) -> None:
         dre.scanpy.tl.dre(reference, random_state=seed, device="cpu", verbose=False, **options)
 

@@ -33,6 +33,7 @@ from reliability_tables import TABLES as RELIABILITY
 from result_text import load, machine, table
 from scale_tables import TABLES as SCALE
 from speed_tables import TABLES as SPEED
+from topics_tables import TABLES as TOPICS
 
 HERE = Path(__file__).parent
 DATA = ("mnist", "fashion-mnist", "digits", "digits, flattened", "300 digits, flattened", "pbmc", "cbmc")  # of the rounds
@@ -255,6 +256,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **MESSY,
     **BACKBONE,
     **SPEED,
+    **TOPICS,
     **PANEL,
     **READINGS,
     **COORDINATES,

@@ -121,8 +121,8 @@ def _check_components(run: Run) -> None:
     n_components = run.learner.n_components
     if run.runtime.captures and n_components > MAX_COMPONENTS:
         raise ValueError(
-            f"n_components={n_components}: on a GPU, free coordinates and 'against bank' have up to {MAX_COMPONENTS} dimensions. "
-            "Pass device='cpu', or a schedule without them"
+            f"n_components={n_components}: free coordinates and the bank of a GPU have up to {MAX_COMPONENTS} dimensions: "
+            "pass device='cpu', or a schedule without them"
         )
 
 
