@@ -115,9 +115,7 @@ def test_a_path_is_named_also_where_gaps_are_filled():
         fit_table("x.csv", missing="mean")
 
 
-@pytest.mark.parametrize(
-    "kind", [scipy.sparse.csr_matrix, HostRows, lambda x: torch.tensor(x).requires_grad_(), pl.DataFrame]
-)
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, HostRows, lambda x: torch.tensor(x).requires_grad_(), pl.DataFrame])
 def test_fills_of_an_array_take_rows_of_any_kind(kind):
     rows = NUMBERS.to_numpy()
     fitted = fit_table(np.where(rows > 2, np.nan, rows), missing="mean")
@@ -131,3 +129,19 @@ def test_tensors_with_gaps_are_filled_on_any_device():
         there = rows.to("mps:0")
         found = fit_table(there, missing="mean").transform(there)
     assert found.tolist() == [[1, 2], [3, 2]]
+
+
+@pytest.mark.parametrize("options", [{}, {"missing": "mean"}])
+def test_a_misspelled_column_is_named(options):
+    frame = NUMBERS.assign(kind=["u", "v"] * (N // 2))
+    with pytest.raises(ValueError, match=r"X has no column 'knid'; its columns: 'a', 'b', 'c', 'kind'"):
+        fit_table(frame, ["a", "knid", "kind"], **options)
+
+
+def test_numbers_alone_that_fit_without_fills_also_fit_with_them():
+    timed = NUMBERS.assign(time=range(N))
+    assert fit_table(timed, missing="mean").columns == ["a", "b", "c", "time"]
+    unnamed = pd.DataFrame(np.where(NUMBERS > 1, np.nan, NUMBERS))
+    fitted = fit_table(unnamed, missing="mean")
+    assert fitted.columns is None  # found by position
+    np.testing.assert_allclose(fitted.transform(unnamed), unnamed.fillna(unnamed.mean()))

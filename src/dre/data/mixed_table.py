@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
+from dre.data.dataframes import check_known
 from dre.data.foreign_rows import NUMBERS, foreign_rows
 from dre.data.rows import is_rows
 from dre.data.table_columns import (
@@ -72,7 +73,13 @@ def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "er
         missing == "error" or not set(kinds.values()) - {VECTORS}
     ):
         return None
-    if not all(isinstance(name, str) for name in kinds):
+    are_named = all(isinstance(name, str) for name in kinds)
+    if set(kinds.values()) == {NUMBER}:  # all of them are mapped, as they are without gaps
+        if are_named:
+            return TablePreparation.fit(X, kinds, missing=missing)
+        if len(kinds) == len(frame.columns):
+            return _fit_array(frame.to_numpy(), missing)
+    if not are_named:
         raise ValueError("X has columns whose names are no texts: X.columns = X.columns.astype(str) makes them texts")
     kinds, reasons = _resolved(frame, kinds, is_chosen=columns is not None)
     if reasons:
@@ -87,7 +94,10 @@ def is_called_id(name: str) -> bool:
 
 
 def _chosen(frame: nw.DataFrame[Any], columns: str | list[str] | None) -> Sequence[str]:
-    return [name for name in columns if name in frame.columns] if isinstance(columns, list) else frame.columns
+    if not isinstance(columns, list):
+        return frame.columns
+    check_known(columns, frame.columns)
+    return columns
 
 
 def _resolved(frame: nw.DataFrame[Any], kinds: Mapping[str, str], *, is_chosen: bool) -> tuple[dict[str, str], dict[str, str]]:

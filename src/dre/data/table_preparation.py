@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -133,7 +134,8 @@ class TablePreparation(Preparation):
         columns = _select(X, list(kinds), named=named)
         encodings = [_fit_column(name, kind, columns[name], missing, standardize) for name, kind in kinds.items()]
         fitted = cls(encodings, named)
-        twice = [name for name in fitted.names_out if fitted.names_out.count(name) > 1] if fitted._has_categories else []
+        counts = Counter(fitted.names_out if fitted._has_categories else ())
+        twice = [name for name, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"two columns give the feature {twice[0]!r}: rename one of them")
         return fitted
