@@ -226,7 +226,7 @@ class TablePreparation(Preparation):
         return imputer, scaler
 
     def _one_hot(self, each: ColumnEncoding, texts: Array) -> tuple[Array, list[str]]:
-        """Return the columns of a category, and the values that are unknown."""
+        """Return the columns of a category, and the values that are unknown; a gap is none of them."""
         texts = texts[:, None]
         if each.fill is not None:
             imputer = SimpleImputer(strategy=MOST_FREQUENT, missing_values=None)
@@ -236,7 +236,7 @@ class TablePreparation(Preparation):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows = encoder.transform(texts)
-        return rows / each.scale, texts[~rows.any(1), 0].tolist()
+        return rows / each.scale, [text for text in texts[~rows.any(1), 0] if text is not None]
 
     # The file of a model
 
