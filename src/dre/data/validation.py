@@ -111,7 +111,9 @@ def with_gaps(X: Any, name: str) -> Any:
         check_memory(X, name, X.dtype)
         return X.toarray()
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        return X.astype(np.float64).filled(np.nan) if X.dtype.kind in "biuf" else X.astype(object).filled(None)
+        values = np.array(X.data, dtype=np.float64 if X.dtype.kind in "biuf" else object)
+        values[np.ma.getmaskarray(X)] = np.nan if values.dtype == np.float64 else None
+        return values
     return np.asarray(to_host(X, name))
 
 
