@@ -113,6 +113,8 @@ def test_what_a_mask_hides_is_a_gap_that_is_filled():
 def test_a_path_is_named_also_where_gaps_are_filled():
     with pytest.raises(TypeError, match=r"X is a path or string, 'x\.csv'.*open_source"):
         fit_table("x.csv", missing="mean")
+    with pytest.raises(TypeError, match=r"X is a path or string, 'x\.csv'"):
+        fit_table(NUMBERS.assign(kind=["u", "v"] * (N // 2))).transform("x.csv")
 
 
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, HostRows, lambda x: torch.tensor(x).requires_grad_(), pl.DataFrame])

@@ -211,6 +211,8 @@ def test_fills_of_a_file_fill_arrays_too_and_end_with_the_next_fit():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the names that an array lacks
         np.testing.assert_array_equal(model.transform(gap.to_numpy()), model.transform(gap))
+        with pytest.raises(ValueError, match="masked array with 1 masked value"):
+            model.transform(np.ma.masked_invalid(gap.to_numpy()))
     model.fit(frame)
     with pytest.raises(ValueError, match="contains NaN"):
         model.transform(gap)

@@ -101,7 +101,8 @@ def fill_gaps(X: Any, fills: Mapping[str, float], names: Sequence[str] | None = 
 
 
 def _fill_array(X: Any, fills: Mapping[str, float], names: Sequence[str]) -> Any:
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f" or X.shape[1] != len(names):
+    is_plain = isinstance(X, np.ndarray) and not isinstance(X, np.ma.MaskedArray)  # the check of masked values names the first
+    if not is_plain or X.ndim != 2 or X.dtype.kind != "f" or X.shape[1] != len(names):
         return X
     values = np.array([fills.get(name, np.nan) for name in names], dtype=X.dtype)
     return np.where(np.isnan(X), values, X)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +28,7 @@ from dre.data.table_columns import (
 )
 from dre.data.table_columns import missing as missing_values
 from dre.data.table_preparation import TablePreparation, check_missing
-from dre.data.validation import with_gaps
+from dre.data.validation import refuse_path, with_gaps
 
 ID_NAME = re.compile(r"id|ids|index|idx|key|uuid|guid|row|rowid|unnamed: ?0|.*[_\s.-](?:id|uuid|guid|key)")  # in lower case
 CAMEL_ID = re.compile(r".*[a-z](?:Id|ID|Key|Uuid)")
@@ -147,9 +146,9 @@ def _unusable(kinds: Mapping[str, str], reasons: Mapping[str, str]) -> str:
 
 def _fit_array(X: Any, missing: str) -> TablePreparation | None:
     """Return the fills of the gaps of an array."""
+    refuse_path(X, "X")
     X = foreign_rows(X)
-    is_text = isinstance(X, str | os.PathLike)  # of which the error names the remedy
-    if is_rows(X) or scipy.sparse.issparse(X) or (len(np.shape(X)) != 2 and not is_text):
+    if is_rows(X) or scipy.sparse.issparse(X) or len(np.shape(X)) != 2:
         raise ValueError(f"missing={missing!r} fills gaps of tables and of arrays (n, d): leave it out for other data")
     rows = with_gaps(X, "X")
     return TablePreparation.fit(rows, {f"x{i}": NUMBER for i in range(rows.shape[1])}, missing=missing, named=False)

@@ -44,7 +44,7 @@ from dre.data.foreign_rows import foreign_rows
 from dre.data.preparation import Preparation, State
 from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
 from dre.data.table_columns import missing as missing_values
-from dre.data.validation import with_gaps
+from dre.data.validation import refuse_path, with_gaps
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
@@ -345,6 +345,7 @@ def _select(X: Any, names: list[str], *, named: bool = True, all_numbers: bool =
         return {name: frame.get_column(name) if isinstance(frame, nw.DataFrame) else frame[name] for name in names}
     if isinstance(frame, nw.DataFrame):
         X = frame.to_numpy()
+    refuse_path(X, "X")
     if named and not all_numbers:
         raise ValueError(f"the model reads the columns {_listed(names)} by name: pass a DataFrame with these columns")
     X = with_gaps(foreign_rows(X, names if named else None), "X")

@@ -104,7 +104,7 @@ def with_gaps(X: Any, name: str) -> Any:
     >>> with_gaps(np.ma.masked_equal([[1, 2], [9, 4]], 9), "X").tolist()
     [[1.0, 2.0], [nan, 4.0]]
     """
-    _refuse_path(X, name)
+    refuse_path(X, name)
     if is_rows(X):
         return read_all(X, np.float64)
     if scipy.sparse.issparse(X):
@@ -117,7 +117,8 @@ def with_gaps(X: Any, name: str) -> Any:
     return np.asarray(to_host(X, name))
 
 
-def _refuse_path(X: Any, name: str) -> None:
+def refuse_path(X: Any, name: str) -> None:
+    """Raise a TypeError with the remedy if X is the path of a file."""
     if isinstance(X, (str, os.PathLike)):
         remedy = f"pass dre.io.readers.open_source({os.fspath(X)!r}).rows"
         raise TypeError(f"{name} is a path or string, {os.fspath(X)!r}, not an array. To read a file, {remedy}.")
@@ -125,7 +126,7 @@ def _refuse_path(X: Any, name: str) -> None:
 
 def _to_numpy(X: Any, name: str) -> Any:
     """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
-    _refuse_path(X, name)
+    refuse_path(X, name)
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             first = int(np.argwhere(np.ma.getmaskarray(X))[0][0]) if X.ndim else 0
