@@ -50,3 +50,12 @@ def test_some_rows_come_with_their_columns() -> None:
     assert DistanceRows(D).take(torch.arange(50)).shape == (50, 50)
     with pytest.raises(ValueError, match=r"\(10, 50\) to the fitted rows"):
         DistanceRows(D[:10])
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16, np.int32])
+def test_whole_numbers_and_booleans_become_floats(dtype: type) -> None:
+    whole = (100 * np.abs(np.subtract.outer(np.arange(5), np.arange(5))) % 300).astype(dtype)
+    for matrix in (whole, scipy.sparse.csr_matrix(whole)):
+        found = check_distances(matrix)
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(to_array(found, slice(None)), whole)

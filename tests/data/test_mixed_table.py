@@ -5,8 +5,11 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+import torch
 
 from dre.data.mixed_table import MANY, MOST, fit_table
+from dre.data.rows import HostRows
+from pretend_gpu import pretend_gpu
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -96,3 +99,51 @@ def test_names_that_are_no_texts_are_refused_beside_categories():
     assert fit_table(numbers) is None
     with pytest.raises(ValueError, match=r"X\.columns\.astype\(str\)"):
         fit_table(numbers.assign(**{"kind": ["a", "a", "b", "b", "b"]}))
+
+
+def test_what_a_mask_hides_is_a_gap_that_is_filled():
+    for hidden in (
+        np.ma.masked_greater([[1, 2], [3, 4], [900, 6]], 100),
+        np.ma.masked_greater([[1.0, 2], [3, 4], [900, 6]], 100),
+    ):
+        fitted = fit_table(hidden, missing="mean")
+        assert fitted.transform(hidden).tolist() == [[1, 2], [3, 4], [2, 6]]
+
+
+def test_a_path_is_named_also_where_gaps_are_filled():
+    with pytest.raises(TypeError, match=r"X is a path or string, 'x\.csv'.*open_source"):
+        fit_table("x.csv", missing="mean")
+    with pytest.raises(TypeError, match=r"X is a path or string, 'x\.csv'"):
+        fit_table(NUMBERS.assign(kind=["u", "v"] * (N // 2))).transform("x.csv")
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, HostRows, lambda x: torch.tensor(x).requires_grad_(), pl.DataFrame])
+def test_fills_of_an_array_take_rows_of_any_kind(kind):
+    rows = NUMBERS.to_numpy()
+    fitted = fit_table(np.where(rows > 2, np.nan, rows), missing="mean")
+    X = kind(rows) if kind is not pl.DataFrame else pl.DataFrame(rows, schema=fitted.columns)
+    np.testing.assert_array_equal(fitted.transform(X), rows)
+
+
+def test_tensors_with_gaps_are_filled_on_any_device():
+    rows = torch.tensor([[1.0, 2.0], [3.0, np.nan]])
+    with pretend_gpu():
+        there = rows.to("mps:0")
+        found = fit_table(there, missing="mean").transform(there)
+    assert found.tolist() == [[1, 2], [3, 2]]
+
+
+@pytest.mark.parametrize("options", [{}, {"missing": "mean"}])
+def test_a_misspelled_column_is_named(options):
+    frame = NUMBERS.assign(kind=["u", "v"] * (N // 2))
+    with pytest.raises(ValueError, match=r"X has no column 'knid'; its columns: 'a', 'b', 'c', 'kind'"):
+        fit_table(frame, ["a", "knid", "kind"], **options)
+
+
+def test_numbers_alone_that_fit_without_fills_also_fit_with_them():
+    timed = NUMBERS.assign(time=range(N))
+    assert fit_table(timed, missing="mean").columns == ["a", "b", "c", "time"]
+    unnamed = pd.DataFrame(np.where(NUMBERS > 1, np.nan, NUMBERS))
+    fitted = fit_table(unnamed, missing="mean")
+    assert fitted.columns is None  # found by position
+    np.testing.assert_allclose(fitted.transform(unnamed), unnamed.fillna(unnamed.mean()))

@@ -247,3 +247,12 @@ def test_any_table_is_refused_or_gives_finite_rows_that_its_file_repeats(cells):
         rows = fitted.transform(columns)
     assert np.isfinite(rows).all()
     np.testing.assert_array_equal(TablePreparation.restore(*fitted.state()).transform(columns), rows)
+
+
+def test_a_gap_is_no_unknown_category():
+    frame = pl.DataFrame({"kind": ["a", "b", "a"], "size": [1.0, 2.0, 3.0]})
+    preparation = TablePreparation.fit(frame, {"kind": "category", "size": "number"})
+    found = preparation.encode({"kind": ["a", None, "new"], "size": [1.0, 2.0, 3.0]}, allow_gaps=True)
+    assert found.unknown == {"kind": ["new"]}
+    assert len(found.unknown_notes) == 1
+    assert np.isnan(found.rows).any(1).tolist() == [False, True, False]

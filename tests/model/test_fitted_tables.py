@@ -200,3 +200,19 @@ def test_categories_help_to_find_what_was_left_out():
         scores[columns] = near.score(Y[1::2], species[1::2])
     assert scores[None] > 0.93
     assert scores[None] > scores["numbers"] - 0.03
+
+
+def test_fills_of_a_file_fill_arrays_too_and_end_with_the_next_fit():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
+    model = cheap().fit(frame)
+    model.fill_values_ = {"b": 0.5}
+    gap = frame.copy()
+    gap.iloc[3, 1] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the names that an array lacks
+        np.testing.assert_array_equal(model.transform(gap.to_numpy()), model.transform(gap))
+        with pytest.raises(ValueError, match="masked array with 1 masked value"):
+            model.transform(np.ma.masked_invalid(gap.to_numpy()))
+    model.fit(frame)
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.transform(gap)

@@ -23,6 +23,7 @@ from dre.metrics import nearest_neighbor, trustworthiness
 from dre.model.checkpoint import CheckpointError
 from dre.model.input_distances import InputDistances
 from dre.training.events import StageBegan
+from pretend_gpu import pretend_gpu
 
 DIGITS = load_digits()
 X, LABELS = DIGITS.data[:200], DIGITS.target[:200]
@@ -248,3 +249,14 @@ def test_a_gpu_is_told_that_the_cpu_measures(capsys: pytest.CaptureFixture[str])
     recipe, gpu = cheap().plan(X.shape), torch.device("cuda")
     InputDistances.of(X, "canberra", None).follow(recipe, X, Scaling.fit(X), gpu, is_chosen=True, quiet=False)
     assert "canberra distances are computed on the CPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "precomputed"])
+def test_tensors_are_measured_wherever_they_lie(metric: str) -> None:
+    rows = torch.from_numpy(pairwise_distances(X[:60]) if metric == "precomputed" else X[:60]).float()
+    expected = cheap(metric=metric).fit(rows.numpy()).embedding_
+    np.testing.assert_array_equal(cheap(metric=metric).fit(rows.clone().requires_grad_()).embedding_, expected)
+    with pretend_gpu():
+        found = InputDistances.of(rows.to("mps:0"), metric, None)
+        measured = found.X if metric == "precomputed" else found._measured_rows(found.X, Scaling.fit(rows.numpy()))
+    np.testing.assert_array_equal(measured, rows.numpy())

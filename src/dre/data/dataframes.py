@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 from dre.data.foreign_rows import NUMBERS, foreign_rows
 from dre.data.table_columns import CATEGORY, DATE, NUMBER, OTHER, TEXT, VECTORS, column_kind
@@ -28,6 +29,14 @@ def check_columns(columns: Any) -> str | list[str] | None:
     if not is_list or not all(isinstance(name, str) for name in columns) or not columns:
         raise ValueError(f"columns={columns!r}: expected 'numbers', or a list of names of columns")
     return list(columns)
+
+
+def check_known(wanted: Sequence[str], columns: Sequence[str]) -> None:
+    """Raise a ValueError that names the first of the wanted columns that is none of a table's."""
+    known = set(columns)
+    lacking = [name for name in wanted if name not in known]
+    if lacking:
+        raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, columns))}")
 
 
 def select_features(
@@ -67,17 +76,17 @@ def select_features(
         wanted = list(fitted)
     else:
         wanted = [name for name, kind in kinds.items() if kind == NUMBER] if columns == NUMBERS else list(columns)
-    lacking = [name for name in wanted if name not in kinds]
-    if lacking:
-        raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, frame.columns))}")
+    check_known(wanted, frame.columns)
     if not wanted:
         raise ValueError("X has no column of numbers: encode its columns first, say with sklearn.preprocessing.OneHotEncoder")
     _check_kinds({name: kinds[name] for name in wanted}, offers_numbers=columns is None)
     return X if columns is None else frame.select(wanted).to_native()
 
 
-def fill_gaps(X: Any, fills: Mapping[str, float]) -> Any:
+def fill_gaps(X: Any, fills: Mapping[str, float], names: Sequence[str] | None = None) -> Any:
     """Return a DataFrame with missing values of numbers replaced, by column; anything else is returned unchanged.
+
+    An array of floats is filled, too, if its columns have these names.
 
     >>> import polars
     >>> fill_gaps(polars.DataFrame({"a": [1, None], "b": [float("nan"), 2.0]}), {"a": 5.0, "b": 7.0}).rows()
@@ -85,10 +94,18 @@ def fill_gaps(X: Any, fills: Mapping[str, float]) -> Any:
     """
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        return X
+        return X if names is None else _fill_array(X, fills, names)
     wanted = {name: fills[name] for name in frame.columns if name in fills and frame.schema[name].is_numeric()}
     filled = [nw.col(name).cast(nw.Float64).fill_nan(value).fill_null(value) for name, value in wanted.items()]
     return frame.with_columns(filled).to_native()
+
+
+def _fill_array(X: Any, fills: Mapping[str, float], names: Sequence[str]) -> Any:
+    is_plain = isinstance(X, np.ndarray) and not isinstance(X, np.ma.MaskedArray)  # the check of masked values names the first
+    if not is_plain or X.ndim != 2 or X.dtype.kind != "f" or X.shape[1] != len(names):
+        return X
+    values = np.array([fills.get(name, np.nan) for name in names], dtype=X.dtype)
+    return np.where(np.isnan(X), values, X)
 
 
 def _check_unique(X: Any) -> None:

@@ -29,6 +29,8 @@ def check_distances(D: Any, name: str = "X") -> Any:
     (2, 2)
     """
     D = read_all(D) if is_rows(D) else D
+    if D.dtype.kind in "biu":  # differences and squares of them would overflow, and booleans have none
+        D = D.astype(np.float64)
     if len(D.shape) != 2 or D.shape[0] != D.shape[1]:
         remedy = "pass the distances between all rows, (n, n), or another metric for rows of features"
         raise ValueError(

@@ -10,8 +10,8 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
-from dre.data.device_array import to_host
-from dre.data.foreign_rows import NUMBERS
+from dre.data.dataframes import check_known
+from dre.data.foreign_rows import NUMBERS, foreign_rows
 from dre.data.rows import is_rows
 from dre.data.table_columns import (
     BOOLEAN,
@@ -28,6 +28,7 @@ from dre.data.table_columns import (
 )
 from dre.data.table_columns import missing as missing_values
 from dre.data.table_preparation import TablePreparation, check_missing
+from dre.data.validation import refuse_path, with_gaps
 
 ID_NAME = re.compile(r"id|ids|index|idx|key|uuid|guid|row|rowid|unnamed: ?0|.*[_\s.-](?:id|uuid|guid|key)")  # in lower case
 CAMEL_ID = re.compile(r".*[a-z](?:Id|ID|Key|Uuid)")
@@ -71,7 +72,13 @@ def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "er
         missing == "error" or not set(kinds.values()) - {VECTORS}
     ):
         return None
-    if not all(isinstance(name, str) for name in kinds):
+    are_named = all(isinstance(name, str) for name in kinds)
+    if set(kinds.values()) == {NUMBER}:  # all of them are mapped, as they are without gaps
+        if are_named:
+            return TablePreparation.fit(X, kinds, missing=missing)
+        if len(kinds) == len(frame.columns):
+            return _fit_array(frame.to_numpy(), missing)
+    if not are_named:
         raise ValueError("X has columns whose names are no texts: X.columns = X.columns.astype(str) makes them texts")
     kinds, reasons = _resolved(frame, kinds, is_chosen=columns is not None)
     if reasons:
@@ -86,7 +93,10 @@ def is_called_id(name: str) -> bool:
 
 
 def _chosen(frame: nw.DataFrame[Any], columns: str | list[str] | None) -> Sequence[str]:
-    return [name for name in columns if name in frame.columns] if isinstance(columns, list) else frame.columns
+    if not isinstance(columns, list):
+        return frame.columns
+    check_known(columns, frame.columns)
+    return columns
 
 
 def _resolved(frame: nw.DataFrame[Any], kinds: Mapping[str, str], *, is_chosen: bool) -> tuple[dict[str, str], dict[str, str]]:
@@ -136,7 +146,9 @@ def _unusable(kinds: Mapping[str, str], reasons: Mapping[str, str]) -> str:
 
 def _fit_array(X: Any, missing: str) -> TablePreparation | None:
     """Return the fills of the gaps of an array."""
+    refuse_path(X, "X")
+    X = foreign_rows(X)
     if is_rows(X) or scipy.sparse.issparse(X) or len(np.shape(X)) != 2:
         raise ValueError(f"missing={missing!r} fills gaps of tables and of arrays (n, d): leave it out for other data")
-    rows = np.asarray(to_host(X, "X"))
+    rows = with_gaps(X, "X")
     return TablePreparation.fit(rows, {f"x{i}": NUMBER for i in range(rows.shape[1])}, missing=missing, named=False)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,9 +40,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
 from dre.data.column_encoding import ColumnEncoding
+from dre.data.foreign_rows import foreign_rows
 from dre.data.preparation import Preparation, State
 from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
 from dre.data.table_columns import missing as missing_values
+from dre.data.validation import refuse_path, with_gaps
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
@@ -131,7 +134,8 @@ class TablePreparation(Preparation):
         columns = _select(X, list(kinds), named=named)
         encodings = [_fit_column(name, kind, columns[name], missing, standardize) for name, kind in kinds.items()]
         fitted = cls(encodings, named)
-        twice = [name for name in fitted.names_out if fitted.names_out.count(name) > 1] if fitted._has_categories else []
+        counts = Counter(fitted.names_out if fitted._has_categories else ())
+        twice = [name for name, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"two columns give the feature {twice[0]!r}: rename one of them")
         return fitted
@@ -222,7 +226,7 @@ class TablePreparation(Preparation):
         return imputer, scaler
 
     def _one_hot(self, each: ColumnEncoding, texts: Array) -> tuple[Array, list[str]]:
-        """Return the columns of a category, and the values that are unknown."""
+        """Return the columns of a category, and the values that are unknown; a gap is none of them."""
         texts = texts[:, None]
         if each.fill is not None:
             imputer = SimpleImputer(strategy=MOST_FREQUENT, missing_values=None)
@@ -232,7 +236,7 @@ class TablePreparation(Preparation):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows = encoder.transform(texts)
-        return rows / each.scale, texts[~rows.any(1), 0].tolist()
+        return rows / each.scale, [text for text in texts[~rows.any(1), 0] if text is not None]
 
     # The file of a model
 
@@ -341,9 +345,10 @@ def _select(X: Any, names: list[str], *, named: bool = True, all_numbers: bool =
         return {name: frame.get_column(name) if isinstance(frame, nw.DataFrame) else frame[name] for name in names}
     if isinstance(frame, nw.DataFrame):
         X = frame.to_numpy()
-    X = np.asarray(X)
+    refuse_path(X, "X")
     if named and not all_numbers:
         raise ValueError(f"the model reads the columns {_listed(names)} by name: pass a DataFrame with these columns")
+    X = with_gaps(foreign_rows(X, names if named else None), "X")
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(f"X has the shape {X.shape}, but the model reads rows of {len(names)} columns")
     return dict(zip(names, X.T, strict=True))

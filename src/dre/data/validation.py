@@ -96,11 +96,37 @@ def check_array(rows: Any, name: str) -> Any:
     return rows
 
 
-def _to_numpy(X: Any, name: str) -> Any:
-    """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
+def with_gaps(X: Any, name: str) -> Any:
+    """Return rows as a dense array whose gaps are filled later: NaN, or None among objects, where a mask hides a value.
+
+    ``Rows`` are read completely, sparse rows are made dense, and tensors are copied to the host. Nothing else is checked.
+
+    >>> with_gaps(np.ma.masked_equal([[1, 2], [9, 4]], 9), "X").tolist()
+    [[1.0, 2.0], [nan, 4.0]]
+    """
+    refuse_path(X, name)
+    if is_rows(X):
+        return read_all(X, np.float64)
+    if scipy.sparse.issparse(X):
+        check_memory(X, name, X.dtype)
+        return X.toarray()
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        values = np.array(X.data, dtype=np.float64 if X.dtype.kind in "biuf" else object)
+        values[np.ma.getmaskarray(X)] = np.nan if values.dtype == np.float64 else None
+        return values
+    return np.asarray(to_host(X, name))
+
+
+def refuse_path(X: Any, name: str) -> None:
+    """Raise a TypeError with the remedy if X is the path of a file."""
     if isinstance(X, (str, os.PathLike)):
         remedy = f"pass dre.io.readers.open_source({os.fspath(X)!r}).rows"
         raise TypeError(f"{name} is a path or string, {os.fspath(X)!r}, not an array. To read a file, {remedy}.")
+
+
+def _to_numpy(X: Any, name: str) -> Any:
+    """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
+    refuse_path(X, name)
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             first = int(np.argwhere(np.ma.getmaskarray(X))[0][0]) if X.ndim else 0

@@ -377,6 +377,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _prepare(self, X: Any) -> tuple[Any, Preparation | None]:
         """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
+        self.__dict__.pop("fill_values_", None)  # those of an earlier fit
         columns = check_columns(self.columns)
         if not isinstance(X, Prepared):
             found = fit_table(X, columns, check_missing(self.missing))
@@ -412,10 +413,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _selected(self, X: Any) -> Any:
-        """Return the columns of the fit of a DataFrame, their gaps filled if a file did so in the fit; other data unchanged."""
+        """Return the columns of the fit of a DataFrame; gaps of tables and arrays are filled if a file did so in the fit."""
         fills, names = getattr(self, "fill_values_", {}), getattr(self, "feature_names_in_", None)
         selected = select_features(X, check_columns(self.columns), names, self._map.shape)
-        return fill_gaps(selected, fills) if fills else selected
+        return fill_gaps(selected, fills, names) if fills else selected
 
     def _say_how_read(self, rows: Any) -> None:
         """Print how the images of a dataset are read: resized, for example."""

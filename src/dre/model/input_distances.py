@@ -20,6 +20,7 @@ from sklearn.manifold import spectral_embedding
 
 from dre.affinity import clamping_silently
 from dre.affinity.landmarks import LANDMARKS, Landmarks
+from dre.data.device_array import to_host
 from dre.data.distance_matrix import check_distances
 from dre.data.metric import TRANSFORMS, RowMetric, row_metric
 from dre.data.rows import is_rows, read_all
@@ -64,7 +65,7 @@ class InputDistances:
             return cls(measured, X, knn)
         if knn is not None:
             raise ValueError("metric='precomputed' takes the distances as X: pass them, or rows with precomputed_knn, not both")
-        D = check_distances(X)
+        D = check_distances(to_host(X, "X"))
         return cls(measured, _graph_coordinates(D), D) if scipy.sparse.issparse(D) else cls(measured, D, matrix=D)
 
     @property
@@ -135,7 +136,7 @@ class InputDistances:
 
     def _measured_rows(self, X: Any, scaling: Scaling) -> Any:
         """The rows between which the metric measures: as they are, or standardized."""
-        rows: Any = read_all(X) if is_rows(X) else X
+        rows: Any = read_all(X) if is_rows(X) else to_host(X, "X")
         if scaling.column_mean is not None:
             if scipy.sparse.issparse(rows):
                 check_memory(rows, "X", np.float64)

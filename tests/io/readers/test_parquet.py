@@ -1,5 +1,6 @@
 """Parquet: features held or read by row groups, vectors, and all else beside them."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -302,9 +303,37 @@ def test_a_large_table_is_prepared_in_blocks_as_a_small_one(tmp_path, table, mon
     lacking = replace(small.preparation, encodings=[replace(each, fill=None) for each in small.preparation.encodings])
     with pytest.raises(SourceError, match="1 in 'kind', the first in row 4 of column 'kind'"):
         values(open_source(path, options=replace(model, preparation=lacking)).rows)
+    filled = open_source(path, options=replace(model, preparation=lacking, missing="median"))
+    np.testing.assert_array_equal(values(filled.rows), small.rows)
+    assert filled.cautions == ["missing values of a, kind are filled in by the median of these rows, not of the fit"]
     dropped = open_source(path, options=replace(model, preparation=lacking, missing="drop"))
     assert np.flatnonzero(~dropped.dropped.kept).tolist() == [3, 12]
     np.testing.assert_array_equal(values(dropped.rows), np.delete(small.rows, [3, 12], axis=0))
     table.drop(columns="kind").to_parquet(tmp_path / "y.parquet")
     with pytest.raises(SourceError, match="lacks the column 'kind' of the model"):
         open_source(tmp_path / "y.parquet", options=model)
+
+
+def test_unknown_categories_of_a_large_table_are_told_once(tmp_path, table, monkeypatch):
+    table.to_parquet(tmp_path / "fit.parquet")
+    known = open_source(tmp_path / "fit.parquet", options=ReadOptions(categories=True)).preparation
+    table["kind"] = [*KINDS[:4], "new", *KINDS[5:]]
+    path = tmp_path / "x.parquet"
+    table.to_parquet(path, row_group_size=2)
+    monkeypatch.setattr(parquet, "fits", lambda *_: False)
+    model = ReadOptions(features=known.columns, preparation=known)
+    found = open_source(path, options=model)
+    note = "1 row has a value of 'kind' that the fit did not have ('new'): it is placed without this column"
+    assert found.cautions == [note]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values(found.rows)
+    monkeypatch.setattr("dre.io.readers.large_tables.EXAMINED", 3)
+    later = open_source(path, options=model)
+    assert later.cautions == []
+    with pytest.warns(UserWarning, match=r"rows \d+ to \d+: 1 row has a value of 'kind'"):
+        rows = values(later.rows)
+    np.testing.assert_array_equal(rows, values(found.rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it was told
+        values(later.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -14,6 +15,7 @@ import numpy as np
 
 from dre.data.block_array import BlockArray
 from dre.data.rows import RowSlice
+from dre.data.table_preparation import TablePreparation
 from dre.io.readers.arrays import handle_missing, without_gaps
 from dre.io.readers.arrow_frames import to_frame, to_vectors
 from dre.io.readers.features import DROPPED, Chosen, choice_messages, choose, features_of, fill_message, mixed_units
@@ -21,7 +23,7 @@ from dre.io.readers.file_rows import FileRows
 from dre.io.readers.frames import no_vector, table_of, vector_error, vector_source
 from dre.io.readers.lazy_columns import LazyColumns, LazyNames
 from dre.io.readers.memory import CELL_BYTES
-from dre.io.readers.mixed import prepare
+from dre.io.readers.mixed import column_values, filling, prepare
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, Source, SourceError, as_source_error, file_state, to_strings, unchanged
 from dre.io.readers.table import NUMBER, Table
@@ -178,14 +180,22 @@ def _open_mixed(table: LargeTable, first: Table, chosen: Chosen, options: ReadOp
     preparation = options.preparation
     assert preparation is not None
     names = preparation.columns or []
-    prepare(first, preparation, allow_gaps=True)  # names a column that is missing, or of another kind
+    examined = prepare(first, preparation, allow_gaps=True)  # names a column that is missing, or of another kind
+    preparation, own = _filled(table, preparation, options)
     beside = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name not in (index, chosen.names)]
     title, blocks = chosen.names or index, table.blocks(names, max(len(names), len(preparation.names_out)))
+    told = set(examined.unknown)  # columns whose unknown values the user hears of once
+    where = f"rows 1 to {len(first):,}: " if len(first) < len(table) else ""
 
     def load(start: int, stop: int, *, allow_gaps: bool = options.missing == "drop") -> Array:
         part = table_of(table.path, to_frame(table.path, blocks.read(start, stop)))
         here = replace(part, place=lambda row, column: f"row {start + row + 1} of column {column!r}")
-        return prepare(here, preparation, allow_gaps=allow_gaps).rows
+        found = prepare(here, preparation, allow_gaps=allow_gaps)
+        for name, note in zip(found.unknown, found.unknown_notes, strict=True):
+            if name not in told:
+                told.add(name)
+                warnings.warn(f"rows {start + 1:,} to {stop:,}: {note}", stacklevel=2)
+        return found.rows
 
     array = BlockArray((len(table), len(preparation.names_out)), np.dtype(np.float64), blocks.edges, load)
     source = Source(
@@ -194,12 +204,27 @@ def _open_mixed(table: LargeTable, first: Table, chosen: Chosen, options: ReadOp
         None if title is None else _lazy_names(table, title),
         _lazy_metadata(table, [*beside, *names]),
         names_title=chosen.names or Source.names_title,
+        cautions=[*(where + note for note in examined.unknown_notes), *own],
         preparation=preparation,
     )
     if options.missing != "drop":
         return source
     kept = np.concatenate([~np.isnan(load(start, stop)).any(1) for start, stop in pairwise(blocks.edges.tolist())])
     return source if kept.all() else without_gaps(table.path, source, kept)
+
+
+def _filled(table: LargeTable, known: TablePreparation, options: ReadOptions) -> tuple[TablePreparation, list[str]]:
+    """The preparation with fills of the whole table, where it has none and they are asked for; and a line about it."""
+
+    def column(name: str) -> Array:
+        return column_values(table_of(table.path, to_frame(table.path, table.read([name]))), name, known)
+
+    try:
+        return filling(known, column, options)
+    except SourceError:
+        raise
+    except ValueError as problem:
+        raise SourceError(f"{table.path}: {problem}") from None
 
 
 def _feature_rows(table: LargeTable, features: list[str], fill: Mapping[str, float]) -> FileRows:

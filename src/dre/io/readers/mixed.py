@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +41,7 @@ def mixed_source(table: Table, chosen: Chosen, options: ReadOptions) -> Source:
             missing = options.missing if options.missing in MIDDLES else "error"
             preparation = TablePreparation.fit(values, kinds, missing=missing, standardize=options.standardize)
         else:
-            preparation, own = _filling(known, values, options)
+            preparation, own = filling(known, values.__getitem__, options)
         found = preparation.encode(values)
     except ValueError as problem:
         raise SourceError(f"{table.path}: {problem}") from None
@@ -66,11 +67,39 @@ def prepare(table: Table, preparation: TablePreparation, *, allow_gaps: bool = F
     """Prepare the rows of a table by the preparation of a model; with ``allow_gaps``, rows with gaps are NaN."""
     values = {name: _values(table, name, kind, preparation) for name, kind in _kinds_of(preparation).items()}
     if not allow_gaps:
-        _kept(table, values, preparation, ReadOptions())  # names the gaps
+        _kept(table, values, preparation, ReadOptions())  # names the gaps that no fill is known for
     try:
         return preparation.encode(values, allow_gaps=allow_gaps)
     except ValueError as problem:
         raise SourceError(f"{table.path}: {problem}") from None
+
+
+def filling(
+    known: TablePreparation, column: Callable[[str], Array], options: ReadOptions
+) -> tuple[TablePreparation, list[str]]:
+    """The preparation with fills of these rows, where the fit did not store any and they are asked for; and a line about it.
+
+    The columns are read one by one.
+    """
+    fills: dict[str, Any] = {}
+    for each in known.encodings if options.missing in MIDDLES else ():
+        if each.fill is not None or not missing_values(values := column(each.name)).any():
+            continue
+        fitted = TablePreparation.fit({each.name: values}, {each.name: each.kind}, missing=options.missing)
+        fills[each.name] = fitted.encodings[0].fill
+        if each.kind == CATEGORY and fills[each.name] not in each.categories:
+            raise ValueError(f"the most frequent value of {each.name!r} is none that the fit had: pass missing='drop'")
+    if not fills:
+        return known, []
+    encodings = [replace(each, fill=fills.get(each.name, each.fill)) for each in known.encodings]
+    names = summarize_names(list(fills))
+    line = f"missing values of {names} are filled in by the {options.missing} of these rows, not of the fit"
+    return TablePreparation(encodings, known.named), [line]
+
+
+def column_values(table: Table, name: str, preparation: TablePreparation) -> Array:
+    """The values of a column as a preparation reads them: NaN, or None among texts, where one is missing."""
+    return _values(table, name, _kinds_of(preparation)[name], preparation)
 
 
 def fill_messages(preparation: TablePreparation, found: EncodedTable | None = None) -> list[str]:
@@ -164,19 +193,3 @@ def _kept(
     if not kept.any():
         raise SourceError(f"{table.path}: every row lacks a value; leave out the columns that lack most of them")
     return kept, DroppedRows(kept, table.names)
-
-
-def _filling(known: TablePreparation, values: dict[str, Array], options: ReadOptions) -> tuple[TablePreparation, list[str]]:
-    """The preparation with fills of these rows, where the fit did not store any and they are asked for; and a line about it."""
-    lacking = [each for each in known.encodings if each.fill is None and missing_values(values[each.name]).any()]
-    if not lacking or options.missing not in MIDDLES:
-        return known, []
-    names = [each.name for each in lacking]
-    fitted = TablePreparation.fit(values, {each.name: each.kind for each in lacking}, missing=options.missing)
-    fills = {each.name: each.fill for each in fitted.encodings}
-    unknown = [each.name for each in lacking if each.kind == CATEGORY and fills[each.name] not in each.categories]
-    if unknown:
-        raise ValueError(f"the most frequent value of {unknown[0]!r} is none that the fit had: pass missing='drop'")
-    encodings = [replace(each, fill=fills.get(each.name, each.fill)) for each in known.encodings]
-    line = f"missing values of {summarize_names(names)} are filled in by the {options.missing} of these rows, not of the fit"
-    return TablePreparation(encodings, known.named), [line]
