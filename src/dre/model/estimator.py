@@ -37,7 +37,7 @@ from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
 from dre.data.table_preparation import check_missing
 from dre.data.validation import check_labels, check_rows, check_seed
-from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
+from dre.data.weights import check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
 from dre.model.archive import save_map
@@ -287,9 +287,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 observers = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
                 if sample_weight is None:
                     return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
-                if ranks.is_connected or precomputed_knn is not None:
+                is_known = isinstance(self.metric, str) and self.metric == PRECOMPUTED
+                if ranks.is_connected or precomputed_knn is not None or is_known:
                     raise ValueError(
-                        "sample_weight repeats rows: fit in one process, without precomputed_knn, or repeat the rows yourself"
+                        "sample_weight repeats rows: fit in one process, without precomputed_knn and metric='precomputed', or "
+                        "repeat the rows yourself"
                     )
                 return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
 
@@ -365,10 +367,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit each row as often as its weight says, and embed each once."""
         weights = check_weights(sample_weight, X.shape[0])
-        seed = 0 if are_whole(weights) else check_seed(self.random_state)
+        seed = self._seed(saving)  # one for both, which the checkpoint has: a resumed fit rounds the weights in the same way
         ids = repeated_ids(weights, seed)
-        labels = None if y is None else np.asarray(y)[ids]
-        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share._replace(repeats=ids), made_by=made_by)
+        labels = check_labels(y, X.shape[0]).numpy()[ids] if y is not None and self._reads_labels else None
+        share = share._replace(repeats=ids)
+        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by, seed=seed)
         sample = self.sample_indices_
         fitted = np.unique(ids if sample is None else ids[sample])
         self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
@@ -444,6 +447,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         share: Share,
         made_by: Preparation | None = None,
+        seed: int | None = None,
     ) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
@@ -456,7 +460,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         distances.metric.check_standardize(standardize)
         X, are_given = distances.X, distances.are_given
         sample = check_sample(self.sample) if share.is_own else ranks.on_first(lambda: self._sample(tuple(X.shape), are_given))
-        seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
+        seed = self._seed(saving) if seed is None else seed
         if self.random_state is None:
             seed = ranks.broadcast(seed)
         ranks.agree({"random_state": str(seed)})
@@ -502,6 +506,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.sample_indices_, self._is_first, self._lacks_features = rows.sample, ranks.is_first, distances.lack_features
         self._embedding = embedding if rows.ids is None else self._embed_together(X, ranks)
         return self
+
+    def _seed(self, saving: Saving | None) -> int:
+        """Return the user's seed; without one, that of the checkpoint to resume from, or a new one."""
+        return saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
 
     def _embed_together(self, X: Any, ranks: Ranks) -> Array:
         """Embed all rows, each rank a range of them."""
