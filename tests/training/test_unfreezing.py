@@ -11,6 +11,8 @@ from torch import nn
 
 from dre import DRE, Backbone, ModelFileError, Schedule, Stage
 from dre.affinity.gaussian import Gaussian
+from dre.data.rows import ArrayRows
+from dre.data.scaling import ScaledRows
 from dre.encoder.backbone_front import BackboneFeatures
 from dre.loss.kl import KL
 from dre.plan.recipe import Recipe
@@ -194,3 +196,10 @@ def test_what_can_not_be_unfrozen_is_refused_before_a_fit() -> None:
         model(module=cnn().requires_grad_(False)).plan(X.shape)
     with pytest.raises(TypeError, match="unfreeze=1: expected True or False"):
         Stage("features", Gaussian(5), KL(), 2, lr=0.1, unfreeze=1)
+
+
+@pytest.mark.parametrize(("schedule", "held"), [(FROZEN, False), (f"{FROZEN}; {UNFROZEN}", True)])
+def test_rows_that_an_unfrozen_backbone_reads_in_each_step_are_scaled_once(schedule: str, held: bool) -> None:
+    kinds = set()
+    model(schedule).fit(X, observers=[lambda event: kinds.add(type(event.run.learner.input_rows))])
+    assert kinds == {ArrayRows if held else ScaledRows}

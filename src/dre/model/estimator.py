@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -628,6 +629,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
+        self._check_features("module")
         with plain_torch():
             return self._map.module(stage)
 
@@ -859,7 +861,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = scaling.dominant_columns.describe(names)
         warnings.warn(
             f"{found}: the map shows little else. If the columns have different units, pass standardize=True.",
-            stacklevel=4,  # the line that called fit
+            stacklevel=_level_of_caller(),
         )
 
     def _clamp(self, recipe: Recipe, n: int, ranks: int = 1) -> Recipe:
@@ -897,6 +899,14 @@ def _live(labels: Any) -> list[Observer]:
     from dre.observe.live import Live
 
     return [Live(labels=labels)]
+
+
+def _level_of_caller() -> int:
+    """Return the level of a warning, so that it names the line that called an estimator, by whichever of its methods."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("dre", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @contextmanager

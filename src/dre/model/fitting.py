@@ -170,7 +170,9 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     if saving is not None and found is not None:
         _restore(saving, found, work, history, observers)
     recipe, scaling, device = work.recipe, work.scaling, work.runtime.device
-    rows = to_model_rows(work.X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
+    unfreeze = any(stage.unfreeze for stage in recipe.schedule)
+    is_cached = uses_cached_front(recipe.encoder, recipe.augment, unfreeze=unfreeze)
+    rows = to_model_rows(work.X, scaling, device, hold=not is_cached)
     rng = RandomStreams(work.seed, device).isolated("weights")
     plan = recipe.encoder if work.encoder is None else work.encoder
     encoder = _build(plan, rows.shape[1:], work.n_components, rng)
