@@ -30,7 +30,7 @@ from dre.data.image_layout import model_shape
 from dre.data.metric import PRECOMPUTED
 from dre.data.mixed_table import fit_table
 from dre.data.moments import Moments
-from dre.data.preparation import Preparation, Prepared, apply
+from dre.data.preparation import Preparation, Prepared, apply, to_file
 from dre.data.random_sample import check_sample, choose_rows
 from dre.data.range_error import RangeError
 from dre.data.rows import RowSlice, is_rows, read_all
@@ -42,6 +42,7 @@ from dre.data.weights import check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
 from dre.model.archive import save_map
+from dre.model.digest import digest
 from dre.model.encoding import encode
 from dre.model.export import ExportJob, write_onnx, write_program
 from dre.model.fitted import Array, FittedMap, MapModule
@@ -280,7 +281,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             share = Share(ranks, is_own=isinstance(X, OwnRows))
             X, preparation = self._prepare(X.rows if isinstance(X, OwnRows) else X)
             if ranks.is_connected:
-                self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume))
+                self._agree(X, share, preparation, checkpoint=str(checkpoint), resume=str(resume))
             with (
                 _naming_columns(self._names_of(preparation)),
                 open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
@@ -430,8 +431,13 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the names of the numbers in a row, for messages; None if they have none."""
         return getattr(self, "feature_names_in_", None) if preparation is None else preparation.names_out
 
-    def _agree(self, X: Any, share: Share, **facts: str) -> None:
+    def _agree(self, X: Any, share: Share, made_by: Preparation | None, **facts: str) -> None:
         """Check that all ranks fit the same map."""
+        made = "none"
+        if made_by is not None:
+            content, learned = to_file(made_by)
+            made = f"{made_by.kind} {digest(content, {name: value.cpu() for name, value in learned.items()})[:16]}"
+        share.ranks.agree({"preparation": made}, remedy=PREPARED_ONCE)  # before the rows, whose shapes come from it
         rows = f"{tuple(X.shape)} of each rank" if share.is_own else fingerprint(X)
         own = ("device", "verbose", "random_state")  # which may differ, or have no text
         parameters = {name: encode(value) for name, value in self.get_params(deep=False).items() if name not in own}
@@ -882,6 +888,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [Progress(), Verbose(explain(recipe, self._data_spec(shape), overrides))]
 
 
+PREPARED_ONCE = (
+    "A table with categories or gaps is prepared by what its rank has of it. Fit one preparation to the whole table first, "
+    "with dre.data.mixed_table.fit_table, and pass it to each rank: "
+    "fit(OwnRows(dre.data.preparation.Prepared(rows, preparation)))."
+)
 TRAINING = ("encoder", "augment", "batch_size", "learning_rate", "optimizer")  # parameters that every recipe takes
 
 
