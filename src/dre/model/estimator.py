@@ -329,6 +329,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.metric == PRECOMPUTED:
             raise ValueError("metric='precomputed' has no distances from new rows to those of an earlier call: use fit")
+        if Ranks.current().is_connected:
+            raise ValueError("partial_fit works in one process: call it inside `with dre.alone():`, or use fit")
         if not self.__sklearn_is_fitted__():
             self.fit(X, y, observers=observers)
             self._memory = Memory.of(self.prepare(X), check_seed(self.random_state))
