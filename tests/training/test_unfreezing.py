@@ -15,6 +15,7 @@ from dre.data.rows import ArrayRows
 from dre.data.scaling import ScaledRows
 from dre.encoder.backbone_front import BackboneFeatures
 from dre.loss.kl import KL
+from dre.model.checkpoint import CheckpointError
 from dre.plan.recipe import Recipe
 from dre.training.events import EpochEnded, StageBegan
 
@@ -117,6 +118,14 @@ def test_a_fit_that_was_interrupted_while_unfrozen_ends_in_the_same_bits(tmp_pat
             model().fit(X, observers=[end], checkpoint=folder, checkpoint_minutes=0)
         resumed = model().fit(X, checkpoint=folder, resume=True)
         np.testing.assert_array_equal(resumed.embedding_, whole.embedding_)
+
+
+def test_a_fit_is_not_resumed_with_another_backbone(tmp_path) -> None:
+    whole = model(FROZEN).fit(X, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="is that of another fit:\n- backbone: the values differ"):
+        model(FROZEN, module=cnn(seed=9)).fit(X, checkpoint=tmp_path, resume=True)
+    resumed = model(FROZEN).fit(X, checkpoint=tmp_path, resume=True)
+    np.testing.assert_array_equal(resumed.embedding_, whole.embedding_)
 
 
 def test_features_are_those_that_the_head_reads() -> None:
