@@ -16,7 +16,7 @@ import dre.model.partial_fit
 from dre import DRE
 from dre.data.rows import HostRows
 from dre.metrics import neighborhood_hit
-from dre.model.partial_fit import Memory, joined, to_memory
+from dre.model.partial_fit import Memory, concatenate_rows, to_memory
 from dre.observe.sample import RunSample
 from dre.runtime.ranks import Ranks
 
@@ -87,7 +87,7 @@ def test_sparse_rows_are_remembered_as_such() -> None:
     sparse = scipy.sparse.random_array((50, 8), density=0.3, rng=np.random.default_rng(0)).tocoo()
     memory = Memory.of(sparse, 0)
     assert scipy.sparse.issparse(memory.rows)
-    both = joined(memory.rows, to_memory(sparse))
+    both = concatenate_rows(memory.rows, to_memory(sparse))
     assert both.shape == (100, 8)
     assert np.array_equal(memory.rows.toarray(), sparse.toarray())
 

@@ -48,8 +48,8 @@ from dre.model.export import ExportJob, write_onnx, write_program
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
 from dre.model.input_distances import InputDistances
-from dre.model.partial_fit import Memory, fit_further, joined, to_memory
-from dre.model.portable import arrive, portable_state
+from dre.model.partial_fit import Memory, concatenate_rows, fit_further, to_memory
+from dre.model.portable import place_on_device, portable_state
 from dre.model.saved import describe, open_model
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
@@ -349,7 +349,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ):
             seen = self._memory if memory is None else Memory.of(self.prepare(memory), check_seed(self.random_state))
             new = to_memory(self.prepare(X))
-            distances = InputDistances.of(joined(seen.rows, new), self.metric, self.metric_kwds)
+            distances = InputDistances.of(concatenate_rows(seen.rows, new), self.metric, self.metric_kwds)
             planned, watching = self._plan(distances.X.shape, None), check_observers(observers)
             bars = self._default_observers(distances.X.shape)
             self._map, self._embedding, self.interrupted_ = fit_further(
@@ -836,7 +836,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if self.__sklearn_is_fitted__():
-            arrive(self._map, self.device)
+            place_on_device(self._map, self.device)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_map" in vars(self)

@@ -56,7 +56,7 @@ class Memory(NamedTuple):
         """Return a memory of these rows too. Each row seen is as likely to be in it, however many calls there are."""
         keys = np.concatenate([self.keys, _new_keys(self.seed, self.seen, rows.shape[0])])
         kept = _kept(keys)
-        return type(self)(joined(self.rows, rows)[kept], keys[kept], self.seen + rows.shape[0], self.seed)
+        return type(self)(concatenate_rows(self.rows, rows)[kept], keys[kept], self.seen + rows.shape[0], self.seed)
 
     @property
     def next_seed(self) -> int:
@@ -79,7 +79,7 @@ def to_memory(X: Any) -> Any:
     return X.tocsr() if scipy.sparse.issparse(X) else np.asarray(to_host(X, "X"))
 
 
-def joined(before: Any, after: Any) -> Any:
+def concatenate_rows(before: Any, after: Any) -> Any:
     """Put rows one after the other; sparse if one part is."""
     if scipy.sparse.issparse(before) or scipy.sparse.issparse(after):
         return scipy.sparse.vstack([before, after], format="csr")
