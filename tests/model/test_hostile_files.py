@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import nn
 
-from dre import DRE, ModelFileError, Optimizer, Schedule
+from dre import DRE, Backbone, ModelFileError, Optimizer, Schedule
 from dre.encoder import ENCODERS, Encoder
 from dre.model import archive, limits
 from fuzz_model_files import ALLOWED, FORMAT_1, Base, bases, fuzz, fuzz_apart, table
@@ -465,3 +465,43 @@ def test_damaged_weights_of_format_1_are_refused(tmp_path):
     (tmp_path / "model").write_bytes(content)
     with pytest.raises(ModelFileError, match="it is not what was saved"):
         DRE.load(tmp_path / "model")
+
+
+# Backbones, whose module is the user's, and whose head and settings are the file's.
+
+
+@pytest.fixture(scope="module")
+def with_backbone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    images = np.random.default_rng(0).random((40, 6, 6))
+    path = tmp_path_factory.mktemp("backbone") / "model"
+    backbone = Backbone(nn.Conv2d(1, 4, 3), "mlp(8)", n_pcs=3)
+    DRE(schedule="features: gaussian(5) -> kl * 1", encoder=backbone, random_state=0, device="cpu").fit(images).save(path)
+    return path.read_bytes()
+
+
+def with_option(**values: object) -> Edit:
+    return lambda parts: parts.configuration["recipe"]["recipe"]["encoder"]["backbone"].update(values)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_option(head={"encoder": "mlp(4000, depth=14)"}),
+        with_option(head={"encoder": "mlp(16, depth=300000)"}),
+        with_option(head={"encoder": "model-a"}),
+        with_option(size=3_000_000),
+        with_option(size={"tuple": [4096, 4097]}),
+        with_option(size={"tuple": [8, 8, 8]}),
+        with_option(mean={"tuple": [0.5] * 10_000}, std={"tuple": [0.5] * 10_000}, size=4096),
+        with_option(std={"tuple": [0.5] * 10_000}),
+        with_option(n_pcs=10**12, head=None),
+        with_field(n_components=10**8),
+    ],
+)
+def test_a_file_with_a_backbone_costs_no_more_than_it_holds(change, with_backbone, tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(with_backbone)
+    assert DRE.load(path, encoder=nn.Conv2d(1, 4, 3)).row_shape_ == (6, 6)
+    edit(path, change)
+    with cheaply(), pytest.raises(ModelFileError, match=str(path)):
+        DRE.load(path, encoder=nn.Conv2d(1, 4, 3))

@@ -169,6 +169,7 @@ def test_sparse_distances_have_a_map_but_no_transform(tmp_path: Path) -> None:
     assert nearest_neighbor(model.embedding_, LABELS) > 0.8
     for refused in (
         lambda: model.transform(GRAPH),
+        model.module,
         lambda: model.save(tmp_path / "m"),
         lambda: pickle_of(model).transform(GRAPH),
     ):

@@ -129,3 +129,12 @@ def test_what_is_no_pair_is_refused(given):
 def test_neighbors_that_no_stage_uses_are_refused():
     with pytest.raises(ValueError, match="precomputed_knn"):
         cheap(schedule="h1: gaussian(5) -> kl * 1").fit(rows(), precomputed_knn=knn(rows(), 16))
+
+
+@pytest.mark.parametrize("call", ["fit", "fit_transform", "partial_fit", "weighted"])
+def test_a_warning_of_units_names_the_line_that_called(call):
+    X, model = rows() * [1, 1, 1, 1, 1, 1e4], cheap()
+    weights = {"sample_weight": np.ones(N)} if call == "weighted" else {}
+    with pytest.warns(UserWarning, match="pass standardize=True") as found:
+        getattr(model, "fit" if weights else call)(X, **weights)
+    assert [each.filename for each in found] == [__file__]

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 from sklearn.datasets import load_digits
 
 import dre.model.partial_fit
 from dre import DRE
+from dre.data.rows import HostRows
 from dre.metrics import neighborhood_hit
-from dre.model.partial_fit import Memory, joined, to_memory
+from dre.model.partial_fit import Memory, concatenate_rows, to_memory
+from dre.observe.sample import RunSample
+from dre.runtime.ranks import Ranks
 
 Array = np.ndarray[Any, Any]
 
@@ -83,7 +87,7 @@ def test_sparse_rows_are_remembered_as_such() -> None:
     sparse = scipy.sparse.random_array((50, 8), density=0.3, rng=np.random.default_rng(0)).tocoo()
     memory = Memory.of(sparse, 0)
     assert scipy.sparse.issparse(memory.rows)
-    both = joined(memory.rows, to_memory(sparse))
+    both = concatenate_rows(memory.rows, to_memory(sparse))
     assert both.shape == (100, 8)
     assert np.array_equal(memory.rows.toarray(), sparse.toarray())
 
@@ -132,6 +136,50 @@ def test_a_call_that_fails_changes_nothing(rows: Any) -> None:
         model.partial_fit(more[:60], observers=[fail])
     assert np.array_equal(model.transform(X[:60]), before)
     assert model._memory.seen == 60
+
+
+class Labeled:
+    """Which labels an observer gets for which rows, and where they are on the map."""
+
+    def __init__(self, labels: Array) -> None:
+        self.labels, self.seen = labels, []
+
+    def __call__(self, event: Any) -> None:
+        sample = RunSample(event.run, 10_000)
+        self.seen.append((sample.ids_in_data, sample.labels(self.labels), sample.coordinates(exact=True)))
+        assert len(sample.measured_rows(np.arange(len(sample.ids)))[0]) == len(self.labels)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_observers_of_a_further_call_see_the_new_rows(rows: Any, metric: str) -> None:
+    X, _, more, _ = rows
+    model, observer = fast(metric=metric).partial_fit(X[:100]), Labeled(np.arange(100, 140))
+    model.partial_fit(more[:40], observers=[observer])
+    for ids, labels, _ in observer.seen:
+        assert np.array_equal(ids, np.arange(40))
+        assert np.array_equal(labels, np.arange(100, 140))
+    np.testing.assert_allclose(observer.seen[-1][2], model.embedding_, atol=1e-4)
+
+
+def test_a_stream_is_remembered_as_the_array_is_by_few_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream(HostRows):
+        def read(self, start: int, stop: int) -> torch.Tensor:
+            raise AssertionError("all rows are read")
+
+    monkeypatch.setattr(dre.model.partial_fit, "REMEMBERED", 10)
+    X = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
+    array, stream = Memory.of(X, 0), Memory.of(Stream(X), 0)
+    added = Memory(X[:0], np.empty(0), 0, 0).add(X)
+    for memory in (stream, added):
+        assert np.array_equal(memory.rows, array.rows)
+        assert np.array_equal(memory.keys, array.keys)
+        assert memory.seen == 100
+
+
+def test_several_ranks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ranks, "current", classmethod(lambda cls: cls(0, 2, is_connected=True)))
+    with pytest.raises(ValueError, match="partial_fit works in one process"):
+        fast().partial_fit(np.zeros((20, 3)))
 
 
 def test_one_row_can_be_added(rows: Any) -> None:

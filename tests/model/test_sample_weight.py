@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import sklearn
@@ -11,6 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from dre import DRE
 from dre.data.rows import HostRows
+
+SHORT = "x: gaussian(5) -> kl * 2"
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +72,27 @@ def test_weights_and_given_neighbors_exclude_each_other(rows: np.ndarray, weight
     knn = (np.zeros((len(rows), 5), int), np.zeros((len(rows), 5)))
     with pytest.raises(ValueError, match="without precomputed_knn"):
         fast().fit(rows, sample_weight=weights, precomputed_knn=knn)
+
+
+def test_weights_and_given_distances_exclude_each_other(rows: np.ndarray, weights: np.ndarray) -> None:
+    distances = np.linalg.norm(rows[:, None] - rows, axis=2)
+    with pytest.raises(ValueError, match=r"sample_weight repeats rows: .*metric='precomputed'"):
+        fast(metric="precomputed").fit(distances, sample_weight=weights)
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_labels_that_a_loss_reads_are_as_many_as_rows(rows, weights, change: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    y = np.zeros(len(rows) + change, int)
+    fit = fast(schedule=SHORT).fit
+    assert len(fit(rows, y, sample_weight=weights).embedding_) == len(rows)  # they are not read
+    monkeypatch.setattr(DRE, "_reads_labels", True)
+    with pytest.raises(ValueError, match=rf"y has the shape \({len(y)},\): expected one label for each of the"):
+        fit(rows, y, sample_weight=weights)
+
+
+def test_a_fit_with_fractions_and_no_seed_is_resumed(rows: np.ndarray, tmp_path: Path) -> None:
+    fractions = np.random.default_rng(1).random(len(rows)) + 0.5
+    model = DRE(schedule=SHORT, encoder="mlp(8)", device="cpu")
+    first = model.fit(rows, sample_weight=fractions, checkpoint=tmp_path).embedding_
+    resumed = model.fit(rows, sample_weight=fractions, checkpoint=tmp_path, resume=True).embedding_
+    assert np.array_equal(first, resumed)

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import torch
 
 from dre import DRE, OwnRows, RankError, alone
+from dre.data.mixed_table import fit_table
+from dre.data.preparation import Prepared
 from dre.data.validation import check_seed
 from dre.runtime.ranks import Ranks
 from dre.training.events import StageBegan, StepEnded
@@ -135,6 +138,23 @@ def fit_own() -> dict[str, Any]:
     own = X[RANK::2]
     model = DRE("fast", random_state=0).fit(OwnRows(own))
     return {"embedding": model.embedding_, "transform": model.transform(own), "mean": model._map.scaling.mean.numpy()}
+
+
+def fit_own_tables() -> dict[str, Any]:
+    """Each rank brings rows of a table, with categories that the other rank does not have."""
+    X, labels = blobs(100)
+    table = pandas.DataFrame({"size": X[:, 0], "width": X[:, 1], "kind": np.array(list("abcd"))[labels]})
+    own = table[RANK * 50 : (RANK + 1) * 50].reset_index(drop=True)
+    try:
+        DRE("fast", random_state=0).fit(OwnRows(own))
+        problem = "no error"
+    except RankError as found:
+        problem = str(found)
+    preparation = fit_table(table)
+    assert preparation is not None
+    model = DRE(schedule="x: gaussian(5) -> kl * 1", encoder="mlp(8)", random_state=0)
+    model.fit(OwnRows(Prepared(own, preparation)))
+    return {"problem": problem, "transform": model.transform(table), "embedding": model.embedding_}
 
 
 def differ(what: str) -> str:

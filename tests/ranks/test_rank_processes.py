@@ -191,6 +191,16 @@ def test_ranks_that_differ_are_told_so_at_once(what, named):
 
 
 @pytest.mark.slow
+def test_tables_of_ranks_need_one_preparation():
+    first, second = (each.result for each in run_ranks("fit_own_tables"))
+    assert first["problem"] == second["problem"]
+    assert "- preparation: rank 0 has table" in first["problem"]
+    assert "fit(OwnRows(dre.data.preparation.Prepared(rows, preparation)))" in first["problem"]
+    assert np.array_equal(first["transform"], second["transform"])
+    np.testing.assert_allclose(second["embedding"], first["transform"][50:], atol=1e-4)
+
+
+@pytest.mark.slow
 def test_the_error_of_a_rank_is_named_by_the_others():
     first, second = (each.result for each in run_ranks("fail", timeout=60))
     assert second.startswith("ValueError: Input X contains NaN")

@@ -11,8 +11,11 @@ from torch import nn
 
 from dre import DRE, Backbone, ModelFileError, Schedule, Stage
 from dre.affinity.gaussian import Gaussian
+from dre.data.rows import ArrayRows
+from dre.data.scaling import ScaledRows
 from dre.encoder.backbone_front import BackboneFeatures
 from dre.loss.kl import KL
+from dre.model.checkpoint import CheckpointError
 from dre.plan.recipe import Recipe
 from dre.training.events import EpochEnded, StageBegan
 
@@ -117,6 +120,14 @@ def test_a_fit_that_was_interrupted_while_unfrozen_ends_in_the_same_bits(tmp_pat
         np.testing.assert_array_equal(resumed.embedding_, whole.embedding_)
 
 
+def test_a_fit_is_not_resumed_with_another_backbone(tmp_path) -> None:
+    whole = model(FROZEN).fit(X, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="is that of another fit:\n- backbone: the values differ"):
+        model(FROZEN, module=cnn(seed=9)).fit(X, checkpoint=tmp_path, resume=True)
+    resumed = model(FROZEN).fit(X, checkpoint=tmp_path, resume=True)
+    np.testing.assert_array_equal(resumed.embedding_, whole.embedding_)
+
+
 def test_features_are_those_that_the_head_reads() -> None:
     fitted = model().fit(X)
     found = fitted.features(X)
@@ -194,3 +205,10 @@ def test_what_can_not_be_unfrozen_is_refused_before_a_fit() -> None:
         model(module=cnn().requires_grad_(False)).plan(X.shape)
     with pytest.raises(TypeError, match="unfreeze=1: expected True or False"):
         Stage("features", Gaussian(5), KL(), 2, lr=0.1, unfreeze=1)
+
+
+@pytest.mark.parametrize(("schedule", "held"), [(FROZEN, False), (f"{FROZEN}; {UNFROZEN}", True)])
+def test_rows_that_an_unfrozen_backbone_reads_in_each_step_are_scaled_once(schedule: str, held: bool) -> None:
+    kinds = set()
+    model(schedule).fit(X, observers=[lambda event: kinds.add(type(event.run.learner.input_rows))])
+    assert kinds == {ArrayRows if held else ScaledRows}

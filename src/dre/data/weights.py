@@ -74,11 +74,6 @@ def repeated_ids(weights: Array, seed: int) -> Array:
     return ids
 
 
-def are_whole(weights: Array) -> bool:
-    """Whether no weight has a fraction."""
-    return bool((weights == np.floor(weights)).all())
-
-
 def repeat_rows(X: Any, ids: Array) -> Any:
     """Return the rows with these ids. Those of a stream are not copied."""
     wanted = torch.from_numpy(ids)

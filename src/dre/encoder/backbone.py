@@ -14,6 +14,8 @@ from dre.encoder.mlp import MLP
 from dre.encoder.network import Network
 from dre.notation import write_value
 
+MOST_PIXELS = 4096  # a side, to which images are resized
+
 
 @dataclass(frozen=True)
 class Backbone(Encoder):
@@ -71,7 +73,10 @@ class Backbone(Encoder):
         check_positive_ints(self, "n_pcs")
         if self.size is not None:
             check_positive_ints(self, "size")
-            object.__setattr__(self, "size", self.size if isinstance(self.size, int) else tuple(self.size))
+            object.__setattr__(self, "size", tuple(self.size) if isinstance(self.size, tuple) else int(self.size))
+            sides = self.size if isinstance(self.size, tuple) else (self.size, self.size)
+            if len(sides) != 2 or max(sides) > MOST_PIXELS:
+                raise ValueError(f"size={self.size}: expected an int or (height, width), each at most {MOST_PIXELS:,} pixels")
         self._check_numbers()
 
     def _check_numbers(self) -> None:

@@ -12,6 +12,7 @@ from dre.encoder.pca_front import PCAFront
 
 WHITES = (1.0, 255.0, 65535.0)  # values of white: of fractions, and of images of 8 and 16 bits
 WHITE_MARGIN = 1.05  # above 1 times white no mean of pixels lies, but for rounding and odd files
+MOST_VALUES = 2**26  # of one image that the module reads: three channels of 4096 × 4096 pixels
 PIECE_VALUES = 2**21  # of the images that go through the module at a time without gradients: hidden layers are far wider
 
 
@@ -60,6 +61,15 @@ class BackboneFeatures(nn.Module):
             raise ValueError(
                 f"the images have {shape[0]} channels, the backbone {type(module).__name__} reads {self._channels}: "
                 "convert the images, or change its first layer"
+            )
+        if std is not None and len(std) not in (1, self._channels):
+            raise ValueError(
+                f"std has {len(std)} numbers, the backbone {type(module).__name__} reads {self._channels} channels"
+            )
+        if self._values() > MOST_VALUES:
+            raise ValueError(
+                f"the backbone {type(module).__name__} would read images of {self._values():,} values, the limit is "
+                f"{MOST_VALUES:,}: choose a smaller size"
             )
         self.register_buffer("offset", torch.zeros(shape))
         self.register_buffer("scale", torch.ones(()))

@@ -20,6 +20,7 @@ from dre.data.image_layout import model_shape
 from dre.data.preparation import from_file, to_file
 from dre.data.scaling import Scaling
 from dre.encoder import Encoder
+from dre.encoder.backbone import Backbone
 from dre.model.configuration import Configuration
 from dre.model.digest import digest, digest_format_1
 from dre.model.encoding import decode_recipe, encode
@@ -173,7 +174,7 @@ def _network(
     """
     plan, n_components = recipe.encoder, configuration.n_components
     last = _under("weights.", tensors)
-    needed = _needed(plan, shape, n_components, len(last))
+    needed = _needed(plan, shape, n_components, last)
     shared = {name: last[name] for name in configuration.unchanged}
     kept = [_under(f"stages.{i}.", tensors) if saved else None for i, saved in enumerate(configuration.earlier_stages)]
     beside = [] if configuration.preparation is None else [_under("preparation.", tensors)]
@@ -191,18 +192,32 @@ def _network(
     return network, stages
 
 
-def _needed(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, n_held: int) -> dict[str, TensorSpec | None]:
+def _needed(
+    plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int, last: Weights
+) -> dict[str, TensorSpec | None]:
     """Return dtypes and shapes of the weights of the network. A user's encoder need not work without memory."""
     if not isinstance(plan, Encoder):
         return specs(plan.state_dict())
+    if isinstance(plan, Backbone):  # its module may need memory to be built, its head none
+        _check_head(plan, shape, n_components, last)
     if not plan.has_text:  # it holds a module
         return specs(_build(plan, shape, n_components).state_dict())
     try:
-        return encoder_specs(plan, shape, n_components, n_held)
+        return encoder_specs(plan, shape, n_components, len(last))
     except Exception as problem:
         if is_built_in(plan) or isinstance(problem, ModelFileError):
             raise
         return specs(_build(plan, shape, n_components).state_dict())
+
+
+def _check_head(plan: Backbone, shape: tuple[int, ...], n_components: int, last: Weights) -> None:
+    """Raise a ModelFileError if the weights in the file are not those of the head, before there is memory for it."""
+    head = plan.with_head(None).head
+    assert head is not None
+    assert not isinstance(head, str)
+    held = {name: value for name, value in last.items() if not name.startswith("features.")}
+    needed = encoder_specs(head, (plan.count_features(shape),), n_components, len(held))
+    _check_weights({"scale": torch.ones(())} | held, needed, plan)
 
 
 def _build(plan: Encoder | nn.Module, shape: tuple[int, ...], n_components: int) -> nn.Module:

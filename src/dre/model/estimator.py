@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -29,7 +30,7 @@ from dre.data.image_layout import model_shape
 from dre.data.metric import PRECOMPUTED
 from dre.data.mixed_table import fit_table
 from dre.data.moments import Moments
-from dre.data.preparation import Preparation, Prepared, apply
+from dre.data.preparation import Preparation, Prepared, apply, to_file
 from dre.data.random_sample import check_sample, choose_rows
 from dre.data.range_error import RangeError
 from dre.data.rows import RowSlice, is_rows, read_all
@@ -37,17 +38,18 @@ from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
 from dre.data.table_preparation import check_missing
 from dre.data.validation import check_labels, check_rows, check_seed
-from dre.data.weights import are_whole, check_weights, repeat_rows, repeated_ids
+from dre.data.weights import check_weights, repeat_rows, repeated_ids
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
 from dre.model.archive import save_map
+from dre.model.digest import digest
 from dre.model.encoding import encode
 from dre.model.export import ExportJob, write_onnx, write_program
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.fitting import Data, MapFit, Saving, Share, compute_versions, fit_map, open_checkpoints
 from dre.model.input_distances import InputDistances
-from dre.model.partial_fit import Memory, fit_further, joined, to_memory
-from dre.model.portable import arrive, portable_state
+from dre.model.partial_fit import Memory, concatenate_rows, fit_further, to_memory
+from dre.model.portable import place_on_device, portable_state
 from dre.model.saved import describe, open_model
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
@@ -279,7 +281,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             share = Share(ranks, is_own=isinstance(X, OwnRows))
             X, preparation = self._prepare(X.rows if isinstance(X, OwnRows) else X)
             if ranks.is_connected:
-                self._agree(X, share, checkpoint=str(checkpoint), resume=str(resume))
+                self._agree(X, share, preparation, checkpoint=str(checkpoint), resume=str(resume))
             with (
                 _naming_columns(self._names_of(preparation)),
                 open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
@@ -287,9 +289,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 observers = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
                 if sample_weight is None:
                     return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
-                if ranks.is_connected or precomputed_knn is not None:
+                is_known = isinstance(self.metric, str) and self.metric == PRECOMPUTED
+                if ranks.is_connected or precomputed_knn is not None or is_known:
                     raise ValueError(
-                        "sample_weight repeats rows: fit in one process, without precomputed_knn, or repeat the rows yourself"
+                        "sample_weight repeats rows: fit in one process, without precomputed_knn and metric='precomputed', or "
+                        "repeat the rows yourself"
                     )
                 return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
 
@@ -325,6 +329,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.metric == PRECOMPUTED:
             raise ValueError("metric='precomputed' has no distances from new rows to those of an earlier call: use fit")
+        if Ranks.current().is_connected:
+            raise ValueError("partial_fit works in one process: call it inside `with dre.alone():`, or use fit")
         if not self.__sklearn_is_fitted__():
             self.fit(X, y, observers=observers)
             self._memory = Memory.of(self.prepare(X), check_seed(self.random_state))
@@ -343,7 +349,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ):
             seen = self._memory if memory is None else Memory.of(self.prepare(memory), check_seed(self.random_state))
             new = to_memory(self.prepare(X))
-            distances = InputDistances.of(joined(seen.rows, new), self.metric, self.metric_kwds)
+            distances = InputDistances.of(concatenate_rows(seen.rows, new), self.metric, self.metric_kwds)
             planned, watching = self._plan(distances.X.shape, None), check_observers(observers)
             bars = self._default_observers(distances.X.shape)
             self._map, self._embedding, self.interrupted_ = fit_further(
@@ -365,10 +371,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit each row as often as its weight says, and embed each once."""
         weights = check_weights(sample_weight, X.shape[0])
-        seed = 0 if are_whole(weights) else check_seed(self.random_state)
+        seed = self._seed(saving)  # one for both, which the checkpoint has: a resumed fit rounds the weights in the same way
         ids = repeated_ids(weights, seed)
-        labels = None if y is None else np.asarray(y)[ids]
-        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share._replace(repeats=ids), made_by=made_by)
+        labels = check_labels(y, X.shape[0]).numpy()[ids] if y is not None and self._reads_labels else None
+        share = share._replace(repeats=ids)
+        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by, seed=seed)
         sample = self.sample_indices_
         fitted = np.unique(ids if sample is None else ids[sample])
         self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
@@ -427,8 +434,13 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the names of the numbers in a row, for messages; None if they have none."""
         return getattr(self, "feature_names_in_", None) if preparation is None else preparation.names_out
 
-    def _agree(self, X: Any, share: Share, **facts: str) -> None:
+    def _agree(self, X: Any, share: Share, made_by: Preparation | None, **facts: str) -> None:
         """Check that all ranks fit the same map."""
+        made = "none"
+        if made_by is not None:
+            content, learned = to_file(made_by)
+            made = f"{made_by.kind} {digest(content, {name: value.cpu() for name, value in learned.items()})[:16]}"
+        share.ranks.agree({"preparation": made}, remedy=PREPARED_ONCE)  # before the rows, whose shapes come from it
         rows = f"{tuple(X.shape)} of each rank" if share.is_own else fingerprint(X)
         own = ("device", "verbose", "random_state")  # which may differ, or have no text
         parameters = {name: encode(value) for name, value in self.get_params(deep=False).items() if name not in own}
@@ -445,6 +457,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         share: Share,
         made_by: Preparation | None = None,
+        seed: int | None = None,
     ) -> Self:
         if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
             raise ValueError(f"n_components={self.n_components!r}: must be a whole number from 1 up")
@@ -457,7 +470,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         distances.metric.check_standardize(standardize)
         X, are_given = distances.X, distances.are_given
         sample = check_sample(self.sample) if share.is_own else ranks.on_first(lambda: self._sample(tuple(X.shape), are_given))
-        seed = saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
+        seed = self._seed(saving) if seed is None else seed
         if self.random_state is None:
             seed = ranks.broadcast(seed)
         ranks.agree({"random_state": str(seed)})
@@ -503,6 +516,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.sample_indices_, self._is_first, self._lacks_features = rows.sample, ranks.is_first, distances.lack_features
         self._embedding = embedding if rows.ids is None else self._embed_together(X, ranks)
         return self
+
+    def _seed(self, saving: Saving | None) -> int:
+        """Return the user's seed; without one, that of the checkpoint to resume from, or a new one."""
+        return saving.seed if saving is not None and self.random_state is None else check_seed(self.random_state)
 
     def _embed_together(self, X: Any, ranks: Ranks) -> Array:
         """Embed all rows, each rank a range of them."""
@@ -621,6 +638,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
+        self._check_features("module")
         with plain_torch():
             return self._map.module(stage)
 
@@ -819,7 +837,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if self.__sklearn_is_fitted__():
-            arrive(self._map, self.device)
+            place_on_device(self._map, self.device)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_map" in vars(self)
@@ -852,7 +870,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = scaling.dominant_columns.describe(names)
         warnings.warn(
             f"{found}: the map shows little else. If the columns have different units, pass standardize=True.",
-            stacklevel=4,  # the line that called fit
+            stacklevel=_level_of_caller(),
         )
 
     def _clamp(self, recipe: Recipe, n: int, ranks: int = 1) -> Recipe:
@@ -873,6 +891,11 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [Progress(), Verbose(explain(recipe, self._data_spec(shape), overrides))]
 
 
+PREPARED_ONCE = (
+    "A table with categories or gaps is prepared by what its rank has of it. Fit one preparation to the whole table first, "
+    "with dre.data.mixed_table.fit_table, and pass it to each rank: "
+    "fit(OwnRows(dre.data.preparation.Prepared(rows, preparation)))."
+)
 TRAINING = ("encoder", "augment", "batch_size", "learning_rate", "optimizer")  # parameters that every recipe takes
 
 
@@ -890,6 +913,14 @@ def _live(labels: Any) -> list[Observer]:
     from dre.observe.live import Live
 
     return [Live(labels=labels)]
+
+
+def _level_of_caller() -> int:
+    """Return the level of a warning, so that it names the line that called an estimator, by whichever of its methods."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("dre", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @contextmanager

@@ -14,17 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 import dre
 from dre.affinity.landmarks import Landmarks
-from dre.data.fingerprint import fingerprint
+from dre.data.fingerprint import HASH, fingerprint
 from dre.data.metric import RowMetric
 from dre.data.preparation import Preparation
 from dre.data.scaling import Scaling
 from dre.data.validation import check_seed
 from dre.encoder import Encoder
+from dre.encoder.backbone import Backbone
 from dre.encoder.backbone_front import BackboneFeatures
 from dre.model.checkpoint import Checkpoint, CheckpointError, CheckpointFolder
+from dre.model.digest import digest
 from dre.model.fitted import Array, FittedMap, check_map, embed, to_model_rows
 from dre.neighbors.search import Neighbors
 from dre.observe import Observer, watch
@@ -109,10 +112,20 @@ class MapFit:
             "standardize": str(self.scaling.column_mean is not None),
             "n_components": str(self.n_components),
             "recipe": str(self.recipe),
+            **self._pretrained(),
             "seed": str(self.random_state if isinstance(self.random_state, int | np.integer | None) else self.seed),
             "device": str(self.runtime),
             "versions": "\n".join(f"{name} {version}" for name, version in compute_versions().items()),
         }
+
+    def _pretrained(self) -> dict[str, str]:
+        """The weights that a backbone begins with, of which the recipe has the name alone."""
+        if not isinstance(self.recipe.encoder, Backbone):
+            return {}
+        module = self.recipe.encoder.module
+        held = {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor) and not is_lazy(value)}
+        weights = {name: value.detach().cpu() for name, value in held.items()}
+        return {"backbone": f"{type(module).__name__}{HASH}{digest({}, weights)[:16]}"}
 
 
 class FitResult(NamedTuple):
@@ -170,7 +183,9 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     if saving is not None and found is not None:
         _restore(saving, found, work, history, observers)
     recipe, scaling, device = work.recipe, work.scaling, work.runtime.device
-    rows = to_model_rows(work.X, scaling, device, hold=not uses_cached_front(recipe.encoder, recipe.augment))
+    unfreeze = any(stage.unfreeze for stage in recipe.schedule)
+    is_cached = uses_cached_front(recipe.encoder, recipe.augment, unfreeze=unfreeze)
+    rows = to_model_rows(work.X, scaling, device, hold=not is_cached)
     rng = RandomStreams(work.seed, device).isolated("weights")
     plan = recipe.encoder if work.encoder is None else work.encoder
     encoder = _build(plan, rows.shape[1:], work.n_components, rng)

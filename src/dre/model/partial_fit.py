@@ -18,6 +18,7 @@ from torch import Tensor
 from dre.affinity import clamping_silently
 from dre.data.device_array import to_host
 from dre.data.rows import is_rows, read_all
+from dre.data.subsample import to_array
 from dre.model.fitted import Array, FittedMap
 from dre.model.fitting import FitResult, MapFit, fit_map
 from dre.model.input_distances import InputDistances
@@ -25,6 +26,7 @@ from dre.observe import Observer
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Schedule, Stage
 from dre.runtime import Runtime
+from dre.training.run import NOT_PASSED
 
 REMEMBERED = 5_000  # rows of those before: about as many as repel a row in the free steps
 FREE = 350  # steps of the coordinates of the new rows, where the recipe has none for so few rows
@@ -45,19 +47,29 @@ class Memory(NamedTuple):
         >>> Memory.of(np.zeros((8_000, 3)), seed=0).rows.shape
         (5000, 3)
         """
-        rows = to_memory(X)
-        return cls(rows[:0], np.empty(0), 0, seed).add(rows)
+        keys = _new_keys(seed, 0, X.shape[0])
+        kept = _kept(keys)  # of a stream, these alone are read
+        rows = to_array(X, kept).astype(np.float32, copy=False) if is_rows(X) else to_memory(X)[kept]
+        return cls(rows, keys[kept], X.shape[0], seed)
 
     def add(self, rows: Any) -> Self:
         """Return a memory of these rows too. Each row seen is as likely to be in it, however many calls there are."""
-        keys = np.concatenate([self.keys, np.random.default_rng([self.seed, self.seen]).random(rows.shape[0])])
-        kept = np.sort(np.argsort(keys, kind="stable")[:REMEMBERED])
-        return type(self)(joined(self.rows, rows)[kept], keys[kept], self.seen + rows.shape[0], self.seed)
+        keys = np.concatenate([self.keys, _new_keys(self.seed, self.seen, rows.shape[0])])
+        kept = _kept(keys)
+        return type(self)(concatenate_rows(self.rows, rows)[kept], keys[kept], self.seen + rows.shape[0], self.seed)
 
     @property
     def next_seed(self) -> int:
         """The seed of the next call."""
         return int(np.random.default_rng([self.seed, self.seen, 1]).integers(2**31))
+
+
+def _new_keys(seed: int, seen: int, n: int) -> Array:
+    return np.random.default_rng([seed, seen]).random(n)
+
+
+def _kept(keys: Array) -> Array:
+    return np.sort(np.argsort(keys, kind="stable")[:REMEMBERED])
 
 
 def to_memory(X: Any) -> Any:
@@ -67,7 +79,7 @@ def to_memory(X: Any) -> Any:
     return X.tocsr() if scipy.sparse.issparse(X) else np.asarray(to_host(X, "X"))
 
 
-def joined(before: Any, after: Any) -> Any:
+def concatenate_rows(before: Any, after: Any) -> Any:
     """Put rows one after the other; sparse if one part is."""
     if scipy.sparse.issparse(before) or scipy.sparse.issparse(after):
         return scipy.sparse.vstack([before, after], format="csr")
@@ -141,7 +153,8 @@ def fit_further(
             seed=memory.next_seed,
             neighbors=neighbors,
             landmarks=landmarks,
-            metric=str(distances.metric),
+            metric=distances.metric,
+            ids=np.concatenate([np.full(m, NOT_PASSED), np.arange(new.shape[0])]),
             preparation=fitted.preparation,
             encoder=fitted.encoder,
             anchors=torch.cat([kept, free]),

@@ -55,7 +55,7 @@ def _is_on_cpu(module: nn.Module) -> bool:
     return all(tensor.is_cpu for tensor in chain(module.parameters(), module.buffers()))
 
 
-def arrive(fitted: FittedMap, device: Any) -> None:
+def place_on_device(fitted: FittedMap, device: Any) -> None:
     """Move the encoder of a map that has travelled to the device of its estimator, or warn that it stays on the CPU."""
     try:
         runtime = Runtime.on(device if isinstance(device, str | torch.device) else "auto")

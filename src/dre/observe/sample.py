@@ -14,14 +14,14 @@ from dre.data.metric import RowMetric
 from dre.data.subsample import FEWEST, evenly_spaced_ids, to_array
 from dre.metrics.evaluation import quick_scores
 from dre.metrics.inputs import label_array
-from dre.training.run import EUCLIDEAN, Run
+from dre.training.run import EUCLIDEAN, NOT_PASSED, Run
 
 Array = np.ndarray[Any, Any]
 SCORED = 1000  # rows: as many as `dre fit` scores would take a noticeable part of a short fit
 
 
 class RunSample:
-    """Evenly spaced rows of this process.
+    """Evenly spaced rows of this process; none of those that a map remembers from an earlier call.
 
     Parameters
     ----------
@@ -32,7 +32,9 @@ class RunSample:
 
     def __init__(self, run: Run, most: int) -> None:
         self.run = run
-        self.ids = evenly_spaced_ids(run.rows.shape[0], most)
+        ids = None if run.origin is None else run.origin.ids
+        passed = np.arange(run.rows.shape[0]) if ids is None else np.flatnonzero(np.asarray(ids) != NOT_PASSED)
+        self.ids = passed[evenly_spaced_ids(len(passed), most)]
         self._tensor = torch.from_numpy(self.ids)
         self._scored: tuple[Array | None, RowMetric] | None = None  # rows that are scored, read once
 

@@ -260,14 +260,15 @@ class Ranks:
             raise problem
         return result  # type: ignore[no-any-return]
 
-    def agree(self, facts: dict[str, str]) -> None:
-        """Raise a RankError that names what differs between the ranks."""
+    def agree(self, facts: dict[str, str], remedy: str = "") -> None:
+        """Raise a RankError that names what differs between the ranks, and how to change it."""
+        added = [remedy] if remedy else []
         for rank, theirs in enumerate(all_facts := self.collect(facts)):
             differing = [name for name in facts if theirs.get(name) != all_facts[0][name]]
             if differing:
                 lines = [f"- {name}: rank 0 has {all_facts[0][name]}; rank {rank} has {theirs.get(name)}" for name in differing]
                 raise RankError(
-                    "\n".join(["the ranks must fit the same data with the same parameters and versions:", *lines])
+                    "\n".join(["the ranks must fit the same data with the same parameters and versions:", *lines, *added])
                     + "\nTo fit a model of its own in each process, call fit inside `with dre.alone():`."
                 )
 

@@ -108,9 +108,10 @@ def _subset(rows: Rows, ids: Tensor | slice | None) -> Rows:
     return rows if ids is None else RowSubset(rows, ids)
 
 
-def uses_cached_front(encoder: Encoder | nn.Module, augment: Augment | None) -> bool:
-    """Whether training steps read the cached output of a front, and never the rows themselves."""
-    return isinstance(encoder, Encoder) and encoder.first_source == FEATURES and split_augment(augment)[0] is None
+def uses_cached_front(encoder: Encoder | nn.Module, augment: Augment | None, *, unfreeze: bool = False) -> bool:
+    """Whether training steps read the cached output of a front, and never the rows themselves, as an unfrozen backbone does."""
+    is_front = isinstance(encoder, Encoder) and encoder.first_source == FEATURES
+    return is_front and not unfreeze and split_augment(augment)[0] is None
 
 
 def make_learner(

@@ -29,6 +29,7 @@ from dre.training.learner import Learner
 Weights = dict[str, Tensor]
 FOLLOW = Follow()
 EUCLIDEAN = row_metric("euclidean")
+NOT_PASSED = -1  # as the position of a row that a map remembers from an earlier call
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Origin:
 
     rows: Any  # as they were passed, a sample of them, or this rank's share
     metric: RowMetric = EUCLIDEAN  # between these rows
-    ids: Any = None  # position of each in the data of the user; None: 0, 1, 2, …
+    ids: Any = None  # position of each in the data of the user, or NOT_PASSED; None: 0, 1, 2, …
     standardized: Callable[[Tensor], Tensor] | None = None  # the rows as the metric compares them
 
 
