@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse
 import torch
 
-from dre.cli.data import match_columns, split_labels
+from dre import DRE
+from dre.cli.data import as_fitted, match_columns, open_data, split_labels
 from dre.cli.options import UsageError
 from dre.data.rows import HostRows, is_rows, read_all
 from dre.data.subsample import to_array
-from dre.io.readers import Source
+from dre.io.readers import ReadOptions, Source
 from dre.io.readers.arrays import ColumnSubset
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
@@ -86,3 +87,20 @@ def test_without_names_a_color_is_left_out_where_that_leaves_as_many_as_the_mode
     with pytest.raises(UsageError, match="rows of 5 values"):
         match_columns(Known(), wide)
     assert match_columns(Known(), Source(X, list("abcd")), "a").columns == list("abcd")
+
+
+@pytest.mark.parametrize("missing", ["error", "median"])
+def test_rows_of_an_array_are_kept_where_the_model_fills_their_gaps(tmp_path, missing):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    gappy = X.copy()
+    gappy[::8, 1] = np.nan
+    model = DRE(schedule="x: gaussian(5) -> kl * 3", encoder="mlp(8)", missing=missing, random_state=0, device="cpu")
+    model.fit(gappy if missing == "median" else X)
+    np.save(tmp_path / "rows.npy", gappy)
+    source = open_data(str(tmp_path / "rows.npy"), as_fitted(model, ReadOptions(missing="drop", where_possible=True)))
+    if missing == "error":  # nothing fills them
+        assert source.rows.shape == (35, 3)
+        return
+    assert source.dropped is None
+    assert np.isfinite(source.rows).all()
+    assert np.array_equal(model.transform(source.rows), model.embedding_)

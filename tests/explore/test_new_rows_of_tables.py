@@ -13,8 +13,6 @@ import pytest
 from known_page import visit
 from model_pages import bring, paste, placed
 
-pytest.importorskip("dre.data.table_preparation", reason="this version has no preparation of tables")
-
 CLOSE = 1e-3
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 from made_cells import OPTIONS, log_normalized, make_cells
 
 import dre.scanpy
+from dre import DRE
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed")
 sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
@@ -208,6 +209,24 @@ def test_the_neighbors_of_scanpy_are_used(logged):
     graph.obsp["distances"] = graph.obsp["distances"][::-1, ::-1].tocsr()
     dre.scanpy.tl.dre(graph, neighbors_key="neighbors", **options)
     assert not np.array_equal(adata.obsm["X_dre"], graph.obsm["X_dre"])
+
+
+def test_a_graph_is_read_as_a_fit_reads_it_also_where_a_cell_has_few_neighbors(logged, capsys):
+    adata = logged.copy()
+    adata.obsm["X_corrected"] = adata.obsm["X_pca"][:, :7] + 1
+    sc.pp.neighbors(adata, n_neighbors=16, use_rep="X_corrected")
+    graph = adata.obsp["distances"].tolil()
+    others = graph.rows[3]
+    graph[3, others[1:]] = 0
+    adata.obsp["distances"] = graph.tocsr()
+    assert np.diff(adata.obsp["distances"].indptr)[3] == 1
+    options = {"recipe": "fast", "encoder": "mlp(16, depth=1)", "device": "cpu"}
+    dre.scanpy.tl.dre(adata, neighbors_key="neighbors", **options)
+    said = capsys.readouterr().err
+    assert "15 neighbors of each row are given" in said
+    assert "1 row lists fewer neighbors than most" in said
+    fitted = DRE(**options, random_state=0).fit(adata.obsm["X_corrected"], precomputed_knn=adata.obsp["distances"])
+    assert np.array_equal(adata.obsm["X_dre"], fitted.embedding_)
 
 
 def test_neighbors_that_are_not_there_are_said(logged):

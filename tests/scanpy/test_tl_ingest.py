@@ -13,10 +13,8 @@ from made_cells import OPTIONS, anndata, log_normalized, make_cells, pd
 import dre.scanpy
 from dre import DRE
 from dre.data.gene_pca import ReferenceCells
-from dre.scanpy.labels import LabelTransfer
-from dre.scanpy.tl import NOT_ON_MAP
+from dre.scanpy.labels import NOT_ON_MAP, LabelTransfer
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
 
 
@@ -174,7 +172,9 @@ def test_labels_that_are_missing_do_not_vote(reference, query):
     labels = reference.obs["cell_type"].astype(object)
     labels.iloc[::2] = np.nan
     labels.iloc[1::8] = "-1"
-    reference.obs["cell_type"] = pd.Categorical(labels, categories=pd.Index(["T", "unused", "B", "NK", "-1"], dtype=object))
+    labels.iloc[3::8] = NOT_ON_MAP  # of a reference that was labelled so before
+    known = ["T", "unused", "B", "NK", "-1", NOT_ON_MAP]
+    reference.obs["cell_type"] = pd.Categorical(labels, categories=pd.Index(known, dtype=object))
     dre.scanpy.tl.ingest(query, reference)
     assert set(query.obs["cell_type"].cat.categories) <= {"T", "B", "NK", NOT_ON_MAP}
     assert right(query) > 0.95
@@ -285,6 +285,7 @@ def test_a_total_that_is_not_known_must_be_said(query):
 
 
 def test_genes_stay_outside_of_an_exported_map(reference, query, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     model = dre.scanpy.model(reference)
     with pytest.warns(UserWarning, match=r"rows of 20 numbers, which model.prepare\(X\) makes.*'gene-pca'"):
         model.to_onnx(tmp_path / "map.onnx")

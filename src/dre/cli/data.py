@@ -43,12 +43,16 @@ def open_data(data: str, options: ReadOptions | None = None, *, tell: Tell = "al
 
 def as_fitted(model: DRE, options: ReadOptions | None = None) -> ReadOptions:
     """Read the features that the model was fitted to, whatever else a table has; fill gaps and resize images as in the fit."""
-    names, prepared = getattr(model, "feature_names_in_", None), model.preparation_
+    options, names, prepared = options or ReadOptions(), getattr(model, "feature_names_in_", None), model.preparation_
     table = prepared if isinstance(prepared, TablePreparation) and prepared.named else None
+    fill = getattr(model, "fill_values_", {})
+    if options.missing == "drop" and isinstance(prepared, TablePreparation) and not prepared.named:
+        # an array, by position: the model would fill these gaps itself if their rows were not left out before
+        fill = {str(i): each.fill for i, each in enumerate(prepared.encodings) if isinstance(each.fill, float)}
     return replace(
-        options or ReadOptions(),
+        options,
         features=() if names is None else list(names),
-        fill=getattr(model, "fill_values_", {}),
+        fill=fill,
         preparation=table,
         row_shape=model.row_shape_,
     )

@@ -89,7 +89,7 @@ class MetricRows:
     """`Rows` in the units in which distances are measured; standardizes what is read."""
 
     def __init__(self, units: Callable[[Array], Array], rows: Any) -> None:
-        self.shape = tuple(rows.shape)
+        self.shape = (rows.shape[0], *units(to_array(rows, np.array([0]))).shape[1:])  # of genes fewer, as components
         self._units, self._rows = units, rows
 
     def read(self, start: int, stop: int) -> Tensor:

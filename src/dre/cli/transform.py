@@ -110,7 +110,7 @@ def transform(
     fitted = load_model(model, device)
     source = match_columns(fitted, open_data(data, as_fitted(fitted, options), tell="none"), keep_others=False)
     n, dropped = source.rows.shape[0], source.dropped
-    for line in (*source.cautions, *_spread_caution(fitted, _slice(source.rows, 0, min(n, CHUNK)))):
+    for line in (*source.cautions, *_spread_caution(fitted, source)):
         say(f"dre: {line}")
     about = output_spec(source, fitted.n_components, data)
     with as_usage_error(), suppress(RangeError):  # which names a row, and comes again below
@@ -191,17 +191,24 @@ def _write_pieces(model: DRE, source: Source, about: OutputSpec, job: PieceJob, 
     echo(f"Wrote {pieces} with {total:,} rows to {job.folder}, for shard {shard.number}/{shard.count}{before}.")
 
 
-def _spread_caution(model: DRE, rows: Any) -> list[str]:
+def _spread_caution(model: DRE, source: Source) -> list[str]:
     """A line if the rows lie much farther from the center, or much nearer to it, than those of the fit: in other units."""
     import numpy as np
     import torch
 
+    from dre.cli.data import model_rows
     from dre.data.subsample import evenly_spaced_ids, to_array
 
-    ids = evenly_spaced_ids(rows.shape[0], SPREAD_SAMPLE)
+    ids = evenly_spaced_ids(min(source.rows.shape[0], CHUNK), SPREAD_SAMPLE)
     if len(ids) < FEWEST:
         return []
-    scaled = model.module().scaling(torch.from_numpy(to_array(rows, ids)))
+    rows = to_array(source.rows, ids)
+    if model.preparation_ is not None:
+        try:
+            rows = to_array(model.prepare(model_rows(source.preparation, rows)))
+        except ValueError:  # which comes again, with the row's number in the file, when the row is embedded
+            return []
+    scaled = model.module().scaling(torch.from_numpy(rows))
     spread = float(np.sqrt(scaled.square().mean().item()))  # 1 in the fit
     if LEAST_SPREAD < spread < MOST_SPREAD:
         return []

@@ -18,7 +18,8 @@ from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
 
 Array = np.ndarray[Any, Any]
-UNKNOWN = ("-1", "nan", "None", "")  # labels that are none
+NOT_ON_MAP = "not on this map"  # the label of cells that are unlike all of a reference
+UNKNOWN = ("-1", "nan", "None", "", NOT_ON_MAP)  # labels that are none
 MOST_CELLS = 10_000  # of a reference in a model file: 2 MB
 MOST_COMPARED = 50_000  # of a reference with which new cells are compared
 FEWEST_OF_CLASS = 30  # cells of each class that a sample keeps

@@ -16,15 +16,13 @@ from dre.notation import unknown
 from dre.progress.display import say
 from dre.scanpy.genes import match_genes
 from dre.scanpy.graph import given_neighbors
-from dre.scanpy.labels import MOST_COMPARED, LabelTransfer, reference_cells
+from dre.scanpy.labels import MOST_COMPARED, NOT_ON_MAP, LabelTransfer, reference_cells
 from dre.scanpy.representation import choose
 from dre.scanpy.stored import gene_pca, open_reference, pack, reference_rows
 
 AnnData = Any  # anndata is imported by those who have one
 Array = np.ndarray[Any, Any]
-NOT_ON_MAP = "not on this map"
 MANY_FOREIGN = 0.5  # share of cells that are refused, beyond which something else may be wrong
-SIZES = {"perplexity", "n_neighbors", "schedule"}  # options that say how many neighbors are read
 OWN = ("n_components", "random_state", "columns")  # parameters of DRE that are none of the options
 
 
@@ -77,21 +75,18 @@ def dre(
     if adata.n_obs < 2:
         raise ValueError(f"adata has {adata.n_obs} cell(s): a map needs 2 or more")
     adata = _copy(adata) if copy else adata
-    given = None if neighbors_key is None else given_neighbors(adata, neighbors_key)
-    n_pcs = None
-    if given is not None:
-        n_pcs = given.params.get("n_pcs") if use_rep is None else None
-        use_rep = given.params.get("use_rep") if use_rep is None else use_rep
+    graph, params = (None, {}) if neighbors_key is None else given_neighbors(adata, neighbors_key)
+    n_pcs = params.get("n_pcs") if use_rep is None else None
+    use_rep = params.get("use_rep") if use_rep is None else use_rep
     found = choose(adata, use_rep, None if n_pcs is None else int(n_pcs), random_state)
-    lowered: dict[str, Any] = {} if given is None or SIZES & options.keys() else {"perplexity": given.perplexity}
-    fitted = DRE(**options, **lowered, n_components=n_components, random_state=random_state)
+    fitted = DRE(**options, n_components=n_components, random_state=random_state)
     rows = found.rows if found.pca is None else Prepared(Components(found.rows), found.pca)
-    fitted.fit(rows, precomputed_knn=None if given is None else (given.indices, given.distances))
+    fitted.fit(rows, precomputed_knn=graph)
     key_obsm, key_uns = ("X_dre", "dre") if key_added is None else (key_added, key_added)
     adata.obsm[key_obsm] = fitted.embedding_
     about = {"n_components": n_components, "neighbors_key": neighbors_key, "random_state": random_state, **options}
-    params = {"use_rep": found.name, "n_features": int(found.rows.shape[1])} | _plain(about)
-    adata.uns[key_uns] = {"params": params, "model": pack(fitted)}
+    written = {"use_rep": found.name, "n_features": int(found.rows.shape[1])} | _plain(about)
+    adata.uns[key_uns] = {"params": written, "model": pack(fitted)}
     return adata if copy else None
 
 
