@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dre import DRE
+from dre.explore.training_page import MARK
 
 X = load_digits().data[:90].astype(np.float32)
 LABELS = load_digits().target[:90]
@@ -101,3 +102,19 @@ def test_tensorboard_gets_the_labels(dre: Run, table: str) -> None:
     tags = accumulator.EventAccumulator("runs/a").Reload().Tags()
     assert {"scores/trustworthiness", "scores/1-NN, kind"} <= set(tags["scalars"])
     assert "map/stage 1" in tags["images"]
+
+
+def test_after_a_kill_the_same_command_goes_on(dre: Run, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kill before the first checkpoint leaves a page, its script and events."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="needs the extra")
+    Path("m.html").write_text("the page of the fit that was killed")
+    Path("m.training.js").write_text(MARK)
+    Path("runs").mkdir()
+    Path("runs/events.out.tfevents.1").write_text("")
+    options = ["--watch", "--tensorboard", "runs", "--checkpoint", "c", "--labels", "kind", *SHORT]
+    assert dre("fit", table, "-o", "m.safetensors", *options) == 2
+    assert dre("fit", table, "-o", "m.safetensors", "--resume", *options) == 0, capsys.readouterr().err
+    assert "trustworthiness" in Path("m.html").read_text()
+    assert not Path("m.training.js").exists()
+    assert not Path("runs/events.out.tfevents.1").exists()
+    assert "scores/1-NN, kind" in accumulator.EventAccumulator("runs").Reload().Tags()["scalars"]

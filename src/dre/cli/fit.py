@@ -279,7 +279,15 @@ def fit(
         _check_plan(model, tuple(source.rows.shape))
         ranks.on_first(lambda: begin_checkpoints(checkpoint, resume=resume))
     minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
-    seen = Seen(source, classes, page=page, show=show, tensorboard=tensorboard, force=force, is_first=ranks.is_first)
+    seen = Seen(
+        source,
+        classes,
+        page=page,
+        show=show,
+        tensorboard=tensorboard,
+        may_overwrite=force or resume,
+        is_first=ranks.is_first,
+    )
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
     with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
         rows = model_rows(source.preparation, source.rows)

@@ -48,7 +48,8 @@ def check_seeing(
     if n_components < 2:
         raise UsageError(f"--watch shows maps of two or three components, not of {n_components}: drop it")
     target = page_path(output.with_suffix(".html") if page is None else page)
-    check_writable(target, [".html", ".htm"], force=force, read=[data])
+    # A fit that was killed has left its page there.
+    check_writable(target, [".html", ".htm"], force=force or resume, read=[data])
     TrainingPage(target).check()
     return target
 
@@ -66,7 +67,8 @@ class Seen:
         Of --watch.
     show : bool
     tensorboard : Path or None
-    force : bool
+    may_overwrite : bool
+        Whether the page, and events of a fit that made no checkpoint, may be replaced.
     is_first : bool
         Whether this process shows anything; of several ranks, the first.
     """
@@ -79,7 +81,7 @@ class Seen:
         page: Path | None,
         show: bool,
         tensorboard: Path | None,
-        force: bool,
+        may_overwrite: bool,
         is_first: bool = True,
     ) -> None:
         self._source, self._classes = source, classes
@@ -95,12 +97,12 @@ class Seen:
                 metadata=columns,
                 names=source.names,
                 show=show,
-                force=force,
+                force=may_overwrite,
                 keep_open=True,
             )
             self.observers.append(self._page)
         if tensorboard is not None and is_first:
-            self.observers.append(TensorBoard(tensorboard, labels=labels, label_name=self._color, force=force))
+            self.observers.append(TensorBoard(tensorboard, labels=labels, label_name=self._color, force=may_overwrite))
 
     def finish(self, model: DRE) -> None:
         """Write the page of the map: that of all rows, or of those that were shown if a browser can't hold all."""
