@@ -64,8 +64,22 @@ def test_a_fit_that_fails_after_the_training_leaves_a_page_that_says_so(
 
     monkeypatch.setattr(DRE, "save", fail)
     assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 1
-    assert "The training ended before the map was done: OSError the disk is full" in Path("m.html").read_text()
+    assert "The command failed after the training: OSError the disk is full" in Path("m.html").read_text()
     assert not list(Path().glob("*.training.js"))
+
+
+def test_after_ctrl_c_in_the_scores_the_page_says_that_the_model_is_saved(
+    dre: Run, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dre.cli.fit.summary", interrupt)
+    assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 130
+    page = Path("m.html").read_text()
+    assert "The model is saved; Ctrl-C ended the making of this page." in page
+    assert "failed" not in page.partition('id="about"')[2].partition("</script>")[0]
+    assert Path("m.safetensors").exists()
 
 
 def test_too_many_points_for_a_browser_become_a_sample(dre: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,6 +306,7 @@ def fit(
             echo(summary(model, source, next(iter(classes.items()), None)))
             seen.finish(model)
         except KeyboardInterrupt:
+            seen.fail("The model is saved; Ctrl-C ended the making of this page.")
             what = "its scores" if page is None else "its scores and its page"
             echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of {what}", err=True)
             raise typer.Exit(INTERRUPTED) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,9 +118,14 @@ class Seen:
         try:
             yield
         except BaseException as problem:
-            if self._page is not None:
-                self._page.fail(f"{type(problem).__name__} {problem}".strip())
+            with suppress(Exception):  # the first problem is the one to see
+                self.fail(f"The command failed after the training: {type(problem).__name__} {problem}".strip())
             raise
+
+    def fail(self, sentence: str) -> None:
+        """Let the page end with its last frame and this sentence."""
+        if self._page is not None:
+            self._page.fail(sentence)
 
     def _explorer(self, model: DRE) -> Any:
         from dre.cli.explore import page_metadata
