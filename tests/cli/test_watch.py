@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dre import DRE
+from dre.explore.training_page import MARK
 
 X = load_digits().data[:90].astype(np.float32)
 LABELS = load_digits().target[:90]
@@ -63,8 +64,22 @@ def test_a_fit_that_fails_after_the_training_leaves_a_page_that_says_so(
 
     monkeypatch.setattr(DRE, "save", fail)
     assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 1
-    assert "The training ended before the map was done: OSError the disk is full" in Path("m.html").read_text()
+    assert "The command failed after the training: OSError the disk is full" in Path("m.html").read_text()
     assert not list(Path().glob("*.training.js"))
+
+
+def test_after_ctrl_c_in_the_scores_the_page_says_that_the_model_is_saved(
+    dre: Run, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dre.cli.fit.summary", interrupt)
+    assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 130
+    page = Path("m.html").read_text()
+    assert "The model is saved; Ctrl-C ended the making of this page." in page
+    assert "failed" not in page.partition('id="about"')[2].partition("</script>")[0]
+    assert Path("m.safetensors").exists()
 
 
 def test_too_many_points_for_a_browser_become_a_sample(dre: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +116,19 @@ def test_tensorboard_gets_the_labels(dre: Run, table: str) -> None:
     tags = accumulator.EventAccumulator("runs/a").Reload().Tags()
     assert {"scores/trustworthiness", "scores/1-NN, kind"} <= set(tags["scalars"])
     assert "map/stage 1" in tags["images"]
+
+
+def test_after_a_kill_the_same_command_goes_on(dre: Run, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kill before the first checkpoint leaves a page, its script and events."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="needs the extra")
+    Path("m.html").write_text("the page of the fit that was killed")
+    Path("m.training.js").write_text(MARK)
+    Path("runs").mkdir()
+    Path("runs/events.out.tfevents.1").write_text("")
+    options = ["--watch", "--tensorboard", "runs", "--checkpoint", "c", "--labels", "kind", *SHORT]
+    assert dre("fit", table, "-o", "m.safetensors", *options) == 2
+    assert dre("fit", table, "-o", "m.safetensors", "--resume", *options) == 0, capsys.readouterr().err
+    assert "trustworthiness" in Path("m.html").read_text()
+    assert not Path("m.training.js").exists()
+    assert not Path("runs/events.out.tfevents.1").exists()
+    assert "scores/1-NN, kind" in accumulator.EventAccumulator("runs").Reload().Tags()["scalars"]

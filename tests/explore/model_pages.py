@@ -83,15 +83,15 @@ def paste(seen: Seen, text: str) -> str:
     return _after(seen, lambda: seen.page.evaluate(script, text))
 
 
-def drop(seen: Seen, name: str, text: str) -> str:
-    script = """([name, text]) => {
+def drop(seen: Seen, name: str, text: str, *, onto: str = "#points") -> str:
+    script = """([name, text, onto]) => {
         const dataTransfer = new DataTransfer();
         dataTransfer.items.add(new File([text], name, { type: "text/csv" }));
-        const map = document.querySelector("#points");
+        const map = document.querySelector(onto);
         const about = { dataTransfer, bubbles: true, cancelable: true };
         for (const kind of ["dragover", "drop"]) map.dispatchEvent(new DragEvent(kind, about));
     }"""
-    return _after(seen, lambda: seen.page.evaluate(script, [name, text]))
+    return _after(seen, lambda: seen.page.evaluate(script, [name, text, onto]))
 
 
 def _jobs(files: Any) -> int:

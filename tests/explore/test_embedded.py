@@ -104,6 +104,37 @@ def test_pixels_have_the_range_of_the_rows(values: list[float], ends: tuple[floa
     assert (about["low"], about["high"]) == pytest.approx(ends, abs=0.01)
 
 
+def test_the_range_of_pixels_is_known_without_thumbnails_or_images_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).uniform(size=(40, 4, 4)).astype(np.float32)
+    model = small_model(rows)
+    made = {"title": "t", "model": model, "trust": False, "neighbors": False, "clusters": False}
+    stages = [("map", model.transform(rows))]
+    hidden = build_explorer(stages, rows=rows, images=False, **made)
+    monkeypatch.setattr("dre.explore.build.MAX_IMAGES", 10)
+    many = build_explorer(stages, rows=rows, **made)
+    for each in (hidden, many):
+        assert each.thumbnails is None
+        assert each.model is not None
+        assert (each.model.about["image"]["low"], each.model.about["image"]["high"]) == (0, 1)
+    unknown = build_explorer(stages, **made)
+    assert unknown.model is not None
+    assert unknown.model.about["image"] is None
+
+
+def test_rows_may_be_a_data_frame_if_the_model_reads_it(model: DRE) -> None:
+    frame = table()[["length", "width", "weight"]]
+    made = {"title": "t", "trust": False, "clusters": False}
+    stages = [("map", model.transform(frame))]
+    of_frame, of_array = (
+        build_explorer(stages, rows=rows, model=model, **made).neighbors for rows in (frame, model.prepare(frame))
+    )
+    assert of_frame is not None
+    assert of_array is not None
+    assert np.array_equal(of_frame.ids, of_array.ids)
+    with pytest.raises(TypeError, match=r"rows is a DataFrame: pass model, .* or rows=model\.prepare\(frame\)"):
+        build_explorer(stages, rows=frame, **made)
+
+
 def genes() -> tuple[GenePCA, np.ndarray]:
     rng = np.random.default_rng(0)
     counts = (

@@ -120,10 +120,23 @@ def test_typed_rows_are_placed(page: Seen, fit: Any) -> None:
     assert_placed(page, expected(fit, new))
 
 
+def test_text_that_is_pasted_into_the_field_stays_there(page: Seen) -> None:
+    script = """() => {
+        const clipboardData = new DataTransfer();
+        clipboardData.setData("text/plain", "1,2,3,4");
+        const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+        return [document.querySelector("#new-text").dispatchEvent(event), document.querySelector("#new-status").textContent];
+    }"""
+    assert page.page.evaluate(script) == [True, ""]  # the browser's own paste goes on
+
+
 def test_a_dropped_file_is_placed(page: Seen, fit: Any) -> None:
     new = table(6, seed=6)
-    assert drop(page, "dropped.csv", as_csv(new).decode()) == "6 rows of dropped.csv placed."
-    assert_placed(page, expected(fit, new))
+    page.page.locator("#new-paste").click()
+    for onto in ("#points", "#new-text"):  # a browser opens what is dropped on a field
+        assert drop(page, "dropped.csv", as_csv(new).decode(), onto=onto) == "6 rows of dropped.csv placed."
+        assert_placed(page, expected(fit, new))
+        page.page.locator("#new-clear").click()
     assert page.page.locator("#new-drop").is_hidden()
 
 
@@ -399,7 +412,7 @@ def test_images_are_placed_as_the_same_pixels(browser: Any, tmp_path: Path, shap
 
 def test_images_are_refused_by_a_model_of_columns(page: Seen) -> None:
     message = bring(page, ("a.png", png(np.zeros((4, 4), np.uint8))))
-    assert message == "a.png could not be placed: the model of this map reads rows of numbers, not images: bring a table."
+    assert message == "a.png could not be placed: this page places rows of numbers, not images: bring a table."
 
 
 def test_on_a_phone_controls_fit_a_thumb_and_nothing_is_too_wide(browser: Any, path: Path) -> None:

@@ -133,6 +133,30 @@ def test_after_a_failure_the_page_says_so_and_the_script_is_gone(problem: BaseEx
     assert '"follow": null' in page
 
 
+def test_a_page_that_can_not_be_made_is_a_warning_and_the_fit_stays(
+    X: Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise ImportError("thumbnails need Pillow")
+
+    monkeypatch.setattr("dre.explore.watch.build_explorer", fail)
+    with pytest.warns(UserWarning, match=r"map\.html: the page could not be made: thumbnails need Pillow\. The fit is done"):
+        model = cheap().fit(X, observers=[Watch(tmp_path / "map.html")])
+    assert model.embedding_.shape == (60, 2)
+    assert "The page could not be made: thumbnails need Pillow" in (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert [each.name for each in tmp_path.iterdir()] == ["map.html"]
+
+
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_an_observer_serves_several_fits(keep_open: bool, X: Array, tmp_path: Path) -> None:
+    watch = Watch(tmp_path / "map.html", force=True, keep_open=keep_open)
+    for n in (60, 40):
+        cheap().fit(X[:n], observers=[watch])
+    assert [len(Y) for _, Y in watch._stages] == [40, 40]
+    watch.finish()
+    assert '"n": 40' in (tmp_path / "map.html").read_text(encoding="utf-8")
+
+
 def test_few_points_are_shown_of_many_rows(X: Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dre.explore.watch.MOST_ROWS", 25)
     cheap().fit(X, observers=[Watch(tmp_path / "map.html", labels=LABELS, names=[f"row {i}" for i in range(60)])])

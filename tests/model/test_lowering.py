@@ -55,13 +55,30 @@ class Ignores(nn.Module):
         return torch.ones(len(x), 2)
 
 
+class Branches(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, :2] if x.sum() > 0 else -x[:, :2]
+
+
+class PadsWithInfinity(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.pad(x, (1, 1), value=-torch.inf)[:, 1:3]
+
+
 @pytest.mark.parametrize(
     ("module", "message"),
-    [(Sorts(), r"aten\.sort is not among"), (Draws(), r"aten\.rand.* draws"), (Ignores(), "does not depend")],
+    [
+        (Sorts(), r"aten\.sort is not among"),
+        (Draws(), r"aten\.rand.* draws"),
+        (Ignores(), "does not depend"),
+        (Branches(), r"^torch\.export can't trace it: [^\n]+[^\n.]$"),
+        (PadsWithInfinity(), "pads with -inf"),
+    ],
 )
-def test_what_a_program_lacks_is_refused_by_name(module: nn.Module, message: str) -> None:
+def test_what_a_program_lacks_is_refused_by_name(module: nn.Module, message: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(LoweringError, match=message):
         lower(module, torch.zeros(1, 3, dtype=torch.double))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_constants_occur_once_and_moves_without_effect_are_no_steps() -> None:

@@ -157,3 +157,16 @@ def test_a_terminal_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch, n
 def test_a_wrong_interval_is_refused() -> None:
     with pytest.raises(ValueError, match="every=-1"):
         Live(every=-1)
+
+
+def test_the_problem_of_a_fit_is_the_one_to_see(X: Array, notebook: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="labels has 3 values"):
+        cheap().fit(X, observers=[Live(labels=[1, 2, 3])])
+
+    def fail(event: object) -> None:
+        if isinstance(event, StepEnded):
+            monkeypatch.setattr("dre.observe.live.draw_points", None)  # no picture from now on
+            raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost"):
+        cheap().fit(X, observers=[Live(every=0.0), fail])

@@ -144,6 +144,31 @@ def test_a_folder_of_another_fit_is_refused_unless_forced(X: Array, tmp_path: Pa
     assert len(values(read(tmp_path), "learning rate")) == len(model.history_)
 
 
+def test_an_observer_serves_several_fits(X: Array, tmp_path: Path) -> None:
+    observer, steps = TensorBoard(tmp_path, force=True), []
+
+    def lose(event: object) -> None:
+        if isinstance(event, StepEnded):
+            steps.append(event.run.steps)
+            if len(steps) == 3:  # its losses are not written yet
+                raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost"):
+        cheap().fit(X, observers=[observer, lose])
+    steps[:] = [0] * 4
+    cheap().fit(X, observers=[observer, lose])
+    events = read(tmp_path)
+    written = [each.step for tag in events.Tags()["scalars"] if tag.startswith("steps/") for each in events.Scalars(tag)]
+    assert sorted(written) == steps[4:]
+
+
+def test_wrong_labels_leave_the_folder_as_it_was(X: Array, tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1").write_text("")
+    with pytest.raises(ValueError, match="labels has 3 values"):
+        cheap().fit(X, observers=[TensorBoard(tmp_path, labels=[1, 2, 3], force=True)])
+    assert [each.name for each in tmp_path.iterdir()] == ["events.out.tfevents.1"]
+
+
 def test_a_resumed_fit_goes_on_in_the_same_folder(X: Array, tmp_path: Path) -> None:
     def stop(event: object) -> None:
         if isinstance(event, EpochEnded) and event.run.epoch == 4:

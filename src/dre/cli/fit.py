@@ -279,7 +279,15 @@ def fit(
         _check_plan(model, tuple(source.rows.shape))
         ranks.on_first(lambda: begin_checkpoints(checkpoint, resume=resume))
     minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
-    seen = Seen(source, classes, page=page, show=show, tensorboard=tensorboard, force=force, is_first=ranks.is_first)
+    seen = Seen(
+        source,
+        classes,
+        page=page,
+        show=show,
+        tensorboard=tensorboard,
+        may_overwrite=force or resume,
+        is_first=ranks.is_first,
+    )
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
     with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
         rows = model_rows(source.preparation, source.rows)
@@ -298,6 +306,7 @@ def fit(
             echo(summary(model, source, next(iter(classes.items()), None)))
             seen.finish(model)
         except KeyboardInterrupt:
+            seen.fail("The model is saved; Ctrl-C ended the making of this page.")
             what = "its scores" if page is None else "its scores and its page"
             echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of {what}", err=True)
             raise typer.Exit(INTERRUPTED) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,8 @@ def check_seeing(
     if n_components < 2:
         raise UsageError(f"--watch shows maps of two or three components, not of {n_components}: drop it")
     target = page_path(output.with_suffix(".html") if page is None else page)
-    check_writable(target, [".html", ".htm"], force=force, read=[data])
+    # A fit that was killed has left its page there.
+    check_writable(target, [".html", ".htm"], force=force or resume, read=[data])
     TrainingPage(target).check()
     return target
 
@@ -66,7 +67,8 @@ class Seen:
         Of --watch.
     show : bool
     tensorboard : Path or None
-    force : bool
+    may_overwrite : bool
+        Whether the page, and events of a fit that made no checkpoint, may be replaced.
     is_first : bool
         Whether this process shows anything; of several ranks, the first.
     """
@@ -79,7 +81,7 @@ class Seen:
         page: Path | None,
         show: bool,
         tensorboard: Path | None,
-        force: bool,
+        may_overwrite: bool,
         is_first: bool = True,
     ) -> None:
         self._source, self._classes = source, classes
@@ -95,12 +97,12 @@ class Seen:
                 metadata=columns,
                 names=source.names,
                 show=show,
-                force=force,
+                force=may_overwrite,
                 keep_open=True,
             )
             self.observers.append(self._page)
         if tensorboard is not None and is_first:
-            self.observers.append(TensorBoard(tensorboard, labels=labels, label_name=self._color, force=force))
+            self.observers.append(TensorBoard(tensorboard, labels=labels, label_name=self._color, force=may_overwrite))
 
     def finish(self, model: DRE) -> None:
         """Write the page of the map: that of all rows, or of those that were shown if a browser can't hold all."""
@@ -116,9 +118,14 @@ class Seen:
         try:
             yield
         except BaseException as problem:
-            if self._page is not None:
-                self._page.fail(f"{type(problem).__name__} {problem}".strip())
+            with suppress(Exception):  # the first problem is the one to see
+                self.fail(f"The command failed after the training: {type(problem).__name__} {problem}".strip())
             raise
+
+    def fail(self, sentence: str) -> None:
+        """Let the page end with its last frame and this sentence."""
+        if self._page is not None:
+            self._page.fail(sentence)
 
     def _explorer(self, model: DRE) -> Any:
         from dre.cli.explore import page_metadata

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from dre.data.distance_matrix import DistanceRows
@@ -66,7 +67,7 @@ def build_explorer(
     title : str
         Title of the page.
     rows : array-like, sparse matrix or Rows, default=None
-        The embedded rows. Needed for trustworthiness, continuity, neighbors and images.
+        The embedded rows. Needed for trustworthiness, continuity, neighbors and images. With ``model``, also a DataFrame.
     metric_rows : array-like, sparse matrix or Rows, default=None
         Rows between which distances are measured, such as ``model.metric_rows(X)``; None measures them between ``rows``.
     metric : str or callable, default="euclidean"
@@ -108,12 +109,13 @@ def build_explorer(
     >>> page.color, [shown.title for shown in page.maps], list(page.maps[0].stages[0].scores)
     ('type', ['cells', 'turned'], ['1-NN, type'])
     """
+    rows = _prepared(rows, model)
     maps, notes = _shown_maps(title, stages, beside or {})
     embedding = maps[0][1][-1][1]
     pictures = check_rows(len(embedding), rows, images)
     embedded = None
     if model is not None:
-        embedded = embed_model(model, images=pictures)
+        embedded = embed_model(model, images=_image_view(rows, images) if pictures is None else pictures)
         if rows is not None:
             check_on_map(model, rows, embedding)
     own, about_columns = make_columns(metadata or {}, color)
@@ -156,11 +158,25 @@ def check_rows(n: int, rows: Any, images: bool | tuple[int, ...]) -> ImageView |
         raise ValueError(f"{n:,} points exceed the {MAX_POINTS:,} of a page: embed a sample, or use dre.explore.atlas")
     if rows is None or images is False:
         return None
-    view = as_images(rows, images if isinstance(images, tuple) else None)
+    view = _image_view(rows, images)
     if view is None or n > MAX_IMAGES:
         return None
     check_pillow()
     return view
+
+
+def _image_view(rows: Any, images: bool | tuple[int, ...]) -> ImageView | None:
+    """The rows as images, shown or not."""
+    return None if rows is None else as_images(rows, images if isinstance(images, tuple) else None)
+
+
+def _prepared(rows: Any, model: DRE | None) -> Any:
+    """The rows, those of a DataFrame as numbers."""
+    if rows is None or not nw.dependencies.is_into_dataframe(rows):
+        return rows
+    if model is None:
+        raise TypeError("rows is a DataFrame: pass model, which knows how to read it, or rows=model.prepare(frame)")
+    return model.prepare(rows)
 
 
 def axes_note(title: str, components: int) -> str | None:

@@ -56,8 +56,8 @@ class ImageRows:
     width: int
     channels: int
     layout: str
-    low: float = 0.0
-    high: float = 255.0
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,8 @@ def embed_model(model: DRE, *, images: ImageView | None = None) -> EmbeddedModel
     ----------
     model : DRE
     images : ImageView, optional
-        The rows of the page as images: they tell the range of the pixels, and the size of images that are flattened.
+        The rows of the page as images: they tell the range of the pixels, and the size of images that are flattened. Without
+        them the page places no images.
 
     Raises
     ------
@@ -216,16 +217,17 @@ def _scaled_value(program: RowProgram) -> str | None:
 
 
 def _about_images(shape: tuple[int, ...], images: ImageView | None) -> dict[str, Any] | None:
-    """How images of a browser become rows; None if the rows are not images, or have other channels."""
-    size = shape if len(shape) > 1 else None if images is None else images.shape
-    if size is None or math.prod(size) != math.prod(shape):
+    """How images of a browser become rows; None if the rows are not known as images, or have other channels."""
+    if images is None:  # nobody knows what 0 and 255 are in the rows
+        return None
+    size = shape if len(shape) > 1 else images.shape
+    if math.prod(size) != math.prod(shape):
         return None
     layout = image_layout(size)
     channels, height, width = (1, *size) if layout == "hw" else size if layout == "chw" else (size[2], *size[:2])
     if channels not in CHANNELS:
         return None
-    low, high = (0.0, 255.0) if images is None else _pixel_range(images)
-    return vars(ImageRows(height, width, channels, layout, low, high))
+    return vars(ImageRows(height, width, channels, layout, *_pixel_range(images)))
 
 
 def _pixel_range(images: ImageView) -> tuple[float, float]:

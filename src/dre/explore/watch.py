@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 import webbrowser
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,8 @@ class Watch:
     follows, a script lies beside it. At the end the page becomes that of the map, in one file, with stages, scores and
     trustworthiness of these rows, and open pages load it. ``dre.explore.build_explorer`` writes a page of all rows.
 
-    If the fit fails, the page says so and keeps the last frame. Of several ranks, the first one writes, about its own rows.
+    If the fit fails, the page says so and keeps the last frame. If only its last page can't be made, that is a warning. Of several
+    ranks, the first one writes, about its own rows.
 
     Parameters
     ----------
@@ -54,7 +57,7 @@ class Watch:
     force : bool, default=False
         Overwrite an existing file.
     keep_open : bool, default=False
-        Leave the page open after the fit, until ``finish(explorer)`` or ``fail(reason)`` is called.
+        Leave the page open after the fit, until ``finish(explorer)`` or ``fail(sentence)`` is called.
 
     Examples
     --------
@@ -80,24 +83,31 @@ class Watch:
         self.show, self.force, self.keep_open = show, force, keep_open
         self._page: TrainingPage | None = None
         self._sample: RunSample
+        self._reset()
+
+    def _reset(self) -> None:
         self._pace = Pace(EVERY, SHARE)
         self._frames = 0
         self._losses: list[tuple[str, list[float]]] = []  # of each phase of a stage
         self._stages: list[tuple[str, Array]] = []  # the map after each stage
 
     def __enter__(self) -> Watch:
+        self.fail("Another fit began before this page was finished.")  # of an earlier fit that was kept open
+        self._reset()
         return self
 
     def __exit__(self, *problem: object) -> None:
         if self._page is None:
             return
         if problem[0] is not None:
-            self.fail(f"{getattr(problem[0], '__name__', problem[0])}: {problem[1]}".rstrip(": "))
+            reason = f"{getattr(problem[0], '__name__', problem[0])}: {problem[1]}".rstrip(": ")
+            with suppress(Exception):  # the problem of the fit is the one to see
+                self.fail(f"The training ended before the map was done: {reason}")
         elif self.keep_open:
             self._page.tell(state="finishing")
         else:
             self._page.tell(state="finishing")
-            self.finish()
+            self._finish_or_warn()
 
     def __call__(self, event: Event) -> None:
         run = event.run
@@ -122,12 +132,21 @@ class Watch:
             self._page.finish(explorer or self._of_sample())
             self._page = None
 
-    def fail(self, reason: str) -> None:
-        """Write a page with the last frame that says why the training ended."""
+    def fail(self, sentence: str) -> None:
+        """Write a page with the last frame that says what happened."""
         if self._page is not None:
-            note = f"The training ended before the map was done: {reason}"
-            self._page.finish(self._explorer([("the last frame", self._last)], notes=[note]))
-            self._page = None
+            page, self._page = self._page, None
+            page.finish(self._explorer([("the last frame", self._last)], notes=[sentence]))
+
+    def _finish_or_warn(self) -> None:
+        """Finish the page. The map is done: a page that can't be made must not take it away."""
+        try:
+            self.finish()
+        except Exception as problem:
+            sentence = f"the page could not be made: {problem}"
+            with suppress(Exception):
+                self.fail(f"T{sentence[1:]}")
+            warnings.warn(f"{self.path}: {sentence}. The fit is done", stacklevel=3)
 
     def _begin(self, run: Run) -> None:
         check_absent(self.path, force=self.force)

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten
 
 from dre.model.operators import OPERATORS
 from dre.model.program_builder import LoweringError, Out, ProgramBuilder, Value
+from dre.model.quiet import quiet
 from dre.model.row_program import INPUT, RowProgram
 
 MOVES = {
@@ -38,7 +39,7 @@ def lower(module: nn.Module, row: Tensor) -> RowProgram:
     >>> [step.op for step in program.steps]
     ['dense']
     """
-    exported = torch.export.export(module, (row,)).run_decompositions()
+    exported = _exported(module, row)
     signature = exported.graph_signature
     held: Mapping[str, Any] = {**exported.constants, **exported.state_dict}
     names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
@@ -54,6 +55,15 @@ def lower(module: nn.Module, row: Tensor) -> RowProgram:
     if not isinstance(output, Value):
         raise LoweringError("its result does not depend on the rows")
     return RowProgram(row.numel(), builder.steps, builder.constants, output.name)
+
+
+def _exported(module: nn.Module, row: Tensor) -> torch.export.ExportedProgram:
+    try:
+        with quiet():
+            return torch.export.export(module, (row,)).run_decompositions()
+    except Exception as problem:  # of many kinds, also those that the module itself raises
+        reason = str(problem).strip().partition("\n")[0].rstrip(".") or type(problem).__name__
+        raise LoweringError(f"torch.export can't trace it: {reason}") from problem
 
 
 def _call(builder: ProgramBuilder, node: Node, known: Mapping[Node, Any]) -> Any:

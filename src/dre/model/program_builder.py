@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,6 +106,8 @@ class ProgramBuilder:
         return self.step("take", [x], tuple(numbers.shape), x.dtype, map=self.constant(positions), fill=fill)
 
     def pad(self, x: Value, padding: list[int], fill: float) -> Value:
+        if not math.isfinite(fill):
+            raise LoweringError(f"it pads with {fill}, and row programs pad with finite numbers")
         numbers = torch.arange(1, x.size + 1, dtype=torch.double).reshape(x.shape)
         return self._take(x, nn.functional.pad(numbers, padding), fill)
 

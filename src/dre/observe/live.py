@@ -7,6 +7,7 @@ import html
 import sys
 import time
 import warnings
+from contextlib import nullcontext, suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,7 +84,9 @@ class Live:
         if self._display is not None and self._sample is not None:
             if problem[0] is not None:
                 self._ended = "the fit failed"
-            self._draw(is_last=True)
+            # A picture that can't be drawn must not hide the problem of the fit.
+            with nullcontext() if problem[0] is None else suppress(Exception):
+                self._draw(is_last=True)
         self._display = None
 
     def __call__(self, event: Event) -> None:
@@ -105,11 +108,11 @@ class Live:
                 self._draw(f", free step {event.step}" if isinstance(event, CoordinatesMoved) else "")
 
     def _begin(self, event: Event) -> None:
-        self._sample = RunSample(event.run, MOST_ROWS)
-        classes = self._sample.labels(self.labels)
-        coloring: Coloring = color_by(classes, len(self._sample.ids), self.label_name)
-        self._colors = point_colors(coloring, len(self._sample.ids))
+        sample = RunSample(event.run, MOST_ROWS)
+        coloring: Coloring = color_by(sample.labels(self.labels), len(sample.ids), self.label_name)
+        self._colors = point_colors(coloring, len(sample.ids))
         self._legend = _legend(coloring)
+        self._sample = sample  # last: from now on there is something to draw
 
     def _draw(self, step: str = "", *, is_last: bool = False) -> None:
         assert self._sample is not None

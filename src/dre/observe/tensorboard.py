@@ -75,12 +75,16 @@ class TensorBoard:
         self._open = _import_writer()
         self._writer: Any = None
         self._sample: RunSample
+        self._reset()
+
+    def _reset(self) -> None:
         self._losses: list[tuple[int, Tensor]] = []  # of steps, with their numbers; read as epochs end
         self._stride = 1  # steps from one loss to the next
         self._pace = Pace(0.0, SHARE)  # of pictures
         self._scores: dict[str, float] = {}  # after the last stage
 
     def __enter__(self) -> TensorBoard:
+        self._reset()
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -115,13 +119,13 @@ class TensorBoard:
                 f"{self.folder} has the events of another fit, which would be mixed with these: choose another folder, or pass "
                 "force=True to remove them"
             )
-        for file in earlier if is_new else []:
-            file.unlink()
-        self._writer = self._open(str(self.folder), purge_step=None if is_new else run.steps + 1)
         self._sample = RunSample(run, MOST_ROWS)
         self._classes = self._sample.labels(self.labels)
         coloring: Coloring = color_by(self._classes, len(self._sample.ids), self.label_name)
         self._colors = point_colors(coloring, len(self._sample.ids))
+        for file in earlier if is_new else []:  # now that the labels are known to suit the rows
+            file.unlink()
+        self._writer = self._open(str(self.folder), purge_step=None if is_new else run.steps + 1)
         shape = " × ".join(map(str, run.rows.shape[1:]))
         about = [f"{run.n_rows:,} rows of {shape} values on {run.runtime}", *str(run.recipe).splitlines()]
         self._writer.add_text("recipe", "\n".join(f"    {line}" for line in about))  # a block of code

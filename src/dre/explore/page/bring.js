@@ -88,7 +88,7 @@ async function readPixels(file) {
 
 async function placeImages(files) {
   const spec = about.model.image, name = files.length > 1 ? plural(files.length, "image") : files[0].name;
-  if (!spec) throw new Error("the model of this map reads rows of numbers, not images: bring a table");
+  if (!spec) throw new Error("this page places rows of numbers, not images: bring a table");
   const numbers = new Float64Array(files.length * about.model.width), images = [], sizes = new Set();
   let resized = 0;
   for (const [k, file] of files.entries()) {
@@ -124,6 +124,9 @@ function bringTransfer(transfer) {
 
 const holdsRows = ({ types }) => types.includes("Files") || types.includes("text/plain");
 
+// A field takes text itself; a file that is dropped on it would replace the page.
+const keepsText = (target, { files }) => !files.length && (target instanceof HTMLTextAreaElement || target instanceof HTMLInputElement);
+
 function listenToDrops() {
   const sheet = make("div", { id: "new-drop", hidden: true }, make("p", {}, about.model.image ? "Drop images or a table to place them on the map" : "Drop a table to place its rows on the map"));
   $("map").append(sheet);
@@ -135,7 +138,7 @@ function listenToDrops() {
   document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) sheet.hidden = true; });
   document.addEventListener("drop", (event) => {
     sheet.hidden = true;
-    if (event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement || !holdsRows(event.dataTransfer)) return;
+    if (!holdsRows(event.dataTransfer) || keepsText(event.target, event.dataTransfer)) return;
     event.preventDefault();
     bringTransfer(event.dataTransfer);
   });
@@ -145,7 +148,7 @@ function listenToPaste() {
   const field = $("new-text");
   const placeTyped = () => { bringText(field.value); field.value = ""; };
   document.addEventListener("paste", (event) => {
-    if (event.target instanceof HTMLInputElement) return;
+    if (keepsText(event.target, event.clipboardData)) return;
     event.preventDefault();
     bringTransfer(event.clipboardData);
   });
