@@ -38,9 +38,9 @@ def main() -> None:
     options.add_argument("--sets", nargs="+", default=list(DATA), metavar="NAME")
     chosen = options.parse_args()
     warm = np.random.default_rng(0).normal(size=(LARGE_WARM_UP, 8))
-    for method in METHODS:
+    for make in METHODS.values():
         for rows in (warm[:WARM_UP], warm):
-            METHODS[method](COMPONENTS[0], 0).fit(rows)
+            make(COMPONENTS[0], 0).fit(rows)
     results = [
         {"data": name, "split": split, "n_components": n_components, "method": method}
         | measure(method, n_components, split, rows)

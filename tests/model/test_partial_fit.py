@@ -104,8 +104,11 @@ def test_a_pickle_goes_on_and_a_file_needs_rows_that_the_model_has_seen(rows: An
     copied = pickle.loads(pickle.dumps(model))
     model.save(tmp_path / "model.safetensors")
     loaded = DRE.load(tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"remembers no rows.*memory=X_before"):
+    before = loaded.transform(more[:40])
+    with pytest.warns(UserWarning, match=r"remembers no rows.*memory=X_before"):
         loaded.partial_fit(more[:40])
+    assert np.array_equal(loaded.embedding_, before)
+    assert np.array_equal(loaded.transform(more[:40]), before)
     expected = model.partial_fit(more[:40]).embedding_
     assert np.array_equal(copied.partial_fit(more[:40]).embedding_, expected)
     assert np.array_equal(loaded.partial_fit(more[:40], memory=X[:150]).embedding_, expected)

@@ -311,7 +311,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like, optional
             For the first call.
         memory : as in ``fit``, optional
-            Rows that a model has seen, to go on with one that remembers none: after ``fit`` or ``load``.
+            Rows that a model has seen, to go on with one that remembers none: after ``fit`` or ``load``. Without them such a
+            model stays as it is, with a warning.
         observers : iterable of callables
 
         Returns
@@ -335,11 +336,15 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.fit(X, y, observers=observers)
             self._memory = Memory.of(self.prepare(X), check_seed(self.random_state))
             return self
+        self._check_features("partial_fit")
         if memory is None and "_memory" not in vars(self):
-            raise ValueError(
-                "this model remembers no rows, since it comes from fit or load: pass some that it has seen, "
-                "partial_fit(X, memory=X_before), or call partial_fit from the start"
+            warnings.warn(
+                "this model remembers no rows, since it comes from fit or load: the network places the new rows as it is. To learn "
+                "them too, pass rows that it has seen, partial_fit(X, memory=X_before), or call partial_fit from the start",
+                stacklevel=2,
             )
+            self._embedding, self.sample_indices_ = self._map.embed(self.prepare(X)), None
+            return self
         with (
             _all_or_nothing(self),
             shown(self.verbose),
