@@ -40,7 +40,7 @@ class Backbone(Encoder):
     mean, std : tuple of float, optional
         Of each channel, from 0 to 1, by which pixels are normalized.
     size : int or (height, width), optional
-        Pixels to which images are resized for the module; by default they keep their size.
+        Pixels to which images are resized for the module, at most 4096 a side; by default they keep their size.
     white : float, optional
         The value of white in the images. By default 1, 255 or 65535, the least that the mean image does not exceed.
 
