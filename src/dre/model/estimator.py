@@ -339,8 +339,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_features("partial_fit")
         if memory is None and "_memory" not in vars(self):
             warnings.warn(
-                "this model remembers no rows, since it comes from fit or load: the network places the new rows as it is. To learn "
-                "them too, pass rows that it has seen, partial_fit(X, memory=X_before), or call partial_fit from the start",
+                "this model remembers no rows, since it comes from fit or load: the network places the new rows as it is. To "
+                "learn them,  pass rows that it has seen, partial_fit(X, memory=X_before), or call partial_fit from the start",
                 stacklevel=2,
             )
             self._embedding, self.sample_indices_ = self._map.embed(self.prepare(X)), None
