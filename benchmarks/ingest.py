@@ -34,7 +34,7 @@ from sklearn.model_selection import train_test_split
 
 import dre.scanpy
 from dre.datasets.scrna import CBMC, PBMC, CellCounts
-from dre.scanpy.tl import NOT_ON_MAP
+from dre.scanpy.labels import NOT_ON_MAP
 from record import record, result_file
 
 Array = np.ndarray[Any, Any]

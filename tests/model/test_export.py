@@ -19,6 +19,8 @@ import torch
 from torch import nn
 
 from dre import DRE
+from dre.data.gene_pca import CountNormalization, GenePCA
+from dre.data.preparation import Prepared
 from dre.model import export
 from dre.model.export import DTYPES, ExportError
 
@@ -215,6 +217,23 @@ def test_the_program_of_torch_gives_the_same_map(encoder, tmp_path):
     for given in odd_rows(X).values():
         assert_same_map(lambda part: program(torch.from_numpy(part)).detach().numpy(), model, given.astype(np.float32))
     assert json.loads(extra["dre.json"])["dre.metric"] == "correlation"
+
+
+# A preparation stays outside.
+
+
+def test_of_genes_the_map_of_their_components_is_exported(tmp_path):
+    counts = np.random.default_rng(0).poisson(5, (N, 6)).astype(np.float32)
+    genes = [f"GENE{i}" for i in range(6)]
+    pca = GenePCA(genes, torch.zeros(6), torch.arange(6), torch.eye(6)[:, :3], CountNormalization(1e4))
+    model = fitted(Prepared(counts, pca))
+    with pytest.warns(UserWarning, match=r"rows of 3 numbers, which model.prepare\(X\) makes.*'gene-pca'"):
+        model.to_onnx(tmp_path / "map.onnx")
+    found = session(tmp_path / "map.onnx")(model.prepare(counts))
+    np.testing.assert_allclose(found, model.transform(counts), atol=TOLERANCE, rtol=TOLERANCE)
+    about = onnxruntime.InferenceSession(tmp_path / "map.onnx").get_modelmeta().custom_metadata_map
+    assert json.loads(about["dre.feature_names"]) == ["PC1", "PC2", "PC3"]
+    assert json.loads(about["dre.preparation"])["config"]["columns"] == genes
 
 
 # What can't be exported leaves no file.

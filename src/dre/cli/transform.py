@@ -208,7 +208,7 @@ def _spread_caution(model: DRE, source: Source) -> list[str]:
             rows = to_array(model.prepare(model_rows(source.preparation, rows)))
         except ValueError:  # which comes again, with the row's number in the file, when the row is embedded
             return []
-    scaled = model.module().scaling(torch.from_numpy(rows))
+    scaled = model.module().cpu().scaling(torch.from_numpy(rows))
     spread = float(np.sqrt(scaled.square().mean().item()))  # 1 in the fit
     if LEAST_SPREAD < spread < MOST_SPREAD:
         return []
