@@ -36,8 +36,8 @@ class Watch:
     follows, a script lies beside it. At the end the page becomes that of the map, in one file, with stages, scores and
     trustworthiness of these rows, and open pages load it. ``dre.explore.build_explorer`` writes a page of all rows.
 
-    If the fit fails, the page says so and keeps the last frame. If only its last page can't be made, that is a warning. Of several
-    ranks, the first one writes, about its own rows.
+    If the fit fails, the page says so and keeps the last frame. If only its last page can't be made, that is a warning. Of
+    several ranks, the first one writes, about its own rows.
 
     Parameters
     ----------
