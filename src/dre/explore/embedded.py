@@ -14,10 +14,10 @@ import torch
 from dre.data.image_layout import image_layout
 from dre.data.preparation import Preparation
 from dre.data.subsample import evenly_spaced_ids, to_array
+from dre.data.table_columns import ANSWERS
 from dre.explore.encode import element, encode_array
 from dre.explore.thumbnails import ImageView
 from dre.io.readers.table import MISSING
-from dre.io.readers.typed import ANSWERS
 from dre.model.estimator import DRE
 from dre.model.fitted import MapModule
 from dre.model.lowering import lower
