@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 import torch
 from known_page import visit
@@ -125,12 +126,15 @@ def test_rows_may_be_a_data_frame_if_the_model_reads_it(model: DRE) -> None:
     frame = table()[["length", "width", "weight"]]
     made = {"title": "t", "trust": False, "clusters": False}
     stages = [("map", model.transform(frame))]
-    of_frame, of_array = (
-        build_explorer(stages, rows=rows, model=model, **made).neighbors for rows in (frame, model.prepare(frame))
+    of_frame, of_array, of_polars = (
+        build_explorer(stages, rows=rows, model=model, **made).neighbors
+        for rows in (frame, model.prepare(frame), polars.from_pandas(frame))
     )
     assert of_frame is not None
     assert of_array is not None
+    assert of_polars is not None
     assert np.array_equal(of_frame.ids, of_array.ids)
+    assert np.array_equal(of_polars.ids, of_array.ids)
     with pytest.raises(TypeError, match=r"rows is a DataFrame: pass model, .* or rows=model\.prepare\(frame\)"):
         build_explorer(stages, rows=frame, **made)
 

@@ -165,7 +165,7 @@ def test_the_problem_of_a_fit_is_the_one_to_see(X: Array, notebook: Shown, monke
 
     def fail(event: object) -> None:
         if isinstance(event, StepEnded):
-            monkeypatch.setattr("dre.observe.live.draw_points", None)  # no picture from now on
+            monkeypatch.setattr("dre.observe.live.image_element", None)  # no picture from now on
             raise KeyError("lost")
 
     with pytest.raises(KeyError, match="lost"):

@@ -44,7 +44,7 @@ from dre.cli.options import (
 if TYPE_CHECKING:
     from dre.io.readers import Source
 
-OVERRIDES, SAVING, SEEING = "Override the recipe", "Checkpoints", "See the training"  # panels of the help
+OVERRIDES, SAVING, VIEWS = "Override the recipe", "Checkpoints", "See the training"  # panels of the help
 FOLDER = "folder"  # of images, in their metadata
 LABELS = {"label", "labels", "class", "target", "cluster", "y"}  # usual names of a column of labels
 
@@ -83,23 +83,23 @@ def fit(
     watch: Annotated[
         bool,
         typer.Option(
-            "--watch", rich_help_panel=SEEING, help="Write a page that follows the training, and ends as the explorer's."
+            "--watch", rich_help_panel=VIEWS, help="Write a page that follows the training, and ends as the explorer's."
         ),
     ] = False,
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=SEEING, help="HTML file of --watch.", show_default="the model's, with .html"
+            metavar="FILE", rich_help_panel=VIEWS, help="HTML file of --watch.", show_default="the model's, with .html"
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--open", rich_help_panel=SEEING, help="Open the page of --watch in the browser.")
+        bool, typer.Option("--open", rich_help_panel=VIEWS, help="Open the page of --watch in the browser.")
     ] = False,
     tensorboard: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            rich_help_panel=SEEING,
+            rich_help_panel=VIEWS,
             help="Write losses, scores and pictures of the map for TensorBoard.",
         ),
     ] = None,
@@ -231,7 +231,7 @@ def fit(
     from dre.cli.classes import split_classes
     from dre.cli.data import choose_standardize, model_rows, open_data, output_spec, path_of, set_feature_names
     from dre.cli.map import MODEL, overwritten
-    from dre.cli.watch import Seen, check_seeing
+    from dre.cli.watch import FitViews, check_view_options
     from dre.compare.data_warnings import without_data_warnings
     from dre.io.writers import check_writable, open_sink
     from dre.model.checkpoint import CheckpointError
@@ -249,7 +249,7 @@ def fit(
         )
         check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
         _check_texts(schedule=schedule, encoder=encoder, augment=augment, batch_size=batch_size, optimizer=optimizer)
-        page = check_seeing(
+        page = check_view_options(
             output, watch, page, show, tensorboard, data=path_of(data), n_components=n_components, resume=resume, force=force
         )
     source, classes = split_classes(open_data(data, options), labels or [])
@@ -279,7 +279,7 @@ def fit(
         _check_plan(model, tuple(source.rows.shape))
         ranks.on_first(lambda: begin_checkpoints(checkpoint, resume=resume))
     minutes = 5.0 if checkpoint_minutes is None else checkpoint_minutes
-    seen = Seen(
+    views = FitViews(
         source,
         classes,
         page=page,
@@ -291,10 +291,10 @@ def fit(
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
     with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
         rows = model_rows(source.preparation, source.rows)
-        model.fit(rows, observers=seen.observers, checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
+        model.fit(rows, observers=views.observers, checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
     if not ranks.is_first:
         return
-    with seen.failing():
+    with views.failing():
         set_feature_names(model, source)
         model.save(output, force=force)
         if checkpoint is not None:
@@ -304,9 +304,9 @@ def fit(
                 sink.write(model.embedding_)
         try:
             echo(summary(model, source, next(iter(classes.items()), None)))
-            seen.finish(model)
+            views.finish(model)
         except KeyboardInterrupt:
-            seen.fail("The model is saved; Ctrl-C ended the making of this page.")
+            views.fail("The model is saved; Ctrl-C ended the making of this page.")
             what = "its scores" if page is None else "its scores and its page"
             echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of {what}", err=True)
             raise typer.Exit(INTERRUPTED) from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dre.model.estimator import DRE
 
 
-def check_seeing(
+def check_view_options(
     output: Path,
     watch: bool,
     page: Path | None,
@@ -54,7 +54,7 @@ def check_seeing(
     return target
 
 
-class Seen:
+class FitViews:
     """What shows a training, as the options say.
 
     Parameters
@@ -90,7 +90,7 @@ class Seen:
         self.observers: list[Observer] = []
         if page is not None and is_first:
             columns = {**source.metadata, **classes}
-            self._page = _ToldWatch(
+            self._page = AnnouncedWatch(
                 page,
                 labels=columns.pop(self._color, None) if labels is not None else None,
                 label_name=self._color,
@@ -150,7 +150,7 @@ class Seen:
         )
 
 
-class _ToldWatch(Watch):
+class AnnouncedWatch(Watch):
     """A page whose path is printed when it is there."""
 
     def _begin(self, run: Any) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from dre.data.distance_matrix import DistanceRows
@@ -172,7 +171,8 @@ def _image_view(rows: Any, images: bool | tuple[int, ...]) -> ImageView | None:
 
 def _prepared(rows: Any, model: DRE | None) -> Any:
     """The rows, those of a DataFrame as numbers."""
-    if rows is None or not nw.dependencies.is_into_dataframe(rows):
+    is_frame = hasattr(rows, "columns") and (hasattr(rows, "to_numpy") or hasattr(rows, "to_pandas"))
+    if not is_frame:
         return rows
     if model is None:
         raise TypeError("rows is a DataFrame: pass model, which knows how to read it, or rows=model.prepare(frame)")

@@ -60,7 +60,8 @@ def lower(module: nn.Module, row: Tensor) -> RowProgram:
 def _exported(module: nn.Module, row: Tensor) -> torch.export.ExportedProgram:
     try:
         with quiet():
-            return torch.export.export(module, (row,)).run_decompositions()
+            exported: torch.export.ExportedProgram = torch.export.export(module, (row,)).run_decompositions()
+            return exported
     except Exception as problem:  # of many kinds, also those that the module itself raises
         reason = str(problem).strip().partition("\n")[0].rstrip(".") or type(problem).__name__
         raise LoweringError(f"torch.export can't trace it: {reason}") from problem

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import html
 from typing import Any
 
 from dre.data.subsample import evenly_spaced_ids
 from dre.model.fitted import Array, FittedMap
 from dre.model.stage_summary import StageSummary, summarize_stages
-from dre.plot.raster import draw_points, encode_png, point_colors
+from dre.plot.raster import image_element, point_colors
 
 MOST_POINTS = 10_000  # of the map
 MOST_STAGES = 40  # of the table
 MOST_TEXT = 300  # characters of a text
-SIDE, SHOWN = 520, 260  # pixels of the map, and of the place where it is shown
+SHOWN = 260  # pixels of the place where the map is shown
 # Only colors that suit light and dark notebooks: those of the text, and gray lines.
 LINE = "1px solid rgba(128,128,128,.35)"
 CELL = f"padding:2px 14px 2px 0;border-top:{LINE};vertical-align:top;text-align:left"
@@ -97,15 +96,11 @@ def _picture(embedding: Array | None) -> str:
         remark = "The file of a model has no embedding: <code>transform(X)</code> computes the map."
         return f'<div style="flex:0 1 {SHOWN}px;opacity:.7">{remark}</div>'
     shown = embedding[evenly_spaced_ids(len(embedding), MOST_POINTS)]
-    pixels = draw_points(shown, point_colors(None, len(shown)), SIDE)
-    height, width = pixels.shape[:2]
-    data = base64.b64encode(encode_png(pixels)).decode("ascii")
-    size = f'width="{width * SHOWN // SIDE}" height="{height * SHOWN // SIDE}"'
     note = f"{len(shown):,} of {len(embedding):,} rows" if len(shown) < len(embedding) else ""
     if embedding.shape[1] > 2:
         note = ", ".join(filter(None, (note, f"the first two of {embedding.shape[1]} dimensions")))
     caption = f'<div style="opacity:.7;font-size:12px">{_text(note)}</div>' if note else ""
-    image = f'<img alt="the map" {size} style="max-width:100%;height:auto" src="data:image/png;base64,{data}">'
+    image = image_element(shown, point_colors(None, len(shown)), SHOWN)
     return f'<div style="flex:0 1 auto">{image}{caption}</div>'
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import sys
 import time
@@ -15,7 +14,7 @@ import numpy as np
 from dre.observe.pace import Pace
 from dre.observe.sample import RunSample
 from dre.plot.colors import Categorical, Coloring, color_by
-from dre.plot.raster import draw_points, encode_png, point_colors
+from dre.plot.raster import image_element, point_colors
 from dre.training.events import (
     CoordinatesMoved,
     EpochEnded,
@@ -30,7 +29,7 @@ from dre.training.events import (
 EVERY = 1.0  # second, at least, from one picture to the next
 SHARE = 0.04  # of the time that pictures may take
 MOST_ROWS = 5_000  # of a picture
-SIDE, SHOWN = 520, 360  # pixels of a picture, and of the place where it is shown
+SHOWN = 360  # pixels of the place where a picture is shown
 NAMED = 20  # classes in the legend
 NO_NOTEBOOK = (
     "live=True redraws the map in a notebook, and this is none: the fit goes on without pictures. "
@@ -134,15 +133,9 @@ class Live:
 
 def bundle(Y: np.ndarray[Any, Any], colors: np.ndarray[Any, Any], title: str, legend: str = "") -> dict[str, str]:
     """A picture with a title, as notebooks show it: HTML, and a line of text for other front ends."""
-    pixels = draw_points(Y, colors, SIDE)
-    height, width = pixels.shape[:2]
-    data = base64.b64encode(encode_png(pixels)).decode("ascii")
-    size = f'width="{width * SHOWN // SIDE}" height="{height * SHOWN // SIDE}"'
-    text = html.escape(title)
-    shown = (
-        f'<div style="max-width:100%"><div style="font:13px system-ui,sans-serif;margin:2px 0 6px">{text}</div>'
-        f'<img alt="map: {text}" {size} style="max-width:100%;height:auto" src="data:image/png;base64,{data}">{legend}</div>'
-    )
+    heading = f'<div style="font:13px system-ui,sans-serif;margin:2px 0 6px">{html.escape(title)}</div>'
+    picture = image_element(Y, colors, SHOWN, alt=f"map: {title}")
+    shown = f'<div style="max-width:100%">{heading}{picture}{legend}</div>'
     return {"text/html": shown, "text/plain": title}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import struct
 import zlib
 from typing import Any
@@ -12,6 +14,7 @@ from dre.plot.colors import VIRIDIS, Categorical, Coloring, to_rgb
 
 Array = np.ndarray[Any, Any]
 PLAIN, UNLABELED = "#4488cc", "#9aa1ad"  # stand out from white and from black
+SIDE = 520  # pixels of a picture in a notebook: sharp where screens have two for one
 MARGIN = 0.04  # of the longer side, around the points
 OUTLIERS = 0.001  # of the points on each side of an axis that may lie outside
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -74,6 +77,19 @@ def draw_points(Y: Array, colors: Array, side: int = 480, *, background: str | N
     paper = None if background is None else np.array(to_rgb(background))
     pixels = np.hstack([mean, alpha]) if paper is None else mean * alpha + paper * (1 - alpha)
     return (255 * pixels).round().astype(np.uint8).reshape(height, width, -1)
+
+
+def image_element(Y: Array, colors: Array, shown: int, *, alt: str = "the map") -> str:
+    """Return a picture of points as an HTML element of itself, whose longer side is shown with so many pixels.
+
+    >>> image_element(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros((2, 3)), 260)[:70]
+    '<img alt="the map" width="260" height="260" style="max-width:100%;heig'
+    """
+    pixels = draw_points(Y, colors, SIDE)
+    height, width = pixels.shape[:2]
+    data = base64.b64encode(encode_png(pixels)).decode("ascii")
+    size = f'width="{width * shown // SIDE}" height="{height * shown // SIDE}"'
+    return f'<img alt="{html.escape(alt)}" {size} style="max-width:100%;height:auto" src="data:image/png;base64,{data}">'
 
 
 def encode_png(pixels: Array) -> bytes:
