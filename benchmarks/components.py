@@ -82,7 +82,7 @@ def measure(method: str, n_components: int, split: int, rows: Split) -> dict[str
         "trustworthiness": trustworthiness(rows.test_rows, Y),
         "recall": neighbor_recall(rows.test_rows, Y),
     }
-    scores = {name: round(float(value), 4) for name, value in found.items()}
+    scores = {name: round(float(np.mean(value)), 4) for name, value in found.items()}
     print(method, n_components, scores, round(fitted - began, 1), flush=True)
     return scores | {"fit_seconds": round(fitted - began, 2), "embed_seconds": round(embedded - fitted, 3)}
 

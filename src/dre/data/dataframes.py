@@ -65,7 +65,7 @@ def select_features(
     ['size']
     """
     X = foreign_rows(X, columns if fitted is None else list(fitted), row_shape)
-    _check_unique(X)
+    check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return X
@@ -108,7 +108,7 @@ def _fill_array(X: Any, fills: Mapping[str, float], names: Sequence[str]) -> Any
     return np.where(np.isnan(X), values, X)
 
 
-def _check_unique(X: Any) -> None:
+def check_unique(X: Any) -> None:
     """Raise a ValueError if a DataFrame of pandas has two columns of the same name."""
     names: Any = getattr(X, "columns", None)
     if hasattr(X, "iloc") and not getattr(names, "is_unique", True):

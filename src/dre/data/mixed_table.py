@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
-from dre.data.dataframes import check_known
+from dre.data.dataframes import check_known, check_unique
 from dre.data.foreign_rows import NUMBERS, foreign_rows
 from dre.data.rows import is_rows
 from dre.data.table_columns import (
@@ -60,11 +60,10 @@ def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "er
     True
     """
     check_missing(missing)
+    check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None if missing == "error" else _fit_array(X, missing)
-    if len(set(frame.columns)) < len(frame.columns):
-        return None  # the check of numbers names the column
     kinds = {name: column_kind(frame.get_column(name)) for name in _chosen(frame, columns)}
     if columns == NUMBERS:
         kinds = {name: kind for name, kind in kinds.items() if kind == NUMBER}

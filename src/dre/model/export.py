@@ -9,12 +9,11 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
-import logging
 import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from dre.data.preparation import to_file
 from dre.data.scaling import Scaling
 from dre.model.fitted import Array, FittedMap, MapModule
 from dre.model.probe import probe_rows
+from dre.model.quiet import quiet
 from dre.runtime.torch_state import plain_torch
 
 INPUT, OUTPUT = "x", "embedding"  # names in the file
@@ -163,7 +163,7 @@ def _onnx_bytes(job: ExportJob, opset: int) -> bytes:
         raise ExportError(
             f"the weights take {size / 2**30:.1f} GiB, more than the 2 GiB of an ONNX file: write a .pt2 file for torch.export"
         )
-    with _quiet(), _as_export_error(job):
+    with quiet(), _as_export_error(job):
         program = torch.onnx.export(
             module,
             (job.example(),),
@@ -218,7 +218,7 @@ def _onnx_runner(content: bytes) -> Callable[[Array], Array]:
 
 
 def _program_bytes(job: ExportJob) -> bytes:
-    with _quiet(), _as_export_error(job):
+    with quiet(), _as_export_error(job):
         program = torch.export.export(job.module(), (job.example(),), dynamic_shapes=({0: torch.export.Dim("n")},))
         for node in program.graph.nodes:
             node.meta.pop("stack_trace", None)  # paths of this machine
@@ -228,7 +228,7 @@ def _program_bytes(job: ExportJob) -> bytes:
 
 
 def _program_runner(content: bytes) -> Callable[[Array], Array]:
-    with _quiet():
+    with quiet():
         module = torch.export.load(io.BytesIO(content)).module()
 
     def run(rows: Array) -> Array:
@@ -352,16 +352,3 @@ def _reason(problem: BaseException) -> str:
 
 def _first_line(problem: object) -> str:
     return next((line.strip().rstrip(".") for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hold back what torch prints, logs and warns of while it exports: notes for its developers."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
