@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,12 @@ import numpy as np
 from dre import DRE
 from dre.metrics import nearest_neighbor, neighbor_recall, neighborhood_hit, trustworthiness
 from panel_data import Split, load
-from paper.report.formatting import number
 from record import record
-from result_text import load as load_results
-from result_text import machine, table
 
 DATA = ("digits", "segment", "optdigits", "pendigits", "cbmc")
 COMPONENTS = (5, 10, 50)
 WARM_UP = 400  # rows
 LARGE_WARM_UP = 4_500  # beyond 4,096 rows umap-learn searches neighbors in another way
-SCORES = {"1nn": "1-NN accuracy", "hit": "neighborhood hit", "trustworthiness": "trustworthiness", "recall": "neighbor recall"}
 
 
 def main() -> None:
@@ -86,23 +81,6 @@ def measure(method: str, n_components: int, split: int, rows: Split) -> dict[str
     print(method, n_components, scores, round(fitted - began, 1), flush=True)
     return scores | {"fit_seconds": round(fitted - began, 2), "embed_seconds": round(embedded - fitted, 3)}
 
-
-def components() -> str:
-    """Scores of both methods, means over the splits; times of DRE as multiples of UMAP's."""
-    results = load_results("components")
-    runs: dict[tuple[str, int], dict[str, list[dict[str, Any]]]] = {}
-    for run in results["results"]:
-        runs.setdefault((run["data"], run["n_components"]), {}).setdefault(run["method"], []).append(run)
-    rows = []
-    for (data, n_components), found in runs.items():
-        scores = [" / ".join(number(mean(each[key] for each in found[name])) for name in ("dre", "umap")) for key in SCORES]
-        seconds = {name: mean(each["fit_seconds"] for each in found[name]) for name in found}
-        rows.append([data, str(n_components), *scores, f"{seconds['dre'] / seconds['umap']:.1f} ×"])
-    head = ["DRE / UMAP, held out", "dimensions", *SCORES.values(), "fit, of UMAP's"]
-    return table(head, rows) + f"\n`{results['command']}`, on {machine(results)} that did other work too.\n"
-
-
-TABLES = {"components": components}
 
 if __name__ == "__main__":
     main()

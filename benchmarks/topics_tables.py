@@ -5,7 +5,6 @@ from __future__ import annotations
 from statistics import mean
 from typing import Any
 
-from components import TABLES as COMPONENTS
 from paper.report.formatting import number
 from result_text import load, machine, table
 
@@ -30,4 +29,4 @@ def topics() -> str:
     return table(head, rows) + f"\n`{results['command']}`, {about}, on {machine(results)} that did other work too.\n"
 
 
-TABLES = {"topics": topics} | COMPONENTS
+TABLES = {"topics": topics}
