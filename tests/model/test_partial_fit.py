@@ -42,7 +42,10 @@ def extent(Y: Array) -> float:
     return float(np.sqrt(Y.var(0).sum()))
 
 
-@pytest.mark.parametrize(("components", "metric"), [(2, "euclidean"), (5, "cosine"), (2, "manhattan")])
+@pytest.mark.parametrize(
+    ("components", "metric"),
+    [(2, "euclidean"), pytest.param(5, "cosine", marks=pytest.mark.slow), pytest.param(2, "manhattan", marks=pytest.mark.slow)],
+)
 def test_old_rows_stay_and_new_classes_have_places_of_their_own(rows: Any, components: int, metric: str) -> None:
     X, y, more, labels = rows
     model = fast(n_components=components, metric=metric).partial_fit(X)
