@@ -19,9 +19,11 @@ from statistics import mean, median
 from typing import Any
 
 from backbone_tables import TABLES as BACKBONE
+from components_tables import TABLES as COMPONENTS
 from coordinates_tables import TABLES as COORDINATES
 from ingest_tables import TABLES as INGEST
 from messy_tables import TABLES as MESSY
+from metric_tables import TABLES as METRIC
 from panel_tables import TABLES as PANEL
 from paper.load_spec import load_spec
 from paper.report.formatting import number
@@ -255,6 +257,8 @@ TABLES: dict[str, Callable[[], str]] = {
     **INGEST,
     **MESSY,
     **BACKBONE,
+    **COMPONENTS,
+    **METRIC,
     **SPEED,
     **TOPICS,
     **PANEL,

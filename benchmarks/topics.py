@@ -2,10 +2,10 @@
 
 python benchmarks/topics.py --data FOLDER --vectors FOLDER      write results/topics.json; FOLDER holds imdb/
 
-The vectors are those of sentences.py. For each seed both methods run in turn, in a process where a first fit of few rows, which
-is not counted, has compiled what they compile. HDBSCAN and the words of topics are the same for both. Coherence is the mean
-normalized pointwise mutual information (NPMI) of the pairs among a topic's ten words, in the documents of the fit; diversity is
-the share of different words among all of them.
+The vectors are those of sentences.py. For each seed both methods run in turn, in a process where a first fit and transform of
+few rows, which are not counted, have compiled what they compile. HDBSCAN and the words of topics are the same for both.
+Coherence is the mean normalized pointwise mutual information (NPMI) of the pairs among a topic's ten words, in the documents of
+the fit; diversity is the share of different words among all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
     chosen = options.parse_args()
     texts, vectors, _ = load_sentences(chosen.data, chosen.vectors, chosen.reviews)
     for method in METHODS:
-        make(method, 0).fit(vectors[:WARM_UP])
+        make(method, 0).fit(vectors[:WARM_UP]).transform(vectors[WARM_UP : WARM_UP + HELD_OUT])
     words = Cooccurrences(texts[HELD_OUT:])
     runs = [run(method, seed, texts, vectors, words) for seed in range(chosen.seeds) for method in METHODS]
     record("topics", runs, encoder=ENCODER, reviews=len(texts) - HELD_OUT, held_out=HELD_OUT)

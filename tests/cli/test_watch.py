@@ -97,6 +97,7 @@ def test_too_many_points_for_a_browser_become_a_sample(dre: Run, table: str, mon
         (["--page", "map.csv"], "map.csv: a page is an .html file"),
         (["--page", "nowhere/map.html"], "nowhere is not a writable folder"),
         (["--page", "there.html"], "there.html exists: pass --force"),
+        (["--tensorboard", "there.html"], "--tensorboard there.html: this is a file"),
         (["--tensorboard", "used"], "--tensorboard used: the folder has the events of another fit"),
     ],
 )

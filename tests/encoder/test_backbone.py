@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +61,16 @@ def test_pixels_are_normalized_by_channel_and_white_can_be_said() -> None:
     raw = torch.from_numpy(PIXELS.astype(np.float32) / 510).movedim(-1, 1)
     expected = (raw - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1)
     torch.testing.assert_close(Seen.last, expected, atol=1e-5, rtol=0)
+
+
+def test_images_that_would_be_nearly_black_ask_for_their_white() -> None:
+    dark = PIXELS % 17  # as the digits of scikit-learn: white is 16
+    with pytest.warns(UserWarning, match=r"dark if white is 255.*Pass the value that white has in them"):
+        features_of(dark)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        features_of(dark, white=16)
+        features_of(PIXELS / 127.5 - 1)
 
 
 @pytest.mark.parametrize("size", [(18, 14), (4, 5), (9, 7)])

@@ -114,6 +114,21 @@ def test_a_first_slow_picture_does_not_stop_those_that_follow() -> None:
     assert pace.is_due()
 
 
+def test_pictures_that_become_slower_come_less_often() -> None:
+    pace = Pace(0.0, 0.5)
+    for seconds in (0.0, 0.2, 0.2):
+        with pace.working():
+            time.sleep(seconds)
+    time.sleep(0.1)
+    assert not pace.is_due()
+
+
+def test_a_y_of_several_values_for_a_row_colors_nothing(X: Array, notebook: Shown) -> None:
+    with pytest.warns(UserWarning, match=r"y of shape \(60, 3\) has several values"):
+        cheap().fit(X, np.eye(3)[np.arange(60) % 3], live=True)
+    assert "border-radius" not in notebook.bundles[-1]["text/html"]
+
+
 @pytest.mark.parametrize("labels", [np.arange(60) % 70 / 7.0, None, [None] * 60])
 def test_numbers_no_labels_and_missing_labels_have_no_legend(labels: Any, X: Array, notebook: Shown) -> None:
     cheap().fit(X, observers=[Live(labels=labels)])

@@ -36,6 +36,8 @@ def check_view_options(
     force: bool,
 ) -> Path | None:
     """Check the options before the rows are read; return the page to write, or None."""
+    if tensorboard is not None and tensorboard.exists() and not tensorboard.is_dir():
+        raise UsageError(f"--tensorboard {tensorboard}: this is a file; choose a folder, which may be a new one")
     if tensorboard is not None and not (resume or force) and any(tensorboard.glob(EVENTS)):
         raise UsageError(
             f"--tensorboard {tensorboard}: the folder has the events of another fit, which would be mixed with these: choose "

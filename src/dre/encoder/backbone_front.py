@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from torch.nn.functional import interpolate
 from dre.encoder.pca_front import PCAFront
 
 WHITES = (1.0, 255.0, 65535.0)  # values of white: of fractions, and of images of 8 and 16 bits
+DARK = 1 / 12  # of white: where the mean image has no brighter pixel, white is probably another
 WHITE_MARGIN = 1.05  # above 1 times white no mean of pixels lies, but for rounding and odd files
 MOST_VALUES = 2**26  # of one image that the module reads: three channels of 4096 × 4096 pixels
 PIECE_VALUES = 2**21  # of the images that go through the module at a time without gradients: hidden layers are far wider
@@ -85,7 +87,14 @@ class BackboneFeatures(nn.Module):
         self.scale.fill_(scale)
         if self._finds_white:
             brightest = float(offset.max())
-            self.white.fill_(next((white for white in WHITES if brightest <= WHITE_MARGIN * white), WHITES[-1]))
+            white = next((white for white in WHITES if brightest <= WHITE_MARGIN * white), WHITES[-1])
+            self.white.fill_(white)
+            if float(offset.min()) >= 0 and brightest < DARK * white:  # not of normalized images, which have negative means
+                warnings.warn(
+                    f"the images are dark if white is {white:g}: their mean is at most {brightest:g}. The backbone would read "
+                    f"hardly more than black. Pass the value that white has in them, or white={white:g} if they are dark.",
+                    stacklevel=2,
+                )
 
     def freeze(self) -> None:
         """Keep the weights of the module as they are."""

@@ -914,10 +914,15 @@ def _check_pixels(recipe: Recipe, metric: Any, *, standardize: bool) -> None:
         )
 
 
-def _live(labels: Any) -> list[Observer]:
+def _live(y: Any) -> list[Observer]:
+    """What ``live=True`` adds: pictures, colored by y if it has one value for each row."""
     from dre.observe.live import Live
 
-    return [Live(labels=labels)]
+    shape = np.shape(y)
+    is_color = len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+    if y is not None and not is_color:
+        warnings.warn(f"live=True: y of shape {shape} has several values for a row, and does not color the points", stacklevel=3)
+    return [Live(labels=y if is_color else None)]
 
 
 def _level_of_caller() -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class Pace:
-    """Lets work be done as often as it may, by the shortest time that it took.
+    """Lets work be done as often as it may, by the time that it took last.
 
-    The shortest, since the first time loads libraries, and other programs may slow down any other.
+    Of the last two times the shorter one counts, since the first time loads libraries, and other programs may slow down any
+    other. Work that becomes slower, as that of another stage, is done less often from then on.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ class Pace:
 
     def __init__(self, every: float, share: float) -> None:
         self.every, self.share = every, share
-        self.spent, self._shortest, self._due = 0.0, math.inf, 0.0
+        self.spent, self._due = 0.0, 0.0
+        self._last: tuple[float, ...] = ()  # seconds of the last two times
 
     def is_due(self) -> bool:
         """Whether the work may be done now."""
@@ -45,5 +46,5 @@ class Pace:
         yield
         now = time.monotonic()
         self.spent += now - began
-        self._shortest = min(self._shortest, now - began)
-        self._due = now + max(self.every, self._shortest / self.share)
+        self._last = (*self._last[-1:], now - began)
+        self._due = now + max(self.every, min(self._last) / self.share)
