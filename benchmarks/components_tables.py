@@ -37,7 +37,7 @@ def components() -> str:
 
 
 def _mean(runs: Runs, key: str) -> float:
-    return mean(run[key] for run in runs)
+    return float(mean(run[key] for run in runs))
 
 
 TABLES: dict[str, Callable[[], str]] = {"components": components}

@@ -38,7 +38,7 @@ def times() -> str:
             if each is not theirs:
                 rows.append([data, name, *(_ratio(each, theirs, keys) for keys in ((INGEST,), (REFERENCE, INGEST)))])
     head = ["", "method", "ingest", "reference and ingest"]
-    return table(head, rows) + f"\nMultiples of what scanpy takes, on {machine(results)} that do other work too.\n"
+    return table(head, rows) + f"\nMultiples of what scanpy takes, on {machine(results)}.\n"
 
 
 def _ratio(own: dict[str, float], theirs: dict[str, float], keys: tuple[str, ...]) -> str:

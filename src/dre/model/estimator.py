@@ -340,7 +340,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if memory is None and "_memory" not in vars(self):
             warnings.warn(
                 "this model remembers no rows, since it comes from fit or load: the network places the new rows as it is. To "
-                "learn them,  pass rows that it has seen, partial_fit(X, memory=X_before), or call partial_fit from the start",
+                "learn them, pass rows that it has seen, partial_fit(X, memory=X_before), or call partial_fit from the start",
                 stacklevel=2,
             )
             self._embedding, self.sample_indices_ = self._map.embed(self.prepare(X)), None
@@ -921,7 +921,8 @@ def _live(y: Any) -> list[Observer]:
     shape = np.shape(y)
     is_color = len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
     if y is not None and not is_color:
-        warnings.warn(f"live=True: y of shape {shape} has several values for a row, and does not color the points", stacklevel=3)
+        found = f"live=True: y of shape {shape} has several values for a row, and does not color the points"
+        warnings.warn(found, stacklevel=3)
     return [Live(labels=y if is_color else None)]
 
 
