@@ -155,6 +155,67 @@ def test_a_function_must_return_distances(function: Any, value: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            lambda x, y: float(np.maximum(x - y, 0).sum()),
+            r"from row \d+ to row \d+ and .* back.*\(f\(x, y\) \+ f\(y, x\)\) / 2",
+        ),
+        (lambda x, y: float(np.exp(-((x - y) ** 2).sum())), r"row \d+ to itself is 1.*not a similarity"),
+    ],
+)
+def test_a_function_must_be_a_distance(function: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        nearest(made("normal"), 5, metric=function)
+
+
+def test_a_function_may_round() -> None:
+    X = made("normal").astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    found = nearest(X, 5, metric=lambda x, y: np.arccos(np.minimum(x @ y, np.float32(1))))
+    cosine = nearest(torch.from_numpy(X), 5, metric="cosine").distances
+    np.testing.assert_allclose(found.distances, np.arccos(1 - cosine.numpy()), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda x, y: np.abs(x - y), r"an array of the shape \(7,\)"),
+        (lambda x, y: None, "returned None"),
+        (lambda x, y: "far", "returned 'far'"),
+        (lambda x, y: 1j, "returned 1j"),
+    ],
+)
+def test_a_function_returns_one_number(returned: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"{message}.*return their distance, one number"):
+        nearest(made("normal"), 5, metric=returned)
+
+
+@pytest.mark.parametrize("wrap", [float, np.float32, np.array, lambda d: np.array([d]), torch.tensor])
+def test_a_function_may_wrap_its_number(wrap: Any) -> None:
+    found = nearest(made("normal"), 5, metric=lambda x, y: wrap(float(np.abs(x - y).sum())))
+    assert torch.equal(found.indices, nearest(made("normal"), 5, metric="manhattan").indices)
+
+
+def takes_power(x: Any, y: Any, power: int) -> float:
+    return float((np.abs(x - y) ** power).sum())
+
+
+@pytest.mark.parametrize(
+    ("function", "kwds", "message"),
+    [
+        (takes_power, None, r"takes_power.*power.*without metric_kwds: missing a required argument: 'power'"),
+        (takes_power, {"power": 1, "radius": 2}, r"metric_kwds with 'power', 'radius': .*unexpected keyword argument 'radius'"),
+        (lambda x: 0.0, None, "two rows.*too many positional arguments"),
+        (takes_power, {"x": 1}, "multiple values for argument 'x'"),
+    ],
+)
+def test_keywords_are_those_of_the_function(function: Any, kwds: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        nearest(made("normal"), 5, metric=function, metric_kwds=kwds)
+
+
+@pytest.mark.parametrize(
     ("metric", "kwds", "message"),
     [
         ("canbera", None, r"unknown metric 'canbera'; known: .*jaccard.*Did you mean 'canberra'"),

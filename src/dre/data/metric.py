@@ -15,6 +15,7 @@ The others have none. They say which rows are neighbors, and a network reads the
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -141,11 +142,26 @@ class RowMetric:
         a, b = (each.toarray() if scipy.sparse.issparse(each) else each for each in (a, b))
         if self.function is not None:
             with self._lock:
-                return np.array([[self.function(x, y, **self.kwds) for y in b] for x in a], np.float64).reshape(len(a), len(b))
+                return self._as_numbers([[self.function(x, y, **self.kwds) for y in b] for x in a], (len(a), len(b)))
         from scipy.spatial.distance import cdist
 
         found: Array = cdist(a, b, self.kind.scipy, **self.kwds)
         return np.nan_to_num(found, copy=False, nan=0.0, posinf=np.inf)  # 0/0 of Bray-Curtis: two rows of zeros are equal
+
+    def _as_numbers(self, returned: list[list[Any]], shape: tuple[int, int]) -> Array:
+        """Return what the function returned as an array of numbers, or raise a ValueError if it returned something else."""
+        try:
+            found = np.array(returned, np.float64)
+        except (TypeError, ValueError):  # texts, complex numbers, or arrays of different shapes
+            found = np.full(shape, np.nan)
+        if found.size == shape[0] * shape[1] and not np.isnan(found).any():  # a NaN may have been None
+            return found.reshape(shape)
+        others = [value for row in returned for value in row if not _is_number(value)]
+        if not others:
+            return found.reshape(shape)
+        value = others[0]
+        what = f"an array of the shape {np.shape(value)}" if np.ndim(value) else repr(value)
+        raise ValueError(f"the function {self} returned {what} for two rows: return their distance, one number")
 
 
 def row_metric(metric: Any, kwds: Mapping[str, Any] | None = None) -> RowMetric:
@@ -167,7 +183,9 @@ def row_metric(metric: Any, kwds: Mapping[str, Any] | None = None) -> RowMetric:
         raise TypeError(f"metric_kwds={kwds!r}: expected a dict, such as {{'p': 3}}")
     kwds = dict(kwds or {})
     if callable(metric):
-        return RowMetric(getattr(metric, "__name__", type(metric).__name__), kwds, metric)
+        name = getattr(metric, "__name__", type(metric).__name__)
+        _check_signature(metric, name, kwds)
+        return RowMetric(name, kwds, metric)
     if metric is None:
         raise ValueError(
             "metric=None: the model was saved with a function of your own. Pass it again, set_params(metric=function)"
@@ -179,6 +197,26 @@ def row_metric(metric: Any, kwds: Mapping[str, Any] | None = None) -> RowMetric:
             takes = f"takes {' and '.join(known)}" if known else "takes none"
             raise ValueError(f"metric_kwds has {name!r}, but the metric {metric} {takes}")
     return RowMetric(metric, {name: _check_keyword(name, value) for name, value in kwds.items()})
+
+
+def _check_signature(function: Callable[..., Any], name: str, kwds: Mapping[str, Any]) -> None:
+    """Raise a ValueError if a function can't be called with two rows and these keywords."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # functions compiled from C may have none
+        return
+    try:
+        signature.bind(None, None, **kwds)
+    except TypeError as problem:
+        given = f"two rows and metric_kwds with {', '.join(map(repr, kwds))}" if kwds else "two rows, without metric_kwds"
+        raise ValueError(
+            f"the function {name}{signature} can't take {given}: {problem}. "
+            "It takes two rows by position, and all else from metric_kwds by name."
+        ) from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) or (isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "biuf")
 
 
 def _check_keyword(name: str, value: Any) -> Any:

@@ -25,6 +25,8 @@ BLOCK = 1024  # rows on a side of a block
 BLOCK_OF_CALLS = 128  # where each distance is a call of Python
 SOME = 4  # rows whose distances to all others tell their size
 CHUNK = 512  # rows that a thread compares with rows of their own
+CHECKED = 16  # pairs of rows on which a function is called both ways
+ROUGHLY = 1e-3  # part of the largest distance by which a function may miss its laws: the arccos of a float32 rounds by a third
 
 
 class MetricDistances:
@@ -66,7 +68,27 @@ class MetricDistances:
             return cls((len(rows), rows.shape[1]), lambda a, b: np.asarray(rows[a][:, b], np.float64), "precomputed")
         X = metric.prepare(rows)
         block = BLOCK if metric.function is None else BLOCK_OF_CALLS
-        return cls(tuple(X.shape), lambda a, b: metric.between(X[a], X[b]), str(metric), block)
+        found = cls(tuple(X.shape), lambda a, b: metric.between(X[a], X[b]), str(metric), block)
+        if metric.function is not None:
+            found._check_function()
+        return found
+
+    def _check_function(self) -> None:
+        """Raise a ValueError if the metric differs between the two directions of a pair, or from 0 for a row and itself."""
+        pairs = np.random.default_rng(0).integers(self.n, size=(CHECKED, 2))
+        both = [self.values(pair, pair) for pair in pairs]
+        largest = max(float(found.max()) for found in both)
+        for (i, j), found in zip(pairs, both, strict=True):
+            if found[0, 0] > ROUGHLY * largest:
+                raise ValueError(
+                    f"the {self._name} distance of row {i} to itself is {found[0, 0]:g}: it must be 0. "
+                    "Return a distance, which grows as rows differ, not a similarity."
+                )
+            if abs(found[0, 1] - found[1, 0]) > ROUGHLY * largest:
+                raise ValueError(
+                    f"the {self._name} distance is {found[0, 1]:g} from row {i} to row {j} and {found[1, 0]:g} back: both must "
+                    "be equal. Return the mean of the two directions, (f(x, y) + f(y, x)) / 2."
+                )
 
     @cached_property
     def norms(self) -> Tensor:
