@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -10,8 +14,10 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import kneighbors_graph
 
 import dre.data.distance_matrix
-from dre.data.distance_matrix import DistanceRows, check_distances
+from dre import DRE
+from dre.data.distance_matrix import DistanceRows, check_distances, check_finite_distances
 from dre.data.subsample import to_array
+from dre.metrics import trustworthiness
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 D = pairwise_distances(X)
@@ -35,6 +41,35 @@ def test_one_wrong_pair_is_found(row: int, monkeypatch: pytest.MonkeyPatch) -> N
     wrong[row, 10] = -1
     with pytest.raises(ValueError, match=f"negative distance, -1.0, from row {row} to row 10"):
         check_distances(wrong)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("take", [np.asarray, torch.from_numpy, pd.DataFrame])
+def test_a_pair_without_a_distance_is_named(value: float, take: Callable[[np.ndarray], Any]) -> None:
+    wrong, remedy = D.copy(), "large finite distance.*sparse matrix"
+    wrong[4, 30] = wrong[30, 4] = value
+    with pytest.raises(ValueError, match=f"from row 4 to row 30 is {value}.*{remedy}"):
+        DRE(metric="precomputed", device="cpu").fit(take(wrong))
+    with pytest.raises(ValueError, match=f"from row 4 to row 30 is {value}.*{remedy}"):
+        trustworthiness(take(wrong), X[:, :2], metric="precomputed")
+
+
+def test_a_diagonal_that_is_not_finite_is_set_to_0() -> None:
+    with pytest.raises(ValueError, match=r"of row 0 to itself is inf.*diagonal to 0"):
+        check_finite_distances(D + np.diag(np.full(50, np.inf)))
+
+
+def test_an_infinite_entry_of_a_graph_is_left_out() -> None:
+    graph = scipy.sparse.csr_array(([1.0, np.inf, 3.0], [1, 0, 1], [0, 1, 2, 3]), (3, 3))
+    with pytest.raises(ValueError, match=r"from row 1 to row 0 is inf\. .*leave out pairs"):
+        check_finite_distances(graph)
+
+
+def test_new_rows_need_their_distances_to_the_fitted_ones() -> None:
+    model = DRE(schedule="x: gaussian(5) -> kl * 2", metric="precomputed", random_state=0, device="cpu").fit(D)
+    for rows in (X, torch.from_numpy(X), D[:, :49]):
+        with pytest.raises(ValueError, match=r"metric='precomputed' takes the distances.*to the 50 fitted rows, \(50, 50\)"):
+            model.transform(rows)
 
 
 def test_a_negative_entry_of_a_graph_is_found() -> None:

@@ -38,9 +38,9 @@ def check_distances(D: Any, name: str = "X") -> Any:
         )
     if scipy.sparse.issparse(D):
         D = scipy.sparse.csr_array(D)
-        _refuse(D.data < 0, D.data, lambda i: (int(np.searchsorted(D.indptr, i, side="right")) - 1, int(D.indices[i])), name)
+        _refuse_negative(D, D.data, name)
         return D
-    _refuse(D < 0, D, lambda i: divmod(i, D.shape[1]), name)
+    _refuse_negative(D, D, name)
     diagonal = np.abs(np.diagonal(D))
     largest = float(D.max())
     if float(diagonal.max()) > SYMMETRIC * largest:
@@ -59,10 +59,48 @@ def check_distances(D: Any, name: str = "X") -> Any:
     return D
 
 
-def _refuse(negative: Array, values: Array, place: Any, name: str) -> None:
+def check_finite_distances(D: Any, name: str = "X") -> None:
+    """Raise a ValueError that names the first pair of rows whose distance is NaN or infinite.
+
+    >>> check_finite_distances(scipy.sparse.csr_array(([1.0, np.inf], [1, 0], [0, 1, 2]), (2, 2)))
+    Traceback (most recent call last):
+    ...
+    ValueError: X: the distance from row 1 to row 0 is inf. A sparse matrix lists neighbors: leave out pairs without a distance.
+    """
+    values = D.data if scipy.sparse.issparse(D) else D
+    if values.dtype.kind != "f" or len(D.shape) != 2:
+        return
+    with np.errstate(over="ignore"):
+        total = values.sum(dtype=np.float64)
+    if np.isfinite(total) or bool(np.isfinite(values).all()):
+        return
+    wrong = np.flatnonzero(~np.isfinite(values).ravel())
+    value, (i, j) = values.ravel()[wrong[0]], _pair(D, int(wrong[0]))
+    if i == j and D.shape[0] == D.shape[1]:
+        raise ValueError(f"{name}: the distance of row {i} to itself is {value}. Set the diagonal to 0.")
+    count = f" (one of {len(wrong):,} that are not finite)" if len(wrong) > 1 else ""
+    if scipy.sparse.issparse(D):
+        remedy = "A sparse matrix lists neighbors: leave out pairs without a distance."
+    else:
+        remedy = (
+            "Pass a large finite distance for rows that are not connected, or a sparse matrix of the neighbors of each row."
+        )
+    raise ValueError(f"{name}: the distance from row {i} to row {j} is {value}{count}. {remedy}")
+
+
+def _pair(D: Any, at: int) -> tuple[int, int]:
+    """Row and column of an entry, counted among those that are stored."""
+    if scipy.sparse.issparse(D):
+        return int(np.searchsorted(D.indptr, at, side="right")) - 1, int(D.indices[at])
+    row, column = divmod(at, D.shape[1])
+    return row, column
+
+
+def _refuse_negative(D: Any, values: Array, name: str) -> None:
+    negative = values < 0
     if negative.any():
         at = int(np.flatnonzero(negative.ravel())[0])
-        i, j = place(at)
+        i, j = _pair(D, at)
         raise ValueError(f"{name} has a negative distance, {values.ravel()[at]}, from row {i} to row {j}")
 
 

@@ -17,6 +17,8 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from dre.data.device_array import DeviceArray, check_finite, to_host
+from dre.data.distance_matrix import check_finite_distances
+from dre.data.metric import PRECOMPUTED
 from dre.data.rows import Rows, is_rows, read_all
 from dre.runtime import available_bytes
 
@@ -38,6 +40,9 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     are read (``dre.data.rows.read_checked``).
     """
     least = 2 if fitting else 1
+    are_distances = isinstance(metric := getattr(estimator, "metric", None), str) and metric == PRECOMPUTED
+    if are_distances and not fitting:
+        _check_distances_to_fitted(estimator, X)
     if is_rows(X):
         _check_stream(estimator, X, least, fitting=fitting)
         return X
@@ -47,9 +52,21 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
         X = X.tensor
     X = _to_numpy(X, "X")
     X = _validated(lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
+    if are_distances:
+        check_finite_distances(X)
     fills = hasattr(estimator, "missing") and X.ndim == 2 and not scipy.sparse.issparse(X)
     _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None), FILLED_BY_FIT if fills else FILLED_BEFORE)
     return X
+
+
+def _check_distances_to_fitted(estimator: Any, X: Any) -> None:
+    """Raise a ValueError if the columns of X are not the fitted rows."""
+    shape, fitted = tuple(getattr(X, "shape", ())), estimator.n_features_in_
+    if len(shape) == 2 and shape[1] != fitted:
+        raise ValueError(
+            f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {fitted} features as input: "
+            f"metric='precomputed' takes the distances of each new row to the {fitted} fitted rows, ({shape[0]}, {fitted})"
+        )
 
 
 def _check_device(estimator: BaseEstimator, X: DeviceArray, least: int, *, fitting: bool) -> Any:
@@ -88,10 +105,15 @@ def _check_stream(estimator: BaseEstimator, X: Rows | DeviceArray, least: int, *
         )
 
 
-def check_array(rows: Any, name: str) -> Any:
-    """Return rows outside of an estimator as an array (n, d) or (n, ...) of numbers; ``Rows`` are read completely."""
+def check_array(rows: Any, name: str, *, are_distances: bool = False) -> Any:
+    """Return rows outside of an estimator as an array (n, d) or (n, ...) of numbers; ``Rows`` are read completely.
+
+    Of distances, an error names the two rows.
+    """
     rows = read_all(rows) if is_rows(rows) else _to_numpy(rows, name)
     rows = _validated(lambda: sklearn.utils.check_array(rows, input_name=name, **ACCEPTED), name)
+    if are_distances:
+        check_finite_distances(rows, name)
     _check_numbers(rows, name)
     return rows
 

@@ -89,7 +89,7 @@ def paired_spaces(
 
 def _distances(X: Any, name: str, metric: RowMetric) -> MetricDistances:
     """Distances between rows; those of a function, whose calls take long, are computed once and held."""
-    rows = check_array(X, name)
+    rows = check_array(X, name, are_distances=metric.is_precomputed)
     if metric.is_precomputed:
         if scipy.sparse.issparse(rows):
             raise ValueError(f"{name} is sparse: scores compare all pairs of rows. Pass all their distances, (n, n)")
