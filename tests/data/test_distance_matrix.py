@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +64,22 @@ def test_an_infinite_entry_of_a_graph_is_left_out() -> None:
     graph = scipy.sparse.csr_array(([1.0, np.inf, 3.0], [1, 0, 1], [0, 1, 2, 3]), (3, 3))
     with pytest.raises(ValueError, match=r"from row 1 to row 0 is inf\. .*leave out pairs"):
         check_finite_distances(graph)
+
+
+@pytest.mark.parametrize("take", [np.asarray, pd.DataFrame])
+def test_a_matrix_that_is_read_only_is_left_as_it_is(take: Callable[[np.ndarray], Any]) -> None:
+    fixed = D.copy()
+    fixed.flags.writeable = False
+    # torch warns once in a process, so that another test may have taken the warning: ask for it always
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            DRE(schedule="x: gaussian(5) -> kl * 2", metric="precomputed", random_state=0, device="cpu").fit(take(fixed))
+            trustworthiness(take(fixed), X[:, :2], metric="precomputed")
+    finally:
+        torch.set_warn_always(False)
+    np.testing.assert_array_equal(fixed, D)
 
 
 def test_new_rows_need_their_distances_to_the_fitted_ones() -> None:

@@ -136,7 +136,7 @@ class MetricDistances:
         return rounds_of(self.tiles())
 
     def block(self, rows: slice, columns: slice) -> Tensor:
-        squared = torch.from_numpy(self.values(rows, columns)).square()
+        squared = torch.from_numpy(np.square(self.values(rows, columns)))  # a new array: a given matrix may be read-only
         if rows == columns:
             squared.fill_diagonal_(torch.inf)
         return squared
