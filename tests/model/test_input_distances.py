@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -214,7 +215,34 @@ def test_ragged_graphs_are_completed_and_it_is_said(capsys: pytest.CaptureFixtur
     assert nearest_neighbor(model.embedding_, LABELS) > 0.8
 
 
+def test_neighbors_that_were_not_found_are_completed_and_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    distances, indices = NearestNeighbors(n_neighbors=15).fit(X).kneighbors()
+    rows = np.arange(0, 200, 10)
+    indices[rows, 4:], distances[rows, 4:] = -1, np.inf  # as UMAP and pynndescent mark them
+    pair = cheap().fit(X, precomputed_knn=(indices, distances)).embedding_
+    assert "20 rows list fewer neighbors than most" in capsys.readouterr().err
+    ragged = scipy.sparse.lil_array(GRAPH)
+    for row in rows:
+        for column in set(ragged.rows[row]) - set(indices[row]):
+            ragged[row, column] = 0
+    np.testing.assert_allclose(pair, cheap().fit(X, precomputed_knn=ragged.tocsr()).embedding_, atol=1e-3)
+
+
 # Errors.
+
+
+@pytest.mark.parametrize(
+    ("knn", "message"),
+    [
+        (pairwise_distances(X), r"dense matrix \(200, 200\).*metric='precomputed'.*csr_array"),
+        (X, r"not ndarray of the shape \(200, 64\)"),
+        (SimpleNamespace(neighbor_graph=()), "pass its neighbor_graph"),
+        (7, "distances, not int"),
+    ],
+)
+def test_other_neighbors_are_refused_with_the_remedy(knn: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        cheap().fit(X, precomputed_knn=knn)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Neighbor search: exact against a float64 brute force and scipy, approximate against its reported recall; given neighbors."""
+"""Neighbor search: exact against a float64 brute force and scipy, approximate against its reported recall."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor
 import dre.neighbors.distances
 import dre.neighbors.search
 from dre.data.rows import HostRows, chunk_length
-from dre.neighbors.search import check_neighbors, nearest
+from dre.neighbors.search import nearest
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -270,79 +270,3 @@ def test_a_stream_with_nan_is_refused_by_row() -> None:
     X[13, 1] = torch.nan
     with pytest.raises(ValueError, match=r"NaN.*row 13"):
         nearest(Stream(X), 2)
-
-
-# Neighbors that the user has computed.
-
-
-def listed(n: int = 40, m: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """As scikit-learn and UMAP list them: the row itself first."""
-    X = np.random.default_rng(1).normal(size=(n, 3))
-    distances = cdist(X, X)
-    order = distances.argsort(axis=1)[:, :m]
-    return order, np.take_along_axis(distances, order, axis=1)
-
-
-@pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor, lambda each: each.tolist()], ids=["array", "tensor", "list"])
-def test_given_neighbors_lose_the_row_itself_and_keep_the_nearest_k(convert) -> None:
-    indices, distances = listed()
-    found = check_neighbors(convert(indices), convert(distances), n=40, k=6)
-    assert found.method == "precomputed"
-    assert found.indices.dtype == torch.long
-    np.testing.assert_array_equal(found.indices, indices[:, 1:7])
-    np.testing.assert_allclose(found.distances, distances[:, 1:7], rtol=1e-6)
-
-
-def test_given_neighbors_may_come_in_any_order_and_without_the_row_itself() -> None:
-    indices, distances = listed()
-    shuffled = np.random.default_rng(0).permuted(np.tile(np.arange(9), (40, 1)), axis=1)
-    found = check_neighbors(
-        np.take_along_axis(indices[:, 1:], shuffled, axis=1), np.take_along_axis(distances[:, 1:], shuffled, axis=1), 40, 9
-    )
-    np.testing.assert_array_equal(found.indices, indices[:, 1:])
-    np.testing.assert_array_equal(found.distances, distances[:, 1:])
-
-
-def test_given_neighbors_are_left_as_they_were() -> None:
-    indices, distances = listed()
-    check_neighbors(indices, distances, 40, 3)
-    np.testing.assert_array_equal(indices, listed()[0])
-    np.testing.assert_array_equal(distances, listed()[1])
-
-
-def test_whole_numbers_may_be_distances() -> None:
-    assert check_neighbors([[1], [0]], [[3], [3]], 2, 1).distances.tolist() == [[3.0], [3.0]]
-
-
-@pytest.mark.parametrize("k", [10, 25])
-def test_too_few_given_neighbors_are_an_error_that_names_the_number_and_the_remedy(k: int) -> None:
-    with pytest.raises(ValueError, match=rf"row 0 has 9 others.*k={k}.*perplexity or n_neighbors.*more neighbors"):
-        check_neighbors(*listed(), n=40, k=k)
-
-
-def changed(which: int, value: float) -> tuple[np.ndarray, np.ndarray]:
-    pair = listed()
-    pair[which][7, 3] = value
-    return pair
-
-
-@pytest.mark.parametrize(
-    ("pair", "message"),
-    [
-        (changed(0, 40), "id 40 in row 7, column 3.*0 to 39"),
-        (changed(0, -1), "id -1 in row 7, column 3.*0 to 39"),
-        (changed(1, np.nan), "distance nan in row 7, column 3.*finite"),
-        (changed(1, np.inf), "distance inf in row 7, column 3.*finite"),
-        (changed(1, -0.5), r"distance -0\.5 in row 7, column 3.*negative"),
-        (changed(0, listed()[0][7, 2]), "row 7 lists an id twice"),
-        (listed()[::-1], r"integers, not torch\.float64.*\(indices, distances\)"),
-        ((listed()[0], listed()[1] > 1), r"distances.*not torch\.bool.*\(indices, distances\)"),
-        ((listed()[0][:, :5], listed()[1]), r"\(40, 5\).*\(40, 10\).*\(n, m\)"),
-        ((listed()[0][0], listed()[1][0]), r"\(10,\).*\(n, m\)"),
-        (listed(n=30), r"\(30, 10\).*X has 40 rows"),
-    ],
-    ids=lambda each: each if isinstance(each, str) else "",
-)
-def test_given_neighbors_that_make_no_sense_are_refused(pair: tuple[np.ndarray, np.ndarray], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        check_neighbors(*pair, n=40, k=5)

@@ -29,7 +29,8 @@ from dre.data.subsample import evenly_spaced_ids
 from dre.data.validation import check_memory
 from dre.neighbors.distance_graph import neighbors_in_graph
 from dre.neighbors.metric_distances import MetricDistances
-from dre.neighbors.search import Neighbors, check_neighbors, count_others, nearest
+from dre.neighbors.neighbor_lists import read_neighbor_lists
+from dre.neighbors.search import Neighbors, nearest
 from dre.plan.recipe import Recipe
 from dre.plan.schedule import Schedule
 from dre.progress.activity import activity
@@ -155,14 +156,37 @@ class InputDistances:
 def _given(knn: Any, n: int, k: int) -> Neighbors:
     """Check neighbors that the user passed, and return as many as the recipe reads, or as there are."""
     if scipy.sparse.issparse(knn):
-        found = neighbors_in_graph(knn, n, k)
-        if found.completed:
-            rows = "1 row lists" if found.completed == 1 else f"{found.completed:,} rows list"
-            say(f"dre: {rows} fewer neighbors than most: paths along the graph complete them")
-        return Neighbors(found.indices, found.distances)
+        return _in_graph(knn, n, k)
     if not isinstance(knn, (tuple, list)) or len(knn) not in (2, 3):  # UMAP's third item is a search index
-        raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances), or a sparse matrix of distances")
-    return check_neighbors(knn[0], knn[1], n, max(1, min(k, count_others(knn[0], n))))
+        raise TypeError(
+            "precomputed_knn must be a pair of arrays, (indices, distances), or a sparse matrix of distances, not "
+            f"{_describe(knn, n)}"
+        )
+    lists = read_neighbor_lists(knn[0], knn[1], n)
+    if lists.lack_some:
+        return _in_graph(lists.graph(), n, k)
+    return lists.nearest(max(1, min(k, lists.count_others())))
+
+
+def _in_graph(graph: Any, n: int, k: int) -> Neighbors:
+    found = neighbors_in_graph(graph, n, k)
+    if found.completed:
+        rows = "1 row lists" if found.completed == 1 else f"{found.completed:,} rows list"
+        say(f"dre: {rows} fewer neighbors than most: paths along the graph complete them")
+    return Neighbors(found.indices, found.distances)
+
+
+def _describe(knn: Any, n: int) -> str:
+    """Say what was passed as neighbors, and what to do with it."""
+    if hasattr(knn, "neighbor_graph"):
+        return f"{type(knn).__name__}: pass its neighbor_graph"
+    shape = tuple(getattr(knn, "shape", ()))
+    if shape != (n, n):
+        return type(knn).__name__ + (f" of the shape {shape}" if shape else "")
+    return (
+        f"a dense matrix {shape}: pass the distances of all pairs as X with metric='precomputed', or those of neighbors, with "
+        "zeros for all others, as scipy.sparse.csr_array(D)"
+    )
 
 
 def _lowered(recipe: Recipe, k: int, *, is_chosen: bool, quiet: bool) -> Recipe:

@@ -1,4 +1,4 @@
-"""The k nearest neighbors of every row under a metric: searched exactly, approximately on a CPU, or given by the user."""
+"""The k nearest neighbors of every row under a metric: searched exactly, or approximately on a CPU."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ FIRST_PART, FIRST_CANDIDATES = 1 / 64, 1_500
 FEWEST_CANDIDATES = 4  # as a multiple of k: rows that find fewer than k cost an exact search
 ROWS_OF_CELL = 80  # that train it, at most: all rows up to 100,000
 QUERIES = 1024  # that a thread searches at a time
-REMEDY = "Lower perplexity or n_neighbors, or pass more neighbors."
 
 
 class Neighbors(NamedTuple):
@@ -128,84 +127,6 @@ def select_method(features: Tensor) -> str:
     n, dim = features.shape
     small = float(n) * n * (dim + SELECTING) <= EXACT_UP_TO
     return "exact" if small or features.device.type != "cpu" else "approximate"
-
-
-def check_neighbors(indices: Any, distances: Any, n: int, k: int) -> Neighbors:
-    """Check the neighbors that a user has computed, and keep the nearest k of each row.
-
-    Parameters
-    ----------
-    indices : array or Tensor of shape (n, m)
-        Row ids. The row itself may be listed, as UMAP and scikit-learn do; it is dropped.
-    distances : array or Tensor of shape (n, m)
-        Distances to these rows, in any order.
-    n : int
-        Number of rows.
-    k : int
-        Number of neighbors that the affinity needs.
-
-    Returns
-    -------
-    Neighbors
-        Indices and distances, each (n, k), nearest first.
-
-    Raises
-    ------
-    ValueError
-        If the shapes, ids or distances are invalid, or a row has fewer than k others.
-
-    Examples
-    --------
-    >>> check_neighbors([[0, 2, 1], [1, 0, 2], [2, 1, 0]], [[0, 3.0, 1], [0, 1, 2], [0, 2, 3]], n=3, k=1).indices.tolist()
-    [[1], [0], [1]]
-    """
-    indices, distances = torch.as_tensor(indices), torch.as_tensor(distances)
-    _check_types_and_shapes(indices, distances, n)
-    indices, distances = indices.long(), distances.to(indices.device)
-    distances = distances if distances.is_floating_point() else distances.float()
-    _refuse("id", indices, (indices < 0) | (indices >= n), f"ids must be from 0 to {n - 1}")
-    _refuse("distance", distances, ~distances.isfinite() | (distances < 0), "distances must be finite and not negative")
-    is_self = indices == torch.arange(n, device=indices.device)[:, None]
-    others = (~is_self).sum(1)
-    if int(others.min()) < k:
-        row = int(others.argmin())
-        raise ValueError(f"precomputed neighbors: row {row} has {int(others[row])} others, but k={k} are needed. {REMEDY}")
-    at = distances.masked_fill(is_self, torch.inf).argsort(dim=1, stable=True)[:, :k]
-    indices, distances = indices.gather(1, at), distances.gather(1, at)
-    ordered = indices.sort(dim=1).values
-    twice = (ordered[:, 1:] == ordered[:, :-1]).any(1)
-    if bool(twice.any()):
-        row = int(twice.int().argmax())
-        raise ValueError(f"precomputed neighbors: row {row} lists an id twice. List every neighbor of a row once.")
-    return Neighbors(indices, distances)
-
-
-def count_others(indices: Any, n: int) -> int:
-    """Return how many others every row lists at least; 0 if the lists are not those of n rows."""
-    ids = torch.as_tensor(indices)
-    if ids.ndim != 2 or len(ids) != n:
-        return 0
-    return int((ids != torch.arange(n, device=ids.device)[:, None]).sum(1).min())
-
-
-def _check_types_and_shapes(indices: Tensor, distances: Tensor, n: int) -> None:
-    order = "pass the pair in the order (indices, distances)"
-    if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
-        raise ValueError(f"precomputed neighbors: indices must be integers, not {indices.dtype}; {order}")
-    if distances.is_complex() or distances.dtype == torch.bool:
-        raise ValueError(f"precomputed neighbors: distances must be real numbers, not {distances.dtype}; {order}")
-    shapes = f"indices {tuple(indices.shape)} and distances {tuple(distances.shape)}"
-    if indices.ndim != 2 or indices.shape != distances.shape:
-        raise ValueError(f"precomputed neighbors: {shapes}; both must have the shape (n, m)")
-    if len(indices) != n:
-        raise ValueError(f"precomputed neighbors: {shapes}, but X has {n} rows; pass one row of neighbors for each row of X")
-
-
-def _refuse(what: str, values: Tensor, invalid: Tensor, rule: str) -> None:
-    """Raise an error that names the first invalid entry."""
-    if bool(invalid.any()):
-        row, column = (int(i) for i in invalid.nonzero()[0])
-        raise ValueError(f"precomputed neighbors: {what} {values[row, column].item()} in row {row}, column {column}; {rule}")
 
 
 def _on_host(rows: Any) -> Any:
