@@ -85,4 +85,8 @@ def test_similarities_in_place_of_distances_are_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         neighbors_in_graph(D, 80, 5)
-        neighbors_in_graph(scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), D.shape), 80, 5)
+
+
+def test_indicators_in_place_of_distances_are_said() -> None:
+    with pytest.warns(UserWarning, match=r"all entries are 1.*mode='distance'"):
+        neighbors_in_graph(kneighbors_graph(X, 9, mode="connectivity"), 80, 5)

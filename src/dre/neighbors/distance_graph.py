@@ -78,15 +78,25 @@ def _without_diagonal(D: Any) -> Any:
 
 
 def _warn_of_similarities(graph: Any) -> None:
-    """Warn of what ``obsp["connectivities"]`` looks like: most rows have a 1, none has more, and most entries are below."""
+    """Warn of matrices that look like similarities.
+
+    In ``obsp["connectivities"]`` most rows have a 1, none has more, and most entries are below. Indicators of neighbors are 1.
+    """
     row = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     ones = abs(graph.data - 1) < NEAR_ONE
-    if graph.nnz and graph.data.max() <= 1 + NEAR_ONE and ones.mean() < 0.5 < len(np.unique(row[ones])) / graph.shape[0]:
-        warnings.warn(
-            "precomputed_knn: most rows have an entry of 1, and none has a larger one, as in a matrix of similarities such as "
-            "obsp['connectivities']: pass distances, obsp['distances']",
-            stacklevel=2,
+    if graph.nnz and ones.all():
+        text = (
+            "precomputed_knn: all entries are 1, as in kneighbors_graph(mode='connectivity'), so that all neighbors of a row "
+            "are equally far: pass distances, as of mode='distance'"
         )
+    elif graph.nnz and graph.data.max() <= 1 + NEAR_ONE and ones.mean() < 0.5 < len(np.unique(row[ones])) / graph.shape[0]:
+        text = (
+            "precomputed_knn: most rows have an entry of 1, and none has a larger one, as in a matrix of similarities such as "
+            "obsp['connectivities']: pass distances, obsp['distances']"
+        )
+    else:
+        return
+    warnings.warn(text, stacklevel=3)
 
 
 def _read_full_rows(graph: Any, counts: Array, indices: Array, distances: Array) -> None:
