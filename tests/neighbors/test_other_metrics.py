@@ -19,7 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 import dre.neighbors.other_metrics
-from dre.data.metric import METRICS, row_metric
+from dre.data.metric import METRICS, SYNONYMS, row_metric
 from dre.neighbors.exact import nearest_rows
 from dre.neighbors.metric_distances import MetricDistances
 from dre.neighbors.other_metrics import nearest_by_metric
@@ -219,7 +219,12 @@ def test_keywords_are_those_of_the_function(function: Any, kwds: Any, message: s
     ("metric", "kwds", "message"),
     [
         ("canbera", None, r"unknown metric 'canbera'; known: .*jaccard.*Did you mean 'canberra'"),
-        (None, None, "function of your own"),
+        (None, None, r"expected euclidean, .*, or a function.*function of your own.*set_params\(metric=function\)"),
+        ("cityblock", None, r"known: .*hamming.*Use 'manhattan'"),
+        ("l1", None, "Use 'manhattan'"),
+        ("l2", None, "Use 'euclidean'"),
+        ("sqeuclidean", None, "Use 'euclidean'"),
+        ("linf", None, "Use 'chebyshev'"),
         ("cosine", {"p": 2}, "'p', but the metric cosine takes none"),
         ("minkowski", {"q": 2}, "'q', but the metric minkowski takes p and w"),
         ("minkowski", {"p": 0.5}, "p.*from 1 up"),
@@ -230,6 +235,19 @@ def test_keywords_are_those_of_the_function(function: Any, kwds: Any, message: s
 def test_errors_name_the_metric_and_the_remedy(metric: Any, kwds: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         nearest(made("normal"), 5, metric=metric, metric_kwds=kwds)
+
+
+def test_minkowski_is_euclidean_by_default() -> None:
+    X = made("normal")
+    np.testing.assert_allclose(row_metric("minkowski").between(X, X), cdist(X, X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SYNONYMS)
+def test_names_of_other_libraries_have_the_same_neighbors(name: str) -> None:
+    X = made("normal")
+    others = brute(X, 5, "chebyshev" if name.startswith(("inf", "linf")) else {"taxicab": "l1"}.get(name, name))[0]
+    found = nearest(torch.from_numpy(X) if SYNONYMS[name] == "euclidean" else X, 5, metric=SYNONYMS[name])
+    np.testing.assert_array_equal(found.indices, others)
 
 
 def test_keywords_are_a_dict() -> None:

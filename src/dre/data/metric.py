@@ -61,6 +61,11 @@ METRICS: dict[str, MetricKind] = {
     "jaccard": MetricKind(keywords=("w",), boolean=True),
     PRECOMPUTED: MetricKind(),
 }
+SYNONYMS = {  # names of other libraries
+    **dict.fromkeys(("cityblock", "l1", "taxicab"), "manhattan"),
+    **dict.fromkeys(("l2", "sqeuclidean"), "euclidean"),
+    **dict.fromkeys(("infinity", "linf", "linfinity", "linfty"), "chebyshev"),
+}
 MetricLike = Any  # the name of a metric, a function of two vectors that returns their distance, or a RowMetric
 TRANSFORMS = tuple(name for name, kind in METRICS.items() if kind.transforms)
 
@@ -188,7 +193,8 @@ def row_metric(metric: Any, kwds: Mapping[str, Any] | None = None) -> RowMetric:
         return RowMetric(name, kwds, metric)
     if metric is None:
         raise ValueError(
-            "metric=None: the model was saved with a function of your own. Pass it again, set_params(metric=function)"
+            f"metric=None: expected {', '.join(METRICS)}, or a function. A model that was saved with a function of your own "
+            "does not hold it: pass it again, set_params(metric=function)"
         )
     check_metric(metric)
     known = METRICS[metric].keywords
@@ -234,7 +240,10 @@ def _check_keyword(name: str, value: Any) -> Any:
 def check_metric(metric: Any) -> str:
     """Return the name of a metric, or raise a ValueError that lists the known ones."""
     if not isinstance(metric, str) or metric not in METRICS:
-        raise ValueError(unknown("metric", str(metric), list(METRICS)))
+        text = unknown("metric", str(metric), list(METRICS))
+        if str(metric) in SYNONYMS:
+            text = f"{text.split('. Did you mean')[0].rstrip('.')}. Use {SYNONYMS[metric]!r}, which has the same neighbors."
+        raise ValueError(text)
     return metric
 
 
