@@ -102,9 +102,14 @@ def test_images_of_a_standardizing_model_show_the_raw_rows(dre: Run, model: Path
 
 
 @pytest.mark.parametrize("metric", ["canberra", "minkowski"])
-def test_every_command_uses_a_metric_without_a_transform(dre: Run, calls: Any, metric: str) -> None:
+def test_every_command_uses_a_metric_without_a_transform(
+    dre: Run, calls: Any, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     np.save("x.npy", X)
-    assert dre("fit", "x.npy", "-o", "m.safetensors", "--metric", metric, "--schedule", SCHEDULE, "--device", "cpu") == 0
+    assert dre("fit", "x.npy", "-o", "m.safetensors", "--metric", metric, "--schedule", SCHEDULE, "--device", "cpu", "-v") == 0
+    output = capsys.readouterr()
+    assert f"Computed under the {metric} metric on 120 training rows" in output.out
+    assert f"exact {metric} graph of 15 neighbors" in output.err
     expected = evaluated(dre, Path("m.safetensors"))
     model = DRE.load("m.safetensors")
     assert expected["trustworthiness"] == pytest.approx(

@@ -24,6 +24,7 @@ from dre.neighbors.exact import nearest_rows
 from dre.neighbors.metric_distances import MetricDistances
 from dre.neighbors.other_metrics import nearest_by_metric
 from dre.neighbors.search import nearest
+from dre.progress.activity import listening
 
 NAMED = [name for name in METRICS if name != "precomputed"]
 OTHERS = [name for name in NAMED if not METRICS[name].transforms]
@@ -302,6 +303,17 @@ def test_many_rows_are_searched_by_pynndescent(monkeypatch: pytest.MonkeyPatch) 
     assert len(set(found.indices[3].tolist()) - {3}) == 5
     with pytest.warns(UserWarning, match=r"exactly.*no weights of columns"):
         assert nearest(made("normal", 400), 5, metric="manhattan", metric_kwds={"w": np.ones(7)}).method == "exact"
+
+
+@pytest.mark.parametrize(
+    ("metric", "title"),
+    [("manhattan", "finding manhattan neighbors"), (lambda x, y: float(abs(x - y).max()), "finding <lambda>")],
+)
+def test_the_activity_names_the_metric(metric: Any, title: str) -> None:
+    titles: list[str] = []
+    with listening(lambda ended: titles.append(ended.title)):
+        nearest(made("normal"), 5, metric=metric)
+    assert any(each.startswith(title) for each in titles)
 
 
 def test_without_pynndescent_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

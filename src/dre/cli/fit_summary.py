@@ -43,4 +43,5 @@ def _quality(model: DRE, source: Source, labels: tuple[str, Any] | None) -> list
     values = quick_scores(measured, model.embedding_[ids], classes, metric=metric)
     lines = [f"{name} {value:.3f}" for name, value in values.items()]
     scored = "training rows; expect less on new data" if model.sample_indices_ is None else "rows, fitted and embedded ones"
-    return [*lines, f"Computed on {len(ids):,} {scored}."]
+    under = "" if metric.name == "euclidean" else f" under the {metric} metric"
+    return [*lines, f"Computed{under} on {len(ids):,} {scored}."]

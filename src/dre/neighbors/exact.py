@@ -51,7 +51,7 @@ class Candidates(NamedTuple):
     beyond: Tensor  # (m,) lower bound on the squared distances of all other rows; infinite if there are none
 
 
-def nearest_rows(distances: PairDistances, k: int) -> Nearest:
+def nearest_rows(distances: PairDistances, k: int, title: str = "finding neighbors") -> Nearest:
     """Find the k nearest other rows of every row.
 
     Parameters
@@ -59,6 +59,8 @@ def nearest_rows(distances: PairDistances, k: int) -> Nearest:
     distances : PairDistances
     k : int
         From 1 to n - 1.
+    title : str, default="finding neighbors"
+        What the progress bar says.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def nearest_rows(distances: PairDistances, k: int) -> Nearest:
 
     on_cpu, rounds = distances.device.type == "cpu", distances.rounds()
     # Full precision is a setting of the process: threads that set and reset it would get into each other's way.
-    with full_float32() if on_cpu else nullcontext(), activity("finding neighbors", len(rounds)) as search:
+    with full_float32() if on_cpu else nullcontext(), activity(title, len(rounds)) as search:
         for blocks in rounds:
             list(map_in_threads(visit, blocks) if on_cpu else map(visit, blocks))
             search.advance()

@@ -69,7 +69,8 @@ def nearest_by_metric(rows: Any, k: int, metric: RowMetric, method: str = "auto"
         method = _select_method(distances, metric, why_exact)
     if method == "approximate":
         return _by_descent(rows, k, metric, distances)
-    indices, squared = nearest_rows(distances, k)
+    title = "finding neighbors" if metric.is_precomputed else f"finding {metric} neighbors"
+    indices, squared = nearest_rows(distances, k, title)
     return Found(indices, squared.sqrt().float(), "exact")
 
 
