@@ -316,6 +316,28 @@ def test_the_activity_names_the_metric(metric: Any, title: str) -> None:
     assert any(each.startswith(title) for each in titles)
 
 
+@pytest.mark.parametrize(
+    ("metric", "kwds", "d", "n"),
+    [
+        ("manhattan", {}, 16, 21_000),  # the examples of docs/distances.md
+        ("manhattan", {}, 384, 13_000),
+        ("minkowski", {"p": 3}, 384, 2_700),
+        ("minkowski", {"p": 1}, 384, 13_000),
+        ("jaccard", {}, 384, 18_000),
+    ],
+)
+def test_the_search_is_chosen_by_its_work(
+    metric: str, kwds: dict[str, Any], d: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dre.neighbors.other_metrics.importlib.util, "find_spec", lambda name: ModuleSpec(name, None))
+    measured = row_metric(metric, kwds)
+    few, many = (
+        dre.neighbors.other_metrics._select_method(MetricDistances((rows, d), measured.between, metric), measured, None)
+        for rows in (n, n + 1_000)
+    )
+    assert (few, many) == ("exact", "approximate")
+
+
 def test_without_pynndescent_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dre.neighbors.other_metrics, "EXACT_UP_TO", 1e6)
     monkeypatch.setattr(dre.neighbors.other_metrics.importlib.util, "find_spec", lambda name: None)

@@ -18,7 +18,8 @@ from dre.progress.activity import activity
 from dre.progress.display import say
 from dre.runtime.threads import thread_count
 
-# Up to this value of n²·(d + 200), as for Euclidean neighbors, the exact search takes no more than about a minute on 2 cores.
+# Up to this value of n²·(cost·d + 200) the exact search takes some 20 seconds on 2 busy cores. pynndescent takes 5, and half a
+# minute more at the first search of a process under a metric, which it compiles.
 EXACT_UP_TO = 1e11
 SELECTING = 200
 MANY_CALLS = 5_000_000  # of a function, which take several seconds
@@ -87,7 +88,7 @@ def _select_method(distances: MetricDistances, metric: RowMetric, why_exact: str
     n, calls = distances.n, distances.n * (distances.n - 1) // 2
     if metric.function is not None and calls > MANY_CALLS:
         say(f"dre: calling {metric} for {calls:,} pairs of rows, which is slow; a metric with a name is many times as fast")
-    if float(n) * n * (distances.dim + SELECTING) <= EXACT_UP_TO or metric.is_precomputed:
+    if float(n) * n * (metric.cost * distances.dim + SELECTING) <= EXACT_UP_TO or metric.is_precomputed:
         return "exact"
     if why_exact is None and importlib.util.find_spec("pynndescent") is not None:
         return "approximate"
