@@ -249,7 +249,9 @@ def check_metric(metric: Any) -> str:
     if not isinstance(metric, str) or metric not in METRICS:
         text = unknown("metric", str(metric), list(METRICS))
         if str(metric) in SYNONYMS:
-            text = f"{text.split('. Did you mean')[0].rstrip('.')}. Use {SYNONYMS[metric]!r}, which has the same neighbors."
+            text = (
+                f"{text.split('. Did you mean')[0].rstrip('.')}. Use {SYNONYMS[str(metric)]!r}, which has the same neighbors."
+            )
         raise ValueError(text)
     return metric
 
