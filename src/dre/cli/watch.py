@@ -116,9 +116,13 @@ class FitViews:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Let the page say so if the work after the training fails."""
+        """Let the page say so if the work after the training fails; the training itself has told its page."""
         try:
             yield
+        except KeyboardInterrupt:
+            with suppress(Exception):
+                self.fail("Ctrl-C stopped the command after the training, before its results were saved.")
+            raise
         except BaseException as problem:
             with suppress(Exception):  # the first problem is the one to see
                 self.fail(f"The command failed after the training: {type(problem).__name__} {problem}".strip())

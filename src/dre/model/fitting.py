@@ -219,6 +219,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     fitted.preparation = work.preparation
     embedding = check_map(embed(encoder, rows))
     fitted.account = account.close(embedding)
+    interrupt.warn(stacklevel=4)  # the line that called fit
     return FitResult(fitted, embedding, interrupt.requested)
 
 
