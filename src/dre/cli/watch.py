@@ -121,17 +121,19 @@ class FitViews:
             yield
         except KeyboardInterrupt:
             with suppress(Exception):
-                self.fail("Ctrl-C stopped the command after the training, before its results were saved.")
+                self.fail(
+                    "Ctrl-C stopped the command after the training, before its results were saved.", state="stopped by Ctrl-C"
+                )
             raise
         except BaseException as problem:
             with suppress(Exception):  # the first problem is the one to see
-                self.fail(f"The command failed after the training: {type(problem).__name__} {problem}".strip())
+                self.fail(f"The command failed after the training: {type(problem).__name__} {problem}".strip(), state="failed")
             raise
 
-    def fail(self, sentence: str) -> None:
-        """Let the page end with its last frame and this sentence."""
+    def fail(self, sentence: str, *, state: str = "unfinished") -> None:
+        """Let the page end with its last frame, this sentence, and a word or two on a badge."""
         if self._page is not None:
-            self._page.fail(sentence)
+            self._page.fail(sentence, state=state)
 
     def _explorer(self, model: DRE) -> Any:
         from dre.cli.explore import page_metadata
