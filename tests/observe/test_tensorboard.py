@@ -55,6 +55,16 @@ def fitted(X: Array, tmp_path_factory: pytest.TempPathFactory) -> tuple[DRE, Any
     return model, read(folder), losses
 
 
+def seed_of(events: Any) -> float | str:
+    """The hyperparameter random_state, as TensorBoard shows it."""
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    data = HParamsPluginData.FromString(events.summary_metadata["_hparams_/session_start_info"].plugin_data.content)
+    seed = data.session_start_info.hparams["random_state"]
+    found: float | str = getattr(seed, seed.WhichOneof("kind"))
+    return found
+
+
 def values(events: Any, tag: str) -> list[float]:
     return [each.value for each in events.Scalars(tag)]
 
@@ -102,6 +112,7 @@ def test_the_recipe_and_its_settings_are_there(fitted: Any) -> None:
     assert "90 rows of 6 values" in text
     assert all(line in text for line in str(model.recipe_).splitlines())
     assert any(name.startswith("_hparams_") for name in events.summary_metadata)
+    assert seed_of(events) == 0
 
 
 def test_watching_does_not_change_a_bit(X: Array, tmp_path: Path) -> None:
@@ -160,6 +171,25 @@ def test_an_observer_serves_several_fits(X: Array, tmp_path: Path) -> None:
     events = read(tmp_path)
     written = [each.step for tag in events.Tags()["scalars"] if tag.startswith("steps/") for each in events.Scalars(tag)]
     assert sorted(written) == steps[4:]
+
+
+def test_a_fit_without_a_seed_shows_none(X: Array, tmp_path: Path) -> None:
+    cheap(random_state=None).fit(X, observers=[TensorBoard(tmp_path)])
+    assert seed_of(read(tmp_path)) == "None"
+
+
+@pytest.mark.parametrize("observer", [TensorBoard, Watch])
+def test_labels_have_to_be_as_many_as_the_rows_of_the_data(observer: Any, X: Array, tmp_path: Path) -> None:
+    for n, part in enumerate((89, 91, 180)):
+        with pytest.raises(ValueError, match=f"labels has {part} values for 90 rows"):
+            cheap().fit(X, observers=[observer(tmp_path / f"{n}.html", labels=np.resize(LABELS, part))])
+    weights = np.r_[np.full(89, 2.0), 0.0]  # the last row is not fitted at all
+    cheap().fit(X, sample_weight=weights, observers=[observer(tmp_path / "weighted.html", labels=LABELS)])
+    cheap(sample=60).fit(X, observers=[observer(tmp_path / "sampled.html", labels=LABELS)])
+    model = cheap().partial_fit(X)
+    model.partial_fit(X[:7] + 1, observers=[observer(tmp_path / "added.html", labels=LABELS[:7])])
+    with pytest.raises(ValueError, match="labels has 90 values for 7 rows"):
+        model.partial_fit(X[:7] + 2, observers=[observer(tmp_path / "added_wrongly.html", labels=LABELS)])
 
 
 def test_wrong_labels_leave_the_folder_as_it_was(X: Array, tmp_path: Path) -> None:

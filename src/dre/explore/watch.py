@@ -46,7 +46,7 @@ class Watch:
     path : path-like
         HTML file to write.
     labels : array-like of shape (n,), optional
-        Colors of the points, one for each row that is fitted.
+        Colors of the points, one for each row of the data.
     label_name : str, default="labels"
     metadata : mapping of str to array of shape (n,), optional
         Columns of the page, as in ``build_explorer``.

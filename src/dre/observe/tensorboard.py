@@ -48,7 +48,7 @@ class TensorBoard:
     ----------
     folder : path-like
     labels : array-like of shape (n,), optional
-        One for each row that is fitted: colors of the pictures, and classes whose 1-NN accuracy is among the scores.
+        One for each row of the data: colors of the pictures, and classes whose 1-NN accuracy is among the scores.
     label_name : str, default="labels"
     every : int, default=5
         Epochs from one picture to the next; fewer are drawn if they would take more than 2 % of the time.
@@ -187,6 +187,7 @@ class TensorBoard:
 
         run = self._sample.run
         recipe = run.recipe
+        seed = None if run.origin is None else run.origin.random_state
         settings = {
             "rows": run.n_rows,
             "schedule": str(recipe.schedule),
@@ -194,7 +195,7 @@ class TensorBoard:
             "batches": str(recipe.batches),
             "optimizer": str(recipe.optimizer),
             "learning rate": recipe.optimizer.lr,
-            "seed": run.streams.seed,
+            "random_state": seed if isinstance(seed, int | np.integer) else str(seed),
         }
         for part in hparams(settings, {f"scores/{name}": value for name, value in self._scores.items()}):
             self._writer.file_writer.add_summary(part)
