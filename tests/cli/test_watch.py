@@ -110,6 +110,7 @@ def test_too_many_points_for_a_browser_become_a_sample(dre: Run, table: str, mon
         (["--page", "nowhere/map.html"], "nowhere is not a writable folder"),
         (["--page", "there.html"], "there.html exists: pass --force"),
         (["--tensorboard", "there.html"], "--tensorboard there.html: this is a file"),
+        (["--tensorboard", "there.html/runs"], "there.html is not a writable folder; choose another one"),
         (["--tensorboard", "used"], "--tensorboard used: the folder has the events of another fit"),
     ],
 )

@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from dre import DRE
+from dre.atomic import WriteError
 from dre.explore import Watch
 from dre.metrics.evaluation import quick_scores
 from dre.observe.tensorboard import TensorBoard
@@ -208,6 +209,12 @@ def test_a_resumed_fit_goes_on_in_the_same_folder(X: Array, tmp_path: Path) -> N
     cheap().fit(X, observers=[TensorBoard(tmp_path / "t"), stop], **options)
     model = cheap().fit(X, observers=[TensorBoard(tmp_path / "t")], resume=True, **options)
     assert len(values(read(tmp_path / "t"), "learning rate")) == len(model.history_)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_with_a_remedy(X: Array, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError, match=r"file/runs cannot be made a folder: .*; choose another one"):
+        cheap().fit(X, observers=[TensorBoard(tmp_path / "file" / "runs")])
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -38,6 +39,10 @@ def check_view_options(
     """Check the options before the rows are read; return the page to write, or None."""
     if tensorboard is not None and tensorboard.exists() and not tensorboard.is_dir():
         raise UsageError(f"--tensorboard {tensorboard}: this is a file; choose a folder, which may be a new one")
+    if tensorboard is not None:
+        there = next(each for each in (tensorboard.absolute(), *tensorboard.absolute().parents) if each.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise UsageError(f"--tensorboard {tensorboard}: {there} is not a writable folder; choose another one")
     if tensorboard is not None and not (resume or force) and any(tensorboard.glob(EVENTS)):
         raise UsageError(
             f"--tensorboard {tensorboard}: the folder has the events of another fit, which would be mixed with these: choose "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from dre.atomic import WriteError
 from dre.observe.pace import Pace
 from dre.observe.sample import RunSample
 from dre.plot.colors import Coloring, color_by
@@ -125,6 +126,10 @@ class TensorBoard:
         self._colors = point_colors(coloring, len(self._sample.ids))
         for file in earlier if is_new else []:  # now that the labels are known to suit the rows
             file.unlink()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise WriteError(f"{self.folder} cannot be made a folder: {problem.strerror}; choose another one") from problem
         self._writer = self._open(str(self.folder), purge_step=None if is_new else run.steps + 1)
         shape = " × ".join(map(str, run.rows.shape[1:]))
         about = [f"{run.n_rows:,} rows of {shape} values on {run.runtime}", *str(run.recipe).splitlines()]
