@@ -101,6 +101,7 @@ def test_pictures_show_the_map_in_the_colors_of_the_labels(fitted: Any) -> None:
     _, events, _ = fitted
     assert {"map/stage 0, free coordinates", "map/stage 0", "map/stage 1"} <= set(events.Tags()["images"])
     last = events.Images("map/stage 1")[-1]
+    assert max(last.width, last.height) == 640
     pixels = np.asarray(Image.open(io.BytesIO(last.encoded_image_string)).convert("RGB")).reshape(-1, 3).astype(int)
     assert (pixels.max(0) == 255).all()  # a white background
     for color in ((0x3A, 0x79, 0xCC), (0xF0, 0x8B, 0x24), (0x3A, 0xA6, 0x55)):

@@ -32,7 +32,7 @@ MOST_STEPS = 1000  # of a stage whose losses are written; TensorBoard shows no m
 MOST_ROWS = 10_000  # of a picture
 FREE_STEPS = 50  # from one picture of free coordinates to the next
 SHARE = 0.02  # of the time that pictures within a stage may take
-SIDE = 320  # pixels
+SIDE = 640  # pixels of the longer side
 WHITE = "#ffffff"
 
 
