@@ -68,6 +68,18 @@ def test_a_fit_that_fails_after_the_training_leaves_a_page_that_says_so(
     assert not list(Path().glob("*.training.js"))
 
 
+def test_ctrl_c_between_the_training_and_the_model_ends_the_page(dre: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dre.model.fitting.embed", interrupt)
+    assert dre("fit", table, "-o", "m.safetensors", "--watch", "--labels", "kind", *SHORT) == 130
+    page = Path("m.html").read_text()
+    assert "Ctrl-C stopped the command after the training" in page
+    assert '"follow": null' in page
+    assert sorted(each.name for each in Path().iterdir()) == ["m.html", "x.csv"]
+
+
 def test_after_ctrl_c_in_the_scores_the_page_says_that_the_model_is_saved(
     dre: Run, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +110,7 @@ def test_too_many_points_for_a_browser_become_a_sample(dre: Run, table: str, mon
         (["--page", "nowhere/map.html"], "nowhere is not a writable folder"),
         (["--page", "there.html"], "there.html exists: pass --force"),
         (["--tensorboard", "there.html"], "--tensorboard there.html: this is a file"),
+        (["--tensorboard", "there.html/runs"], "there.html is not a writable folder; choose another one"),
         (["--tensorboard", "used"], "--tensorboard used: the folder has the events of another fit"),
     ],
 )

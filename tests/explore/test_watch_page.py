@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from known_page import Seen
 from dre import DRE
 from dre.atomic import WriteError
 from dre.explore import Watch, build_explorer, write_page
+from dre.explore.page import UnfinishedTraining
 from dre.explore.training_page import MARK, TrainingPage, encode_frame
+from dre.observe.checkpoints import StoppedBySignal
 from dre.training.events import EpochEnded, StepEnded
 
 SCHEDULE = "x: gaussian(5) -> kl * 4 from pca free 30 follow 2 against bank; h1: gaussian(5) -> kl * 3"
@@ -36,6 +40,13 @@ def message_of(path: Path) -> dict[str, Any]:
     """The present message of the script beside a page."""
     text = path.with_name(f"{path.stem}.training.js").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text[text.index("({") + 1 : text.rindex(")")])
+    return found
+
+
+def about_of(path: Path) -> dict[str, Any]:
+    """What a page says about itself."""
+    text = path.read_text(encoding="utf-8").partition('id="about">')[2].partition("</script>")[0]
+    found: dict[str, Any] = json.loads(text)
     return found
 
 
@@ -119,8 +130,17 @@ def test_watching_does_not_change_a_bit(X: Array, tmp_path: Path) -> None:
     assert np.array_equal(alone.embedding_, watched.embedding_)
 
 
-@pytest.mark.parametrize("problem", [KeyError("lost"), KeyboardInterrupt()])
-def test_after_a_failure_the_page_says_so_and_the_script_is_gone(problem: BaseException, X: Array, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("problem", "state", "reason"),
+    [
+        (KeyError("lost"), "failed", "KeyError: 'lost'"),
+        (KeyboardInterrupt(), "stopped by Ctrl-C", "stopped by Ctrl-C"),
+        (StoppedBySignal(signal.SIGTERM), "stopped by SIGTERM", "stopped by SIGTERM"),
+    ],
+)
+def test_after_a_failure_the_page_says_so_and_the_script_is_gone(
+    problem: BaseException, state: str, reason: str, X: Array, tmp_path: Path
+) -> None:
     def fail(event: object) -> None:
         if isinstance(event, StepEnded) and event.run.steps == 5:
             raise problem
@@ -128,9 +148,12 @@ def test_after_a_failure_the_page_says_so_and_the_script_is_gone(problem: BaseEx
     with pytest.raises(type(problem)):
         cheap().fit(X, observers=[Watch(tmp_path / "map.html"), fail])
     assert [each.name for each in tmp_path.iterdir()] == ["map.html"]
-    page = (tmp_path / "map.html").read_text(encoding="utf-8")
-    assert f"The training ended before the map was done: {type(problem).__name__}" in page
-    assert '"follow": null' in page
+    about = about_of(tmp_path / "map.html")
+    assert about["follow"] is None
+    told = about["unfinished"]
+    assert (told["state"], told["sentence"]) == (state, f"The training ended before the map was done: {reason}")
+    assert told["stage"].startswith("stage 0 (x), ")
+    assert told["losses"][0][0] == "stage 0, coordinates"
 
 
 def test_a_page_that_can_not_be_made_is_a_warning_and_the_fit_stays(
@@ -254,4 +277,24 @@ def test_in_a_browser_a_page_without_its_script_says_so(browser: Any, tmp_path: 
     seen = Seen(context.new_page()).open(path)
     seen.page.locator("#training-badge", has_text="the script beside this page is missing").wait_for()
     write_page(path, build_explorer([("map", np.eye(30)[:, :2])], title="cells"), force=True)
+    context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_in_a_browser_an_unfinished_map_says_why(browser: Any, tmp_path: Path, width: int) -> None:
+    path = tmp_path / "map.html"
+    reason = UnfinishedTraining(
+        "stopped by Ctrl-C", "The reason.", "stage 0 (x), epoch 3 of 9", [["stage 0, bank", [2.0, 1.0]]]
+    )
+    made = build_explorer([("map", np.eye(30)[:, :2])], title="cells")
+    write_page(path, replace(made, unfinished=reason))
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    seen = Seen(context.new_page()).open(path)
+    badge = seen.page.locator("#training-badge", has_text="stopped by Ctrl-C · stage 0 (x), epoch 3 of 9").bounding_box()
+    assert max(seen.screen(i)[1] for i in range(30)) < badge["y"]  # no point is below it
+    sentence = seen.page.locator("#training-stage", has_text="The reason.").bounding_box()
+    assert sentence["y"] + sentence["height"] < 800
+    assert seen.page.locator("#losses figure").count() == 1
+    assert seen.said == []
     context.close()

@@ -80,6 +80,24 @@ def test_a_second_interrupt_stops_at_once_and_leaves_the_model_as_it_was(X):
     assert not hasattr(model, "encoder_")
 
 
+def test_a_second_interrupt_before_the_map_is_done_promises_no_model(X, recwarn, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dre.model.fitting.embed", interrupt)
+    model = cheap()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, observers=[CtrlC(StepEnded, 2)])
+    assert not hasattr(model, "encoder_")
+    assert not recwarn.list
+
+
+def test_the_warning_names_the_line_that_called_fit(X):
+    with pytest.warns(UserWarning, match="interrupted") as caught:
+        cheap().fit(X, observers=[CtrlC(StepEnded, 2)])
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.filterwarnings("ignore:fit was interrupted")
 @pytest.mark.parametrize("observers", [[], [CtrlC(StepEnded, 2)], [CtrlC(StageBegan, 1)], [CtrlC(StepEnded, 2, times=2)]])
 def test_the_handler_that_was_there_is_there_again(observers, X):

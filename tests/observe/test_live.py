@@ -114,6 +114,16 @@ def test_a_first_slow_picture_does_not_stop_those_that_follow() -> None:
     assert pace.is_due()
 
 
+def test_the_second_picture_comes_soon_after_a_first_slow_one() -> None:
+    pace = Pace(0.0, 0.01)
+    for _ in range(2):
+        assert pace.is_due()
+        with pace.working():
+            time.sleep(0.02)
+        time.sleep(0.25)
+    assert not pace.is_due()  # from then on the share counts: every two seconds
+
+
 def test_pictures_that_become_slower_come_less_often() -> None:
     pace = Pace(0.0, 0.5)
     for seconds in (0.0, 0.2, 0.2):

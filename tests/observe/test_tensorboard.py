@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from dre import DRE
+from dre.atomic import WriteError
 from dre.explore import Watch
 from dre.metrics.evaluation import quick_scores
 from dre.observe.tensorboard import TensorBoard
@@ -55,6 +56,16 @@ def fitted(X: Array, tmp_path_factory: pytest.TempPathFactory) -> tuple[DRE, Any
     return model, read(folder), losses
 
 
+def seed_of(events: Any) -> float | str:
+    """The hyperparameter random_state, as TensorBoard shows it."""
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    data = HParamsPluginData.FromString(events.summary_metadata["_hparams_/session_start_info"].plugin_data.content)
+    seed = data.session_start_info.hparams["random_state"]
+    found: float | str = getattr(seed, seed.WhichOneof("kind"))
+    return found
+
+
 def values(events: Any, tag: str) -> list[float]:
     return [each.value for each in events.Scalars(tag)]
 
@@ -90,6 +101,7 @@ def test_pictures_show_the_map_in_the_colors_of_the_labels(fitted: Any) -> None:
     _, events, _ = fitted
     assert {"map/stage 0, free coordinates", "map/stage 0", "map/stage 1"} <= set(events.Tags()["images"])
     last = events.Images("map/stage 1")[-1]
+    assert max(last.width, last.height) == 640
     pixels = np.asarray(Image.open(io.BytesIO(last.encoded_image_string)).convert("RGB")).reshape(-1, 3).astype(int)
     assert (pixels.max(0) == 255).all()  # a white background
     for color in ((0x3A, 0x79, 0xCC), (0xF0, 0x8B, 0x24), (0x3A, 0xA6, 0x55)):
@@ -102,6 +114,7 @@ def test_the_recipe_and_its_settings_are_there(fitted: Any) -> None:
     assert "90 rows of 6 values" in text
     assert all(line in text for line in str(model.recipe_).splitlines())
     assert any(name.startswith("_hparams_") for name in events.summary_metadata)
+    assert seed_of(events) == 0
 
 
 def test_watching_does_not_change_a_bit(X: Array, tmp_path: Path) -> None:
@@ -162,6 +175,25 @@ def test_an_observer_serves_several_fits(X: Array, tmp_path: Path) -> None:
     assert sorted(written) == steps[4:]
 
 
+def test_a_fit_without_a_seed_shows_none(X: Array, tmp_path: Path) -> None:
+    cheap(random_state=None).fit(X, observers=[TensorBoard(tmp_path)])
+    assert seed_of(read(tmp_path)) == "None"
+
+
+@pytest.mark.parametrize("observer", [TensorBoard, Watch])
+def test_labels_have_to_be_as_many_as_the_rows_of_the_data(observer: Any, X: Array, tmp_path: Path) -> None:
+    for n, part in enumerate((89, 91, 180)):
+        with pytest.raises(ValueError, match=f"labels has {part} values for 90 rows"):
+            cheap().fit(X, observers=[observer(tmp_path / f"{n}.html", labels=np.resize(LABELS, part))])
+    weights = np.r_[np.full(89, 2.0), 0.0]  # the last row is not fitted at all
+    cheap().fit(X, sample_weight=weights, observers=[observer(tmp_path / "weighted.html", labels=LABELS)])
+    cheap(sample=60).fit(X, observers=[observer(tmp_path / "sampled.html", labels=LABELS)])
+    model = cheap().partial_fit(X)
+    model.partial_fit(X[:7] + 1, observers=[observer(tmp_path / "added.html", labels=LABELS[:7])])
+    with pytest.raises(ValueError, match="labels has 90 values for 7 rows"):
+        model.partial_fit(X[:7] + 2, observers=[observer(tmp_path / "added_wrongly.html", labels=LABELS)])
+
+
 def test_wrong_labels_leave_the_folder_as_it_was(X: Array, tmp_path: Path) -> None:
     (tmp_path / "events.out.tfevents.1").write_text("")
     with pytest.raises(ValueError, match="labels has 3 values"):
@@ -178,6 +210,12 @@ def test_a_resumed_fit_goes_on_in_the_same_folder(X: Array, tmp_path: Path) -> N
     cheap().fit(X, observers=[TensorBoard(tmp_path / "t"), stop], **options)
     model = cheap().fit(X, observers=[TensorBoard(tmp_path / "t")], resume=True, **options)
     assert len(values(read(tmp_path / "t"), "learning rate")) == len(model.history_)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_with_a_remedy(X: Array, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError, match=r"file/runs cannot be made a folder: .*; choose another one"):
+        cheap().fit(X, observers=[TensorBoard(tmp_path / "file" / "runs")])
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

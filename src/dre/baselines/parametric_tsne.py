@@ -137,10 +137,12 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         history = History()
         events = train(encoder, rows, recipe, n_components=COMPONENTS, runtime=runtime, seed=seed)
         observers: list[Observer] = [] if self.verbose is False else [Progress()]
-        watch(events, [history, Interrupt(), *observers])
+        interrupt = Interrupt()
+        watch(events, [history, interrupt, *observers])
         self._map = FittedMap(encoder.eval(), recipe, scaling, COMPONENTS, [*history.stages], history.records)
         self.encoder_, self.machines_, self.history_ = encoder, machines, history.records
         self.embedding_ = embed(encoder, rows)
+        interrupt.warn(stacklevel=3)  # the line that called fit
         return self
 
     def _check(self) -> None:

@@ -289,7 +289,7 @@ def fit(
         is_first=ranks.is_first,
     )
     # Units: the user knows of them. A checkpoint that does not fit is refused before anything is computed.
-    with without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
+    with views.failing(), without_data_warnings() if standardize is False else nullcontext(), as_usage_error(CheckpointError):
         rows = model_rows(source.preparation, source.rows)
         model.fit(rows, observers=views.observers, checkpoint=checkpoint, resume=resume, checkpoint_minutes=minutes)
     if not ranks.is_first:

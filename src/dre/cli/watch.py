@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -38,6 +39,10 @@ def check_view_options(
     """Check the options before the rows are read; return the page to write, or None."""
     if tensorboard is not None and tensorboard.exists() and not tensorboard.is_dir():
         raise UsageError(f"--tensorboard {tensorboard}: this is a file; choose a folder, which may be a new one")
+    if tensorboard is not None:
+        there = next(each for each in (tensorboard.absolute(), *tensorboard.absolute().parents) if each.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise UsageError(f"--tensorboard {tensorboard}: {there} is not a writable folder; choose another one")
     if tensorboard is not None and not (resume or force) and any(tensorboard.glob(EVENTS)):
         raise UsageError(
             f"--tensorboard {tensorboard}: the folder has the events of another fit, which would be mixed with these: choose "
@@ -116,18 +121,24 @@ class FitViews:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Let the page say so if the work after the training fails."""
+        """Let the page say so if the work after the training fails; the training itself has told its page."""
         try:
             yield
+        except KeyboardInterrupt:
+            with suppress(Exception):
+                self.fail(
+                    "Ctrl-C stopped the command after the training, before its results were saved.", state="stopped by Ctrl-C"
+                )
+            raise
         except BaseException as problem:
             with suppress(Exception):  # the first problem is the one to see
-                self.fail(f"The command failed after the training: {type(problem).__name__} {problem}".strip())
+                self.fail(f"The command failed after the training: {type(problem).__name__} {problem}".strip(), state="failed")
             raise
 
-    def fail(self, sentence: str) -> None:
-        """Let the page end with its last frame and this sentence."""
+    def fail(self, sentence: str, *, state: str = "unfinished") -> None:
+        """Let the page end with its last frame, this sentence, and a word or two on a badge."""
         if self._page is not None:
-            self._page.fail(sentence)
+            self._page.fail(sentence, state=state)
 
     def _explorer(self, model: DRE) -> Any:
         from dre.cli.explore import page_metadata

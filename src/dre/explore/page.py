@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -29,7 +29,7 @@ SCRIPTS = (
     *("ticks", "scale", "color", "filters", "class_list", "legend", "histogram", "range_fields", "columns", "search"),
     *("neighbors", "card", "rows", "export", "table", "theme", "fragment", "summary", "keyboard", "panel", "start"),
 )  # joined in this order
-FOLLOWING = "training"  # script and style of a page that follows a training
+TRAINING = "training"  # style, and first script, of a page that follows a training or whose training has failed
 ENGINE = ("program", "table_text", "match_rows", "pixels", "placing")  # what a worker runs, in pages with a model
 NEW_ROWS = ("new_rows", "new_marks", "new_card", "new_table", "placer", "bring")  # the rest of it, before "start"
 STYLES = ("page", "panel")
@@ -59,6 +59,16 @@ class ShownMap:
 
 
 @dataclass(frozen=True, eq=False)
+class UnfinishedTraining:
+    """Why the training of a map ended before it was done, and how far it came."""
+
+    state: str  # a few words: "stopped by Ctrl-C"
+    sentence: str  # the reason
+    stage: str  # where the map is from: "stage 0 (x), epoch 3 of 9"
+    losses: list[list[Any]] = field(default_factory=list)  # title and values of each curve
+
+
+@dataclass(frozen=True, eq=False)
 class Explorer:
     """The content of a page."""
 
@@ -74,6 +84,7 @@ class Explorer:
     title_column: int | None = None  # position of the column that heads the card of a row
     row_numbers: Array | None = None  # (n,), positions of the rows in their file; None numbers them from 0
     model: EmbeddedModel | None = None  # that made the last stage of the first map, and places new rows on it
+    unfinished: UnfinishedTraining | None = None  # shown with a map that is only the last frame of its training
 
     def __post_init__(self) -> None:
         if not self.maps or not all(each.stages for each in self.maps):
@@ -127,9 +138,10 @@ def page(explorer: Explorer, *, follow: str | None = None) -> str:
     and again.
     """
     with_model = explorer.model is not None
-    scripts = SCRIPTS if follow is None else (*SCRIPTS, FOLLOWING)
+    training = "following" if follow is not None else "unfinished" if explorer.unfinished is not None else None
+    scripts = SCRIPTS if training is None else (*SCRIPTS, TRAINING, training)
     script = _script(scripts, with_model=with_model)
-    styles = [*STYLES, *(["new_rows"] if with_model else []), *([] if follow is None else [FOLLOWING])]
+    styles = [*STYLES, *(["new_rows"] if with_model else []), *([] if training is None else [TRAINING])]
     return Template(_asset("page.html")).substitute(
         title=html.escape(explorer.title.encode("utf-8", "replace").decode()),
         script_source=_script_source(script) + ("" if follow is None else " 'strict-dynamic'"),  # what the script loads itself
@@ -177,6 +189,7 @@ def _about(explorer: Explorer) -> dict[str, Any]:
         "thumbnails": explorer.thumbnails.about() if explorer.thumbnails else None,
         "notes": explorer.notes,
         "model": explorer.model.description() if explorer.model else None,
+        "unfinished": asdict(explorer.unfinished) if explorer.unfinished else None,
     }
 
 

@@ -15,9 +15,10 @@ from dre.atomic import check_absent
 from dre.data.subsample import to_array
 from dre.explore.build import MAX_AXES, build_explorer, first_color, make_columns
 from dre.explore.choices import choose_title
-from dre.explore.page import Explorer, ShownMap, StageView
+from dre.explore.page import Explorer, ShownMap, StageView, UnfinishedTraining
 from dre.explore.training_page import TrainingPage, encode_frame, page_path
 from dre.metrics.inputs import label_array
+from dre.observe.checkpoints import StoppedBySignal
 from dre.observe.pace import Pace
 from dre.observe.sample import RunSample
 from dre.training.events import CoordinatesMoved, EpochEnded, Event, StageEnded, StepEnded
@@ -27,6 +28,7 @@ Array = np.ndarray[Any, Any]
 MOST_ROWS = 10_000  # points of the page while it follows: more would take a noticeable part of a short fit
 EVERY, SHARE = 1.0, 0.03  # seconds from one frame to the next, and the share of the time that frames may take
 MOST_LOSSES = 200  # of a curve
+BEFORE = "before the first stage"
 
 
 class Watch:
@@ -36,15 +38,15 @@ class Watch:
     follows, a script lies beside it. At the end the page becomes that of the map, in one file, with stages, scores and
     trustworthiness of these rows, and open pages load it. ``dre.explore.build_explorer`` writes a page of all rows.
 
-    If the fit fails, the page says so and keeps the last frame. If only its last page can't be made, that is a warning. Of
-    several ranks, the first one writes, about its own rows.
+    If the fit fails or is stopped, the page keeps the last frame, and a badge and the side panel say why. If only its last page
+    can't be made, that is a warning. Of several ranks, the first one writes, about its own rows.
 
     Parameters
     ----------
     path : path-like
         HTML file to write.
     labels : array-like of shape (n,), optional
-        Colors of the points, one for each row that is fitted.
+        Colors of the points, one for each row of the data.
     label_name : str, default="labels"
     metadata : mapping of str to array of shape (n,), optional
         Columns of the page, as in ``build_explorer``.
@@ -87,7 +89,7 @@ class Watch:
 
     def _reset(self) -> None:
         self._pace = Pace(EVERY, SHARE)
-        self._frames = 0
+        self._frames, self._stage = 0, BEFORE  # and the stage and epoch of the last frame
         self._losses: list[tuple[str, list[float]]] = []  # of each phase of a stage
         self._stages: list[tuple[str, Array]] = []  # the map after each stage
 
@@ -100,9 +102,9 @@ class Watch:
         if self._page is None:
             return
         if problem[0] is not None:
-            reason = f"{getattr(problem[0], '__name__', problem[0])}: {problem[1]}".rstrip(": ")
+            state, reason = how_it_ended(problem[1])
             with suppress(Exception):  # the problem of the fit is the one to see
-                self.fail(f"The training ended before the map was done: {reason}")
+                self.fail(f"The training ended before the map was done: {reason}", state=state)
         elif self.keep_open:
             self._page.tell(state="finishing")
         else:
@@ -132,11 +134,12 @@ class Watch:
             self._page.finish(explorer or self._of_sample())
             self._page = None
 
-    def fail(self, sentence: str) -> None:
-        """Write a page with the last frame that says what happened."""
+    def fail(self, sentence: str, *, state: str = "unfinished") -> None:
+        """Write a page with the last frame that says what happened; ``state`` is a word or two for its badge."""
         if self._page is not None:
             page, self._page = self._page, None
-            page.finish(self._explorer([("the last frame", self._last)], notes=[sentence]))
+            unfinished = UnfinishedTraining(state, sentence, self._stage, self._curves())
+            page.finish(self._explorer([("the last frame", self._last)], unfinished))
 
     def _finish_or_warn(self) -> None:
         """Finish the page. The map is done: a page that can't be made must not take it away."""
@@ -157,7 +160,7 @@ class Watch:
         self._names = None if self.names is None else self._of_rows(self.names, "names")
         opened = TrainingPage(self.path)
         first = self._coordinates()
-        opened.tell(stage="before the first stage")
+        opened.tell(stage=BEFORE)
         opened.show(encode_frame(first, 0))
         opened.open(self._explorer([("training", first)]))
         self._page = opened
@@ -185,7 +188,8 @@ class Watch:
         self._page.show(encode_frame(Y, self._frames))
         epochs = run.current_stage.all_epochs
         where = f"stage {run.stage} ({run.current_stage.source})"
-        self._page.tell(stage=where + (step or f", epoch {min(run.epoch + 1, epochs)} of {epochs}"))
+        self._stage = where + (step or f", epoch {min(run.epoch + 1, epochs)} of {epochs}")
+        self._page.tell(stage=self._stage)
 
     def _note(self, event: EpochEnded) -> None:
         """Add a loss to the curve of its phase; losses of different targets can't be compared."""
@@ -194,9 +198,12 @@ class Watch:
             self._losses.append((title, []))
         self._losses[-1][1].append(event.loss)
         assert self._page is not None
-        self._page.tell(losses=[[name, thinned(values)] for name, values in self._losses])
+        self._page.tell(losses=self._curves())
 
-    def _explorer(self, stages: list[tuple[str, Array]], notes: list[str] | None = None) -> Explorer:
+    def _curves(self) -> list[list[Any]]:
+        return [[name, thinned(values)] for name, values in self._losses]
+
+    def _explorer(self, stages: list[tuple[str, Array]], unfinished: UnfinishedTraining | None = None) -> Explorer:
         """A page of the sample without anything that takes long, or that would soon be wrong."""
         color = self.label_name if self.labels is not None else None
         columns, _ = make_columns(self._columns, color)
@@ -206,9 +213,9 @@ class Watch:
             columns,
             None if self._names is None else [str(name) for name in self._names.tolist()],
             color=first_color(color, columns, []),
-            notes=notes or [],
             title_column=choose_title(columns, has_names=self._names is not None),
             row_numbers=self._sample.ids_in_data,
+            unfinished=unfinished,
         )
 
     def _of_sample(self) -> Explorer:
@@ -232,6 +239,21 @@ class Watch:
         if n < run.n_rows:
             made.notes.append(f"The page has {n:,} of {run.n_rows:,} rows.")
         return made
+
+
+def how_it_ended(problem: object) -> tuple[str, str]:
+    """Return what a badge says of an exception that ended a fit, and its reason in full.
+
+    >>> how_it_ended(KeyboardInterrupt()), how_it_ended(OSError("the disk is full"))
+    (('stopped by Ctrl-C', 'stopped by Ctrl-C'), ('failed', 'OSError: the disk is full'))
+    """
+    if isinstance(problem, KeyboardInterrupt):
+        stopped = "stopped by Ctrl-C"
+    elif isinstance(problem, StoppedBySignal):
+        stopped = f"stopped by {problem.signal}"
+    else:
+        return "failed", f"{type(problem).__name__}: {problem}".rstrip(": ")
+    return stopped, stopped
 
 
 def thinned(values: list[float]) -> list[float]:

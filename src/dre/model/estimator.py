@@ -379,7 +379,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self._seed(saving)  # one for both, which the checkpoint has: a resumed fit rounds the weights in the same way
         ids = repeated_ids(weights, seed)
         labels = check_labels(y, X.shape[0]).numpy()[ids] if y is not None and self._reads_labels else None
-        share = share._replace(repeats=ids)
+        share = share._replace(repeats=ids, n=X.shape[0])
         self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by, seed=seed)
         sample = self.sample_indices_
         fitted = np.unique(ids if sample is None else ids[sample])

@@ -43,7 +43,7 @@ from dre.runtime.gpu_memory import memory_advice
 from dre.runtime.ranks import ALONE, Ranks
 from dre.training.learner import uses_cached_front
 from dre.training.loop import train
-from dre.training.run import EUCLIDEAN, Origin, Run
+from dre.training.run import EUCLIDEAN, NOT_PASSED, Origin, Run
 
 COMPUTE = ("torch", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu")  # libraries whose version may change a bit
 TRAINING_ADVICE = "Lower batch_size or perplexity, close other programs that use it, or pass device='cpu'."
@@ -57,6 +57,7 @@ class Share(NamedTuple):
     is_own: bool = False  # whether the rank was given its own rows, and not those of all
     order: Tensor | None = None  # position in the data of the rows of all ranks; None: those of the first rank come first
     repeats: Array | None = None  # id of each row in the data, if weights repeat rows
+    n: int | None = None  # rows in the data, if weights repeat rows
 
     def ids_of(self, sample: Array | None) -> Array | None:
         """Ids in the data of the user of a sample of the rows, or of all; None if they are 0, 1, 2, …"""
@@ -97,6 +98,15 @@ class MapFit:
     preparation: Preparation | None = None  # which made the rows
     encoder: nn.Module | None = None  # trained before, to go on with; None: a new one
     anchors: Tensor | None = None  # coordinates that rows keep; NaN for those that have none yet
+
+    @property
+    def n_passed(self) -> int:
+        """Number of rows in the data of the user."""
+        if self.share.n is not None:
+            return self.share.n
+        if self.data is not None:
+            return int(self.data.rows.shape[0])
+        return int(self.X.shape[0] if self.ids is None else (self.ids != NOT_PASSED).sum())
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -208,7 +218,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         resume=None if found is None else found.run,
         ranks=work.share.ranks,
         order=work.share.order,
-        origin=Origin(work.X, work.metric, work.ids, scaling.standardized),
+        origin=Origin(work.X, work.metric, work.ids, scaling.standardized, work.n_passed, work.random_state),
     )
     watching: list[Observer] = [history, account, interrupt, *observers]
     if saving is not None and saving.writes:  # last: what another observer ends is written
@@ -219,6 +229,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     fitted.preparation = work.preparation
     embedding = check_map(embed(encoder, rows))
     fitted.account = account.close(embedding)
+    interrupt.warn(stacklevel=4)  # the line that called fit
     return FitResult(fitted, embedding, interrupt.requested)
 
 

@@ -52,7 +52,7 @@ class Live:
     Parameters
     ----------
     labels : array-like of shape (n,), optional
-        Colors of the points, one for each row that is fitted.
+        Colors of the points, one for each row of the data.
     label_name : str, default="labels"
     every : float, default=1.0
         Seconds, at least, from one picture to the next.

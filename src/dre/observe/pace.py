@@ -6,12 +6,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+FIRST_SHARE = 0.1  # of the time until the second time may be the first one: it says little about those that follow
+
 
 class Pace:
     """Lets work be done as often as it may, by the time that it took last.
 
     Of the last two times the shorter one counts, since the first time loads libraries, and other programs may slow down any
-    other. Work that becomes slower, as that of another stage, is done less often from then on.
+    other. After the first time the next one comes sooner, as if a tenth of the time could be spent. Work that becomes
+    slower, as that of another stage, is done less often from then on.
 
     Parameters
     ----------
@@ -47,4 +50,5 @@ class Pace:
         now = time.monotonic()
         self.spent += now - began
         self._last = (*self._last[-1:], now - began)
-        self._due = now + max(self.every, min(self._last) / self.share)
+        share = self.share if len(self._last) > 1 else max(self.share, FIRST_SHARE)
+        self._due = now + max(self.every, min(self._last) / share)

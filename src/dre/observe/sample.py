@@ -64,8 +64,10 @@ class RunSample:
             return None
         ids = self.ids_in_data
         values = label_array(labels, len(labels), name)
-        if len(values) <= int(ids.max()):
-            raise ValueError(f"{name} has {len(values):,} values for more rows: pass one for each row of the data")
+        n = None if self.run.origin is None else self.run.origin.n
+        if len(values) != n if n is not None else len(values) <= int(ids.max()):
+            rows = "more" if n is None else f"{n:,}"
+            raise ValueError(f"{name} has {len(values):,} values for {rows} rows: pass one for each row of the data")
         chosen: Array = values[ids]
         return chosen
 

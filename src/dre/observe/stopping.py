@@ -77,12 +77,18 @@ class Interrupt:
     def __exit__(self, *problem: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
-        if self.requested and self._run is not None and problem[0] is None:
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn where Ctrl-C ended the fit; to be called once the map of the weights is complete.
+
+        Until then another Ctrl-C can still lose it. ``stacklevel`` is that of the caller, as ``warnings.warn`` counts.
+        """
+        if self.requested and self._run is not None:
             run = self._run
             warnings.warn(
                 f"fit was interrupted in stage {run.stage} ({run.current_stage.source}), "
                 f"epoch {run.epoch + 1} of {run.current_stage.all_epochs}: the model has the weights so far and can be used",
-                stacklevel=7,  # the line that called fit
+                stacklevel=stacklevel + 1,
             )
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

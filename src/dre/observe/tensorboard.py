@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from dre.atomic import WriteError
 from dre.observe.pace import Pace
 from dre.observe.sample import RunSample
 from dre.plot.colors import Coloring, color_by
@@ -31,7 +32,7 @@ MOST_STEPS = 1000  # of a stage whose losses are written; TensorBoard shows no m
 MOST_ROWS = 10_000  # of a picture
 FREE_STEPS = 50  # from one picture of free coordinates to the next
 SHARE = 0.02  # of the time that pictures within a stage may take
-SIDE = 320  # pixels
+SIDE = 640  # pixels of the longer side
 WHITE = "#ffffff"
 
 
@@ -48,7 +49,7 @@ class TensorBoard:
     ----------
     folder : path-like
     labels : array-like of shape (n,), optional
-        One for each row that is fitted: colors of the pictures, and classes whose 1-NN accuracy is among the scores.
+        One for each row of the data: colors of the pictures, and classes whose 1-NN accuracy is among the scores.
     label_name : str, default="labels"
     every : int, default=5
         Epochs from one picture to the next; fewer are drawn if they would take more than 2 % of the time.
@@ -125,6 +126,10 @@ class TensorBoard:
         self._colors = point_colors(coloring, len(self._sample.ids))
         for file in earlier if is_new else []:  # now that the labels are known to suit the rows
             file.unlink()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise WriteError(f"{self.folder} cannot be made a folder: {problem.strerror}; choose another one") from problem
         self._writer = self._open(str(self.folder), purge_step=None if is_new else run.steps + 1)
         shape = " × ".join(map(str, run.rows.shape[1:]))
         about = [f"{run.n_rows:,} rows of {shape} values on {run.runtime}", *str(run.recipe).splitlines()]
@@ -187,6 +192,7 @@ class TensorBoard:
 
         run = self._sample.run
         recipe = run.recipe
+        seed = None if run.origin is None else run.origin.random_state
         settings = {
             "rows": run.n_rows,
             "schedule": str(recipe.schedule),
@@ -194,7 +200,7 @@ class TensorBoard:
             "batches": str(recipe.batches),
             "optimizer": str(recipe.optimizer),
             "learning rate": recipe.optimizer.lr,
-            "seed": run.streams.seed,
+            "random_state": seed if isinstance(seed, int | np.integer) else str(seed),
         }
         for part in hparams(settings, {f"scores/{name}": value for name, value in self._scores.items()}):
             self._writer.file_writer.add_summary(part)

@@ -34,12 +34,14 @@ NOT_PASSED = -1  # as the position of a row that a map remembers from an earlier
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The rows of the user that a run trains on, before they are scaled; observers read them."""
+    """What the user passed, for observers: the rows that a run trains on before they are scaled, and the seed."""
 
     rows: Any  # as they were passed, a sample of them, or this rank's share
     metric: RowMetric = EUCLIDEAN  # between these rows
     ids: Any = None  # position of each in the data of the user, or NOT_PASSED; None: 0, 1, 2, …
     standardized: Callable[[Tensor], Tensor] | None = None  # the rows as the metric compares them
+    n: int | None = None  # rows of the data of the user, of which these may be a part; None: unknown
+    random_state: Any = None
 
 
 @dataclass
