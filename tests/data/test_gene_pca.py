@@ -88,6 +88,41 @@ def test_what_lies_outside_of_the_components_is_between_none_and_all(pca, logged
     assert np.allclose(outside, left, atol=1e-4)
 
 
+def test_all_genes_are_a_case_of_some_genes(pca, logged):
+    whole, outside = pca.project(logged)
+    shared, outside_shared = pca.project_shared(logged, np.ones(12, bool))
+    assert np.allclose(shared, whole, atol=1e-4)
+    assert np.allclose(outside_shared, outside, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_cells_within_the_components_are_known_by_some_of_their_genes(pca, kind):
+    rows = np.random.default_rng(0).normal(size=(20, 4))
+    cells = np.zeros((20, 12))
+    cells[:, pca.used] = rows @ pca.loadings.numpy().T + pca.center.numpy()
+    present = np.arange(12) != 3
+    found, outside = pca.project_shared(kind(cells[:, present]), present)
+    assert np.allclose(found, rows, atol=1e-4)
+    assert outside.max() < 1e-3
+
+
+def test_components_of_few_genes_stay_between_the_mean_and_least_squares(pca, logged):
+    present = np.isin(np.arange(12), [0, 2, 5, 7, 8])
+    plain = pca.project_shared(logged[:, present], present)[0]
+    noisy = replace(pca, noise=torch.full((4,), 0.2)).project_shared(logged[:, present], present)[0]
+    drowned = replace(pca, noise=torch.full((4,), 1e6)).project_shared(logged[:, present], present)[0]
+    assert np.linalg.norm(noisy) < np.linalg.norm(plain)
+    assert np.abs(drowned).max() < 1e-3
+
+
+def test_absent_genes_have_their_mean_without_components(pca, logged):
+    genes = replace(pca, loadings=None)
+    filled = logged.copy()
+    filled[:, 7] = float(pca.center[4])
+    present = np.arange(12) != 7
+    assert np.allclose(genes.project_shared(logged[:, present], present)[0], genes.project(filled)[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("known", [CountNormalization(None), CountNormalization(1e4, over_genes=False)])
 def test_counts_that_cannot_be_normalized_are_refused(pca, counts, logged, known):
     partial = replace(pca, normalization=known)
@@ -111,7 +146,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def model(pca, counts):
-    whole = replace(pca, cells=cells())
+    whole = replace(pca, cells=cells(), noise=torch.full((4,), 0.1, dtype=torch.double), levels=torch.arange(12.0))
     return DRE(schedule="x: gaussian(5) -> kl * 2", encoder="mlp(8)", random_state=0, device="cpu").fit(Prepared(counts, whole))
 
 
@@ -124,6 +159,10 @@ def test_a_saved_model_reads_genes_and_keeps_the_labels(model, counts, logged, t
     codes, names = loaded._map.preparation.cells.labels["cell_type"]
     assert names == ["B", "T"]
     assert codes.equal(cells().labels["cell_type"][0])
+    present = np.arange(12) != 3
+    some = [each._map.preparation.project_shared(logged[:, present], present)[0] for each in (model, loaded)]
+    assert np.array_equal(*some)
+    assert loaded._map.preparation.levels.equal(torch.arange(12.0))
 
 
 def test_components_stand_for_genes(model, pca, counts):
@@ -168,6 +207,10 @@ def test_a_file_that_was_edited_is_refused(model, tmp_path, change):
         ("cells", torch.zeros(9, 3)),
         ("codes.0", torch.full((9,), 2, dtype=torch.int32)),
         ("codes.0", torch.zeros(8, dtype=torch.int32)),
+        ("noise", torch.zeros(3, dtype=torch.double)),
+        ("noise", torch.full((4,), -1.0, dtype=torch.double)),
+        ("levels", torch.zeros(7)),
+        ("levels", torch.full((12,), torch.inf)),
         ("extra", torch.zeros(1)),
     ],
 )

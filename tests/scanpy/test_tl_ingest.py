@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -83,15 +84,54 @@ def test_the_order_of_genes_and_others_beside_them_do_not_matter(reference, quer
     assert (query.obs["cell_type"] == shuffled.obs["cell_type"]).all()
 
 
-def test_absent_genes_count_as_not_expressed(reference, query):
-    part = query[:, query.var_names[:80]].copy()
+@pytest.mark.parametrize("steps", [lambda adata: adata, log_normalized])
+@pytest.mark.parametrize("kept", [108, 84, 60])
+def test_cells_that_lack_genes_are_labelled_by_the_others(reference, query, steps, kept):
+    part = steps(query)[:, np.random.default_rng(0).permutation(120)[:kept]].copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=f"{1 - kept / 120:.0%} of the genes of the reference are not in adata")
+        dre.scanpy.tl.ingest(part, reference)
+    assert right(part) > 0.9
+    assert (part.obs["cell_type"] == NOT_ON_MAP).mean() < 0.05
+
+
+def test_many_absent_genes_are_said(reference, query):
     with pytest.warns(UserWarning, match="33% of the genes of the reference are not in adata"):
-        dre.scanpy.tl.ingest(part, reference, refuse=0)
-    zeros = query.copy()
-    zeros.X = zeros.X.toarray()
-    zeros.X[:, 80:] = 0
-    dre.scanpy.tl.ingest(zeros, reference, refuse=0)
-    assert np.allclose(part.obsm["X_pca"], zeros.obsm["X_pca"], atol=1e-4)
+        dre.scanpy.tl.ingest(query[:, :80].copy(), reference)
+
+
+@pytest.mark.filterwarnings("ignore:.*of the genes of the reference are not in adata")
+def test_counts_of_some_genes_are_normalized_to_the_share_of_the_reference_in_these(reference, capsys):
+    own = make_cells(400)[:, :80].copy()
+    dre.scanpy.tl.ingest(own, reference, refuse=0)
+    share = make_cells(400).X[:, :80].sum(1) / make_cells(400).X.sum(1)
+    assert f"normalized to {1e4 * float(share.mean()):,.6g}"[:20] in capsys.readouterr().err
+    logged = log_normalized(make_cells(400))[:, :80].copy()
+    dre.scanpy.tl.ingest(logged, reference, refuse=0)
+    assert abs(own.obsm["X_pca"].mean(0) - logged.obsm["X_pca"].mean(0)).max() < 0.1 * logged.obsm["X_pca"].std()
+
+
+def test_a_reference_without_pca_gives_absent_genes_their_mean(query):
+    reference = log_normalized(make_cells(400, genes=30))
+    dre.scanpy.tl.dre(reference, **OPTIONS)
+    part = query[:, :20].copy()
+    with pytest.warns(UserWarning, match="33% of the genes"):
+        dre.scanpy.tl.ingest(part, reference)
+    assert right(part) > 0.9
+    logged = log_normalized(make_cells(400, genes=30))[:, :20].copy()
+    filled = reference.X.toarray()
+    filled[:, 20:] = filled[:, 20:].mean(0)
+    with pytest.warns(UserWarning, match="33% of the genes"):
+        dre.scanpy.tl.ingest(logged, reference)
+    assert np.allclose(logged.obsm["X_dre"], dre.scanpy.model(reference).transform(filled), atol=1e-3)
+
+
+def test_counts_of_foreign_cells_do_not_blame_the_normalization(reference, query):
+    query.X = scipy.sparse.csr_matrix(np.random.default_rng(0).permuted(query.X.toarray() ** 2, axis=1))
+    with pytest.warns(UserWarning, match="unlike the reference") as caught:
+        dre.scanpy.tl.ingest(query, reference)
+    assert not any("normalized otherwise" in str(each.message) for each in caught)
 
 
 def test_genes_that_do_not_overlap_are_named(reference, query):

@@ -59,18 +59,27 @@ def find_normalization(adata: Any, X: Any) -> CountNormalization | None:
 
 def common_total(X: Any, unit: float) -> float | None:
     """Return the total of normalized counts, if all cells have the same."""
-    part = sample_cells(X).astype(np.float64)
-    if scipy.sparse.issparse(part):
-        part.data = np.expm1(part.data * unit)
-        totals = row_totals(part)
-    else:
-        totals = np.expm1(part * unit).sum(1)
+    totals = row_totals(normalized_counts(sample_cells(X), unit))
     totals = totals[totals > 0]
     if not len(totals) or totals.std() > SAME_TOTAL * totals.mean():
         return None
     total = float(np.median(totals))
     near = float(f"{total:.1g}")  # 10,000 rather than 9,999.98
     return near if abs(near - total) <= ROUND * total else total
+
+
+def gene_levels(X: Any, unit: float) -> Array:
+    """Return the mean of the normalized counts of each gene, float32, from their logarithms."""
+    return np.asarray(normalized_counts(sample_cells(X), unit).mean(0), np.float32).ravel()
+
+
+def normalized_counts(X: Any, unit: float) -> Any:
+    """Return the normalized counts of which X holds the logarithms, float64."""
+    found = X.astype(np.float64)  # a copy
+    if not scipy.sparse.issparse(found):
+        return np.expm1(found * unit)
+    found.data = np.expm1(found.data * unit)
+    return found
 
 
 def find_scale(adata: Any, X: Any) -> Scale | None:

@@ -23,16 +23,19 @@ LISTED = 3
 
 @dataclass(frozen=True, eq=False)
 class MatchedGenes:
-    """The genes of new cells as a model reads them, and how many of those that it uses are there."""
+    """Those genes of new cells that a model reads, in its order."""
 
-    X: Any  # csr (n, genes of the model)
+    X: Any  # csr (n, genes that are present)
+    present: Array  # bool (genes of the model,)
     kind: str  # "counts", "log" or "other"
-    n_found: int
-    n_used: int
+
+    def project(self, pca: GenePCA) -> tuple[Array, Array]:
+        """Return the components of the cells, and the share of their expression that lies outside of them."""
+        return pca.project(self.X) if self.present.all() else pca.project_shared(self.X, self.present)
 
 
 def match_genes(adata: Any, pca: GenePCA, layer: str | None, target_sum: float | None) -> MatchedGenes:
-    """Return the genes of ``adata`` by the names of the model's; absent genes are not expressed."""
+    """Return the genes of ``adata`` by the names of the model's, normalized as these."""
     X, names, where = _matrix(adata, layer)
     position = {str(name): i for i, name in enumerate(names)}
     if len(position) < len(names):
@@ -43,12 +46,13 @@ def match_genes(adata: Any, pca: GenePCA, layer: str | None, target_sum: float |
     check_finite(adata if where != "raw.X" else adata.raw, X)
     kind = kind_of(X)
     _check_kind(kind, pca, where)
+    columns = np.array([position.get(name, -1) for name in pca.columns])
+    present = columns >= 0
     if kind == "counts" and pca.normalization is not None:
-        X = _normalized(X, pca, position, target_sum)
+        X = _normalized(X, pca, columns, target_sum)
     elif kind == "log":
         _warn_of_other_total(X, pca)
-    columns = [position.get(name, -1) for name in pca.columns]
-    return MatchedGenes(_reordered(X, columns), kind, n_found, len(used))
+    return MatchedGenes(scipy.sparse.csr_array(scipy.sparse.csc_array(X)[:, columns[present]]), present, kind)
 
 
 def _matrix(adata: Any, layer: str | None) -> tuple[Any, Any, str]:
@@ -80,7 +84,7 @@ def _check_overlap(n_found: int, used: list[str], given: list[str]) -> None:
     say(f"dre: {n_found:,} of the {len(used):,} genes of the reference are in adata")
     if share < MANY:
         warnings.warn(
-            f"{1 - share:.0%} of the genes of the reference are not in adata, and count as not expressed: labels may be wrong "
+            f"{1 - share:.0%} of the genes of the reference are not in adata: labels by the others are less certain "
             f"({examples})",
             stacklevel=4,
         )
@@ -104,7 +108,7 @@ def _check_kind(kind: str, pca: GenePCA, where: str) -> None:
         )
 
 
-def _normalized(X: Any, pca: GenePCA, position: dict[str, int], target_sum: float | None) -> Any:
+def _normalized(X: Any, pca: GenePCA, columns: Array, target_sum: float | None) -> Any:
     """Normalize counts as those of the reference were, by the totals of the same genes."""
     assert pca.normalization is not None
     known = pca.normalization
@@ -114,13 +118,21 @@ def _normalized(X: Any, pca: GenePCA, position: dict[str, int], target_sum: floa
             "adata holds counts, and the total to which the reference was normalized can't be told from its X: pass "
             "target_sum=10_000 or what sc.pp.normalize_total was called with, or normalize adata alike"
         )
-    X = X.astype(np.float64)
-    summed = X
+    X, present = X.astype(np.float64), columns >= 0
+    summed = X[:, columns[present]] if found.over_genes else X
     if found.over_genes:
-        summed = X[:, [position[name] for name in pca.columns if name in position]]
-    genes = "of the reference" if found.over_genes else "of adata"
-    say(f"dre: adata holds counts: normalized to {found.target_sum:,.6g} over the genes {genes} and logged, as the reference")
+        found = replace(found, target_sum=found.target_sum * _share_of_counts(pca, present))
+    genes = "those of the reference" if found.over_genes else "all genes of adata"
+    say(f"dre: adata holds counts: normalized to {found.target_sum:,.6g} over {genes} and logged, as the reference")
     return found(X, row_totals(summed))
+
+
+def _share_of_counts(pca: GenePCA, present: Array) -> float:
+    """Return which share of the reference's counts belongs to these genes: their total is this share of that of all genes."""
+    if pca.levels is None:
+        return 1.0
+    levels = pca.levels.double().numpy()
+    return float(levels[present].sum() / max(levels.sum(), np.finfo(np.float64).tiny))
 
 
 def _warn_of_other_total(X: Any, pca: GenePCA) -> None:
@@ -133,11 +145,3 @@ def _warn_of_other_total(X: Any, pca: GenePCA) -> None:
             "wrong; pass a layer with counts",
             stacklevel=4,
         )
-
-
-def _reordered(X: Any, columns: list[int]) -> Any:
-    """Return columns of a matrix as CSR; -1 stands for a column of zeros."""
-    rows = scipy.sparse.csc_array(X)
-    if -1 in columns:
-        rows = scipy.sparse.hstack([rows, scipy.sparse.csc_array((X.shape[0], 1), dtype=X.dtype)], format="csc")
-    return scipy.sparse.csr_array(rows[:, np.array(columns)])  # -1 is the last

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from dre.data.gene_pca import GenePCA, share_outside
+from dre.data.gene_pca import GenePCA, share_outside, squared_outside
 from dre.progress.display import say
-from dre.scanpy.expression import find_normalization, find_scale, kind_of, sample_cells
+from dre.scanpy.expression import find_normalization, find_scale, gene_levels, kind_of, sample_cells
 
 Array = np.ndarray[Any, Any]
 N_PCS = 50  # as in scanpy: up to so many genes are mapped as they are
@@ -67,7 +67,8 @@ def _all_genes(adata: Any) -> Representation:
     check_finite(adata, X)
     if not adata.var_names.is_unique:
         return Representation("X", X)
-    return Representation("X", X, _gene_pca(adata, X, np.arange(adata.n_vars), np.zeros(adata.n_vars), None))
+    mean = np.asarray(X.mean(0), np.float64).ravel()
+    return Representation("X", X, _gene_pca(adata, X, np.arange(adata.n_vars), mean, None))
 
 
 def add_pca(adata: Any, random_state: int = 0) -> None:
@@ -119,7 +120,16 @@ def _trace_pca(adata: Any, rows: Array) -> tuple[GenePCA | None, str]:
     mean = np.asarray(X[:, used].mean(0), np.float64).ravel() if params.get("zero_center", True) else np.zeros(len(used))
     center = mean + loadings @ (difference.mean(0) - mean @ loadings)  # that of the PCA, if cells were left out since
     residual = _residual_limit(sample_cells(X, CALIBRATED)[:, used], rows.shape[1])
-    return _gene_pca(adata, X, used, center, loadings, residual=residual), ""
+    noise = _noise(part, center, loadings, rows)
+    return _gene_pca(adata, X, used, center, loadings, residual=residual, noise=noise), ""
+
+
+def _noise(part: Any, center: Array, loadings: Array, rows: Array) -> Array:
+    """Return the variance that a PCA leaves of a gene, divided by that of each component."""
+    scores = np.asarray(part @ loadings - center @ loadings)
+    left = float(squared_outside(part, center, np.square(scores).sum(1)).mean()) / part.shape[1]
+    variance = rows.var(0, dtype=np.float64)
+    return left / np.maximum(variance, np.finfo(np.float32).eps * max(float(variance.max()), 1e-12))
 
 
 def _residual_limit(X: Any, k: int) -> float | None:
@@ -135,26 +145,37 @@ def _residual_limit(X: Any, k: int) -> float | None:
     seen, held = X[np.flatnonzero(~is_held)], X[np.flatnonzero(is_held)]
     k = min(k, min(seen.shape) - 1)
     pca = PCA(k, svd_solver="arpack" if scipy.sparse.issparse(X) else "randomized", random_state=0).fit(seen)
-    outside = share_outside(held, pca.mean_.astype(np.float64), pca.transform(held))
+    outside = share_outside(held, pca.mean_.astype(np.float64), np.square(pca.transform(held), dtype=np.float64).sum(1))
     return float(np.quantile(outside, 1 - REFUSED)) or None
 
 
 def _gene_pca(
-    adata: Any, X: Any, used: Array, center: Array, loadings: Array | None, *, residual: float | None = None
+    adata: Any,
+    X: Any,
+    used: Array,
+    center: Array,
+    loadings: Array | None,
+    *,
+    residual: float | None = None,
+    noise: Array | None = None,
 ) -> GenePCA:
     """Return the step from genes to the rows. Counts that are summed over all genes need all of them, others those used."""
     normalization, scale = find_normalization(adata, X), find_scale(adata, X)
-    reads_all = normalization is not None and normalization.over_genes
-    columns = np.arange(adata.n_vars) if reads_all else used
+    levels = None
+    if normalization is not None and normalization.over_genes:
+        levels = torch.from_numpy(gene_levels(X, normalization.unit))
+    columns = used if levels is None else np.arange(adata.n_vars)
     return GenePCA(
         [str(adata.var_names[i]) for i in columns],
         torch.from_numpy(center),
-        torch.from_numpy(used if reads_all else np.arange(len(used))),
+        torch.from_numpy(np.arange(len(used)) if levels is None else used),
         None if loadings is None else torch.from_numpy(loadings).float(),
         normalization,
         None if scale is None else (torch.from_numpy(scale.mean[used]), torch.from_numpy(scale.std[used])),
         None if scale is None else scale.largest,
         residual,
+        noise=None if noise is None else torch.from_numpy(noise),
+        levels=levels,
     )
 
 

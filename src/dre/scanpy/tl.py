@@ -23,6 +23,9 @@ from dre.scanpy.stored import gene_pca, open_reference, pack, reference_rows
 AnnData = Any  # anndata is imported by those who have one
 Array = np.ndarray[Any, Any]
 MANY_FOREIGN = 0.5  # share of cells that are refused, beyond which something else may be wrong
+REASONS = {  # why many cells may be refused, by what adata holds, and the remedy
+    "counts": "counts of another technique. Pass a reference of the same technique",
+} | dict.fromkeys(("log", "other", "negative"), "genes that were normalized otherwise than the reference. Pass counts")
 OWN = ("n_components", "random_state", "columns")  # parameters of DRE that are none of the options
 
 
@@ -104,9 +107,9 @@ def ingest(
 ) -> AnnData | None:
     """Place new cells on the map of a reference, and label them.
 
-    Genes are matched by name; those that are absent count as not expressed. Counts are normalized as the reference was. The
-    reference's own PCA and network then give the coordinates. The labels are those of the nearest cells of the reference, in
-    the space of its PCA, by weighted votes.
+    Genes are matched by name. Counts are normalized as the reference was, to its counts in the genes that ``adata`` has. The
+    reference's own PCA, of these genes alone, and its network then give the coordinates. The labels are those of the nearest
+    cells of the reference, in the space of its PCA, by weighted votes.
 
     Parameters
     ----------
@@ -152,14 +155,15 @@ def ingest(
     pca = gene_pca(fitted)
     cells = _cells(model_or_adata_ref, pca, columns, key)
     genes = match_genes(adata, pca, layer, target_sum)
-    rows, outside = pca.project(genes.X)
+    rows, outside = genes.project(pca)
     coordinates = fitted.transform(Components(rows))
     adata = _copy(adata) if copy else adata
     if pca.loadings is not None:
         adata.obsm["X_pca"] = rows
     adata.obsm["X_dre" if key == "dre" else key] = coordinates
     if cells is not None:
-        _label(adata, LabelTransfer(cells, n_neighbors), rows, outside > (pca.residual or np.inf), refuse)
+        foreign = _label(adata, LabelTransfer(cells, n_neighbors), rows, outside > (pca.residual or np.inf), refuse)
+        _tell_of_foreign(foreign, genes.kind)
     return adata if copy else None
 
 
@@ -180,8 +184,8 @@ def _cells(reference: Any, pca: GenePCA, columns: list[str], key: str) -> Refere
     return ReferenceCells(pca.cells.rows, {name: known[name] for name in columns})
 
 
-def _label(adata: AnnData, transfer: LabelTransfer, rows: Array, is_outside: Array, refuse: float) -> None:
-    """Write labels and confidences."""
+def _label(adata: AnnData, transfer: LabelTransfer, rows: Array, is_outside: Array, refuse: float) -> Array:
+    """Write labels and confidences. Return which cells are refused."""
     import pandas as pd
 
     indices, distances = transfer.nearest(rows)
@@ -194,12 +198,16 @@ def _label(adata: AnnData, transfer: LabelTransfer, rows: Array, is_outside: Arr
         labels = pd.Categorical.from_codes(np.where(foreign, len(names), codes), pd.Index(categories, dtype=object))
         adata.obs[column] = labels if foreign.any() else labels.remove_categories([NOT_ON_MAP])
         adata.obs[f"{column}_confidence"] = np.where(foreign, np.float32(0), confidence)
-    share = foreign.mean()
-    say(f"dre: {int(foreign.sum()):,} of {len(rows):,} cells are not on this map")
-    if share > MANY_FOREIGN:
+    return foreign
+
+
+def _tell_of_foreign(foreign: Array, kind: str) -> None:
+    """Tell how many cells are refused; warn of what may be wrong if most of them are."""
+    say(f"dre: {int(foreign.sum()):,} of {len(foreign):,} cells are not on this map")
+    if foreign.mean() > MANY_FOREIGN:
         warnings.warn(
-            f"{share:.0%} of the cells are unlike the reference: other kinds of cells, or genes that were normalized otherwise "
-            "than the reference. Pass counts, or refuse=0 to label them all the same.",
+            f"{foreign.mean():.0%} of the cells are unlike the reference: other kinds of cells, or {REASONS[kind]}, or refuse=0 "
+            "to label them all the same.",
             stacklevel=3,
         )
 
