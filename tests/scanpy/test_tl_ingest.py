@@ -257,6 +257,37 @@ def test_errors_name_what_is_there(reference, query):
     assert "X_dre" not in query.obsm
 
 
+def _scale(adata):
+    adata.X = adata.X.toarray()
+    sc.pp.scale(adata)
+    sc.pp.pca(adata, n_comps=20)
+
+
+def _fewer(adata):
+    sc.pp.pca(adata, n_comps=10)
+
+
+def _permute(adata):
+    adata.obsm["X_pca"] = np.random.default_rng(0).permutation(adata.obsm["X_pca"])
+
+
+@pytest.mark.parametrize("change", [_scale, _fewer, _permute])
+def test_components_that_were_computed_again_since_are_refused(reference, query, change):
+    changed = reference.copy()
+    change(changed)
+    for call in (lambda: dre.scanpy.tl.ingest(query, changed), lambda: dre.scanpy.model(changed, "cell_type")):
+        with pytest.raises(ValueError, match=r"obsm\['X_pca'\] of the reference is not the one.*tl.dre\(adata_ref\) again"):
+            call()
+    assert "cell_type" not in query.obs
+    dre.scanpy.tl.ingest(query, changed, obs=None)  # the model alone decides
+
+
+def test_cells_that_were_left_out_of_a_reference_since_do_not_matter(reference, query):
+    part = reference[reference.obs["cell_type"] != "B"].copy()
+    dre.scanpy.tl.ingest(query, part, refuse=0)
+    assert set(query.obs["cell_type"]) == {"NK", "T"}
+
+
 def test_one_cell_is_enough(reference, query):
     one = query[:1].copy()
     dre.scanpy.tl.ingest(one, reference)

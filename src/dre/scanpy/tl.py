@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dre.data.gene_pca import Components, GenePCA, ReferenceCells
+from dre.data.gene_pca import Components, ReferenceCells
 from dre.data.preparation import Prepared
 from dre.model.estimator import DRE
 from dre.notation import unknown
@@ -153,7 +153,7 @@ def ingest(
         raise ValueError("adata has no cells")
     fitted = open_reference(model_or_adata_ref, key)
     pca = gene_pca(fitted)
-    cells = _cells(model_or_adata_ref, pca, columns, key)
+    cells = _cells(model_or_adata_ref, fitted, columns, key)
     genes = match_genes(adata, pca, layer, target_sum)
     rows, outside = genes.project(pca)
     coordinates = fitted.transform(Components(rows))
@@ -167,12 +167,13 @@ def ingest(
     return adata if copy else None
 
 
-def _cells(reference: Any, pca: GenePCA, columns: list[str], key: str) -> ReferenceCells | None:
+def _cells(reference: Any, fitted: DRE, columns: list[str], key: str) -> ReferenceCells | None:
     """Return the cells of a reference that vote; None if there are no labels to vote on."""
+    pca = gene_pca(fitted)
     if not columns:
         return None
     if hasattr(reference, "obs_names"):
-        return reference_cells(reference_rows(reference, key), reference, columns, MOST_COMPARED)
+        return reference_cells(reference_rows(reference, key, fitted), reference, columns, MOST_COMPARED)
     known = {} if pca.cells is None else pca.cells.labels
     lacking = [name for name in columns if name not in known]
     if pca.cells is None or lacking:
@@ -206,8 +207,8 @@ def _tell_of_foreign(foreign: Array, kind: str) -> None:
     say(f"dre: {int(foreign.sum()):,} of {len(foreign):,} cells are not on this map")
     if foreign.mean() > MANY_FOREIGN:
         warnings.warn(
-            f"{foreign.mean():.0%} of the cells are unlike the reference: other kinds of cells, or {REASONS[kind]}, or refuse=0 "
-            "to label them all the same.",
+            f"{foreign.mean():.0%} of the cells are unlike the reference: other kinds of cells, or {REASONS[kind]}, or "
+            "refuse=0 to label them all the same.",
             stacklevel=3,
         )
 
