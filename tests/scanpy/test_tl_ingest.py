@@ -82,6 +82,9 @@ def test_the_order_of_genes_and_others_beside_them_do_not_matter(reference, quer
     dre.scanpy.tl.ingest(shuffled, reference)
     assert np.allclose(query.obsm["X_dre"], shuffled.obsm["X_dre"], atol=1e-3)
     assert (query.obs["cell_type"] == shuffled.obs["cell_type"]).all()
+    logged = log_normalized(shuffled)
+    dre.scanpy.tl.ingest(logged, reference)
+    assert np.allclose(query.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
 
 
 @pytest.mark.parametrize("steps", [lambda adata: adata, log_normalized])
@@ -306,9 +309,48 @@ def test_values_that_are_neither_counts_nor_logarithms_are_refused(reference, qu
         dre.scanpy.tl.ingest(scaled, reference)
 
 
-def test_another_total_is_said(reference, query):
-    with pytest.warns(UserWarning, match="normalized to 1,000 counts per cell, the reference to 10,000"):
-        dre.scanpy.tl.ingest(log_normalized(query, 1e3), reference)
+@pytest.mark.parametrize("total", [848.0, 1e6])
+def test_another_total_is_undone(reference, query, total, capsys):
+    other = log_normalized(query, total)
+    dre.scanpy.tl.ingest(other, reference)
+    assert f"normalized to {total:,.6g} counts per cell, the reference to 10,000" in capsys.readouterr().err
+    dre.scanpy.tl.ingest(query, reference)
+    assert np.allclose(other.obsm["X_pca"], query.obsm["X_pca"], atol=1e-2)
+
+
+def with_base(adata, base, is_stated=True):
+    """Log-normalized cells with logarithms to another base, as ``sc.pp.log1p(adata, base=base)`` gives."""
+    adata = adata.copy()
+    adata.X = adata.X / np.log(base)
+    adata.uns["log1p"] = {"base": base}
+    if not is_stated:
+        del adata.uns["log1p"]
+    return adata
+
+
+@pytest.mark.parametrize("is_stated", [True, False])
+@pytest.mark.parametrize("base", [2, 10])
+@pytest.mark.parametrize("kept", [120, 100])
+@pytest.mark.filterwarnings("ignore:.*of the genes of the reference are not in adata")
+def test_another_base_of_the_logarithm_is_converted(reference, query, base, is_stated, kept, capsys):
+    logged = log_normalized(query)[:, :kept].copy()
+    other = with_base(log_normalized(query), base, is_stated or kept < 120)[:, :kept].copy()
+    dre.scanpy.tl.ingest(other, reference)
+    assert f"to the base {base}: converted to 2.718" in capsys.readouterr().err
+    dre.scanpy.tl.ingest(logged, reference)
+    assert "base" not in capsys.readouterr().err
+    assert np.allclose(other.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
+
+
+def test_natural_logarithms_fit_a_reference_with_another_base(query):
+    reference = with_base(log_normalized(make_cells(400)), 2)
+    sc.pp.pca(reference, n_comps=20)
+    dre.scanpy.tl.dre(reference, **OPTIONS)
+    logged = log_normalized(query)
+    dre.scanpy.tl.ingest(logged, reference)
+    dre.scanpy.tl.ingest(query, reference)
+    assert right(query) > 0.95
+    assert np.allclose(query.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
 
 
 def scaled_reference(clip):

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from dre.data.gene_pca import GenePCA, row_totals
+from dre.data.gene_pca import GenePCA
 from dre.progress.display import say
-from dre.scanpy.expression import common_total, kind_of
+from dre.scanpy.expression import kind_of, stated_unit
+from dre.scanpy.normalization import from_counts, from_logarithms
 from dre.scanpy.representation import check_finite, in_memory
 
 Array = np.ndarray[Any, Any]
 FEWEST = 0.2  # share of the genes that must be there
 MANY = 0.9  # share below which a warning tells how many are absent
-OTHER_TOTAL = 0.9  # ratio of two totals that differ
 LISTED = 3
 
 
@@ -49,9 +49,9 @@ def match_genes(adata: Any, pca: GenePCA, layer: str | None, target_sum: float |
     columns = np.array([position.get(name, -1) for name in pca.columns])
     present = columns >= 0
     if kind == "counts" and pca.normalization is not None:
-        X = _normalized(X, pca, columns, target_sum)
-    elif kind == "log":
-        _warn_of_other_total(X, pca)
+        X = from_counts(X, pca, columns, target_sum)
+    elif kind == "log" and pca.normalization is not None:
+        X = from_logarithms(X, pca, columns, target_sum, stated_unit(adata))
     return MatchedGenes(scipy.sparse.csr_array(scipy.sparse.csc_array(X)[:, columns[present]]), present, kind)
 
 
@@ -105,43 +105,4 @@ def _check_kind(kind: str, pca: GenePCA, where: str) -> None:
         raise ValueError(
             f"{where} of adata holds neither counts, which are whole numbers, nor their logarithms: sc.pp.log1p(adata), or "
             "pass layer=NAME"
-        )
-
-
-def _normalized(X: Any, pca: GenePCA, columns: Array, target_sum: float | None) -> Any:
-    """Normalize counts as those of the reference were, by the totals of the same genes."""
-    assert pca.normalization is not None
-    known = pca.normalization
-    found = known if target_sum is None else replace(known, target_sum=float(target_sum))
-    if found.target_sum is None:
-        raise ValueError(
-            "adata holds counts, and the total to which the reference was normalized can't be told from its X: pass "
-            "target_sum=10_000 or what sc.pp.normalize_total was called with, or normalize adata alike"
-        )
-    X, present = X.astype(np.float64), columns >= 0
-    summed = X[:, columns[present]] if found.over_genes else X
-    if found.over_genes:
-        found = replace(found, target_sum=found.target_sum * _share_of_counts(pca, present))
-    genes = "those of the reference" if found.over_genes else "all genes of adata"
-    say(f"dre: adata holds counts: normalized to {found.target_sum:,.6g} over {genes} and logged, as the reference")
-    return found(X, row_totals(summed))
-
-
-def _share_of_counts(pca: GenePCA, present: Array) -> float:
-    """Return which share of the reference's counts belongs to these genes: their total is this share of that of all genes."""
-    if pca.levels is None:
-        return 1.0
-    levels = pca.levels.double().numpy()
-    return float(levels[present].sum() / max(levels.sum(), np.finfo(np.float64).tiny))
-
-
-def _warn_of_other_total(X: Any, pca: GenePCA) -> None:
-    """Warn if cells that are normalized already have another total than those of the reference."""
-    known = pca.normalization
-    total = None if known is None or known.target_sum is None else common_total(X, known.unit)
-    if known is not None and known.target_sum and total and not OTHER_TOTAL < total / known.target_sum < 1 / OTHER_TOTAL:
-        warnings.warn(
-            f"adata was normalized to {total:,.6g} counts per cell, the reference to {known.target_sum:,.6g}: labels may be "
-            "wrong; pass a layer with counts",
-            stacklevel=4,
         )

@@ -20,7 +20,7 @@ from dre.scanpy.labels import MOST_CELLS, reference_cells
 Array = np.ndarray[Any, Any]
 FILE = "model.safetensors"
 COMPARED = 100  # cells that are mapped again to see that a representation is the one that was mapped
-SAME_PLACE = 0.01  # distance of a cell to its place on the map, relative to the spread of the map
+SAME_PLACE = 0.05  # distance of a cell to its place on the map, relative to the spread of the map
 
 
 def model(
