@@ -146,7 +146,9 @@ def cells():
 
 @pytest.fixture(scope="module")
 def model(pca, counts):
-    whole = replace(pca, cells=cells(), noise=torch.full((4,), 0.1, dtype=torch.double), levels=torch.arange(12.0))
+    whole = replace(
+        pca, cells=cells(), noise=torch.full((4,), 0.1, dtype=torch.double), levels=torch.arange(12.0), distance_ratio=0.9
+    )
     return DRE(schedule="x: gaussian(5) -> kl * 2", encoder="mlp(8)", random_state=0, device="cpu").fit(Prepared(counts, whole))
 
 
@@ -163,6 +165,7 @@ def test_a_saved_model_reads_genes_and_keeps_the_labels(model, counts, logged, t
     some = [each._map.preparation.project_shared(logged[:, present], present)[0] for each in (model, loaded)]
     assert np.array_equal(*some)
     assert loaded._map.preparation.levels.equal(torch.arange(12.0))
+    assert loaded._map.preparation.distance_ratio == 0.9
 
 
 def test_components_stand_for_genes(model, pca, counts):
@@ -177,6 +180,7 @@ def test_components_stand_for_genes(model, pca, counts):
         {"columns": "GENE0"},
         {"residual": -1.0},
         {"residual": "0.5"},
+        {"distance_ratio": 0.0},
         {"largest": float("inf")},
         {"normalization": [1e4, 1, None]},
         {"normalization": [-1.0, True, None]},

@@ -164,6 +164,14 @@ def test_foreign_cells_are_not_on_the_map(reference, query):
     assert (query.obs["cell_type"] == NOT_ON_MAP).mean() < 0.05
 
 
+@pytest.mark.parametrize("refuse", [0.05, 0.2, 0.5, 0.9])
+def test_the_share_of_ordinary_cells_that_is_refused_is_the_one_asked_for(reference, refuse):
+    new = make_cells(600, seed=3)
+    dre.scanpy.tl.ingest(new, reference, obs="cell_type", refuse=refuse)
+    found = (new.obs["cell_type"] == NOT_ON_MAP).mean()
+    assert abs(found - refuse) < 0.03 + 0.25 * refuse
+
+
 def test_a_file_of_cells_alone_is_a_reference(reference, query, tmp_path):
     reference.write_h5ad(tmp_path / "reference.h5ad")
     dre.scanpy.tl.ingest(query, reference)

@@ -110,6 +110,8 @@ class GenePCA(Preparation):
         Variance of a gene outside of the components, divided by that of each component. By default zero.
     levels : Tensor of shape (genes,), optional
         Mean of the normalized counts of each gene that is read, before the logarithm.
+    distance_ratio : float, default=1
+        How far ordinary new cells are from those of the reference, relative to how far these are from each other.
 
     Examples
     --------
@@ -132,6 +134,7 @@ class GenePCA(Preparation):
     cells: ReferenceCells | None = None
     noise: Tensor | None = None
     levels: Tensor | None = None
+    distance_ratio: float = 1.0
 
     @property
     def names_out(self) -> list[str]:  # type: ignore[override]
@@ -261,6 +264,7 @@ class GenePCA(Preparation):
         if self.levels is not None:
             tensors["levels"] = self.levels.float()
         config: dict[str, Any] = {"columns": self.columns, "largest": self.largest, "residual": self.residual}
+        config["distance_ratio"] = self.distance_ratio
         found = self.normalization
         config["normalization"] = None if found is None else [found.target_sum, found.over_genes, found.base]
         if self.cells is not None:
@@ -303,6 +307,7 @@ class GenePCA(Preparation):
             cells,
             _not_negative(_tensor(tensors, "noise", torch.double, 1, width), "noise") if "noise" in tensors else None,
             _not_negative(_tensor(tensors, "levels", torch.float32, 1, len(genes)), "levels") if "levels" in tensors else None,
+            _positive(config["distance_ratio"], "distance_ratio") or 1.0,
         )
         if restored.state()[1].keys() != tensors.keys():
             raise ValueError("its preparation has tensors that do not belong to it")

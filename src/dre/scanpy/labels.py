@@ -86,14 +86,17 @@ class LabelTransfer:
     cells : ReferenceCells
     n_neighbors : int
         Cells that vote. The weight of a vote is exp(-4 (d / D)²), with the distances d to this cell and D to the last.
+    distance_ratio : float, default=1
+        How far ordinary new cells are from those of the reference, relative to how far these are from each other.
     """
 
     cells: ReferenceCells
     n_neighbors: int
+    distance_ratio: float = 1.0
 
     def nearest(self, rows: Array) -> tuple[Tensor, Tensor]:
         """Return ids and distances of the nearest cells, each (n, k)."""
-        return _nearest(self.cells.rows, torch.from_numpy(rows), max(self.n_neighbors, RANK))
+        return nearest_cells(self.cells.rows, torch.from_numpy(rows), max(self.n_neighbors, RANK))
 
     def vote(self, indices: Tensor, distances: Tensor, column: str) -> tuple[Array, Array]:
         """Return the code of each row's label, and the share of votes for it."""
@@ -107,14 +110,14 @@ class LabelTransfer:
         best = share.max(1)
         return best.indices.numpy(), best.values.float().numpy()
 
-    def are_unlike(self, indices: Tensor, distances: Tensor, refuse: float) -> Array:
-        """Whether each row is farther from its fifth neighbor, for its class, than all but this share of the reference."""
+    def are_unlike(self, indices: Tensor, distances: Tensor, share: float) -> Array:
+        """Whether each row is farther from its fifth neighbor, for its class, than all but this share of ordinary new cells."""
         if len(self.cells.rows) < 2:
             return np.zeros(len(indices), bool)
         column = max(self.cells.labels, key=lambda name: len(self.cells.labels[name][1]))  # the finest classes
         usual = UsualDistances.of(self.cells, column)
-        fifth = distances[:, min(RANK, distances.shape[1]) - 1].double().numpy()
-        found: Array = usual.deviations(fifth, self.vote(indices, distances, column)[0]) > np.quantile(usual.own, 1 - refuse)
+        fifth = distances[:, min(RANK, distances.shape[1]) - 1].double().numpy() / self.distance_ratio
+        found: Array = usual.deviations(fifth, self.vote(indices, distances, column)[0]) > np.quantile(usual.own, 1 - share)
         return found
 
 
@@ -146,7 +149,7 @@ class UsualDistances:
         at = _choose(codes.numpy(), EXAMINED)
         kinds = np.where(codes.numpy()[at] < 0, len(names), codes.numpy()[at])
         ids = torch.from_numpy(at)
-        distances = _nearest(cells.rows, cells.rows[ids], RANK, ids)[1][:, -1].double().numpy()
+        distances = nearest_cells(cells.rows, cells.rows[ids], RANK, ids)[1][:, -1].double().numpy()
         smallest = max(SMALLEST * float(np.median(distances)), np.finfo(np.float64).tiny)
         logs = np.log(np.maximum(distances, smallest))
         count = np.bincount(kinds, minlength=len(names) + 1)
@@ -163,7 +166,8 @@ class UsualDistances:
         return found
 
 
-def _nearest(rows: Tensor, points: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def nearest_cells(rows: Tensor, points: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return ids of the nearest rows to each point, and their distances, but for the row ``exclude[i]`` to point i."""
     parts = []
     with plain_torch(), one_thread_on(CPU):
         distances = Distances(rows)

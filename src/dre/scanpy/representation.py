@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 import torch
 
-from dre.data.gene_pca import GenePCA, share_outside, squared_outside
+from dre.data.gene_pca import GenePCA, squared_outside
 from dre.progress.display import say
 from dre.scanpy.expression import find_normalization, find_scale, gene_levels, kind_of, sample_cells
+from dre.scanpy.held_out import CALIBRATED, measure_held_out
 
 Array = np.ndarray[Any, Any]
 N_PCS = 50  # as in scanpy: up to so many genes are mapped as they are
 EXACT = 1e-2  # deviation of components that X and the loadings should give, relative to their spread
-HELD_OUT, CALIBRATED, FEWEST_CALIBRATED = 4, 4_000, 100  # every fourth of so many cells tells what lies outside of a PCA
-REFUSED = 0.005  # share of these cells that lie outside
 PREPROCESS = "sc.pp.normalize_total(adata) and sc.pp.log1p(adata)"
 
 
@@ -119,9 +118,12 @@ def _trace_pca(adata: Any, rows: Array) -> tuple[GenePCA | None, str]:
         return None, "X times varm['PCs'] is not X_pca: X was changed after the PCA, or X_pca was corrected"
     mean = np.asarray(X[:, used].mean(0), np.float64).ravel() if params.get("zero_center", True) else np.zeros(len(used))
     center = mean + loadings @ (difference.mean(0) - mean @ loadings)  # that of the PCA, if cells were left out since
-    residual = _residual_limit(sample_cells(X, CALIBRATED)[:, used], rows.shape[1])
-    noise = _noise(part, center, loadings, rows)
-    return _gene_pca(adata, X, used, center, loadings, residual=residual, noise=noise), ""
+    found = _gene_pca(adata, X, used, center, loadings)
+    noise = torch.from_numpy(_noise(part, center, loadings, rows))
+    held_out = measure_held_out(sample_cells(X, CALIBRATED)[:, used], rows.shape[1], len(rows))
+    if held_out is None:
+        return replace(found, noise=noise), ""
+    return replace(found, noise=noise, residual=held_out.residual, distance_ratio=held_out.distance_ratio), ""
 
 
 def _noise(part: Any, center: Array, loadings: Array, rows: Array) -> Array:
@@ -132,33 +134,7 @@ def _noise(part: Any, center: Array, loadings: Array, rows: Array) -> Array:
     return left / np.maximum(variance, np.finfo(np.float32).eps * max(float(variance.max()), 1e-12))
 
 
-def _residual_limit(X: Any, k: int) -> float | None:
-    """Return the share of a cell that lies outside of k components, which few cells exceed that the PCA has not seen.
-
-    The loadings of a reference fit its own cells better than new ones, so the components are computed again without some cells.
-    """
-    from sklearn.decomposition import PCA
-
-    if X.shape[0] < FEWEST_CALIBRATED:
-        return None
-    is_held = np.arange(X.shape[0]) % HELD_OUT == 0
-    seen, held = X[np.flatnonzero(~is_held)], X[np.flatnonzero(is_held)]
-    k = min(k, min(seen.shape) - 1)
-    pca = PCA(k, svd_solver="arpack" if scipy.sparse.issparse(X) else "randomized", random_state=0).fit(seen)
-    outside = share_outside(held, pca.mean_.astype(np.float64), np.square(pca.transform(held), dtype=np.float64).sum(1))
-    return float(np.quantile(outside, 1 - REFUSED)) or None
-
-
-def _gene_pca(
-    adata: Any,
-    X: Any,
-    used: Array,
-    center: Array,
-    loadings: Array | None,
-    *,
-    residual: float | None = None,
-    noise: Array | None = None,
-) -> GenePCA:
+def _gene_pca(adata: Any, X: Any, used: Array, center: Array, loadings: Array | None) -> GenePCA:
     """Return the step from genes to the rows. Counts that are summed over all genes need all of them, others those used."""
     normalization, scale = find_normalization(adata, X), find_scale(adata, X)
     levels = None
@@ -173,8 +149,6 @@ def _gene_pca(
         normalization,
         None if scale is None else (torch.from_numpy(scale.mean[used]), torch.from_numpy(scale.std[used])),
         None if scale is None else scale.largest,
-        residual,
-        noise=None if noise is None else torch.from_numpy(noise),
         levels=levels,
     )
 

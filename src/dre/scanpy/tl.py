@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from dre.data.gene_pca import Components, ReferenceCells
 from dre.data.preparation import Prepared
@@ -16,6 +17,7 @@ from dre.notation import unknown
 from dre.progress.display import say
 from dre.scanpy.genes import match_genes
 from dre.scanpy.graph import given_neighbors
+from dre.scanpy.held_out import OUTSIDE
 from dre.scanpy.labels import MOST_COMPARED, NOT_ON_MAP, LabelTransfer, reference_cells
 from dre.scanpy.representation import choose
 from dre.scanpy.stored import gene_pca, open_reference, pack, reference_rows
@@ -126,7 +128,8 @@ def ingest(
     n_neighbors : int, default=15
         Cells of the reference that vote.
     refuse : float, default=0.01
-        Share of cells that are like the reference's, but are refused, so that foreign cells are. With 0 all cells get a label.
+        Share of cells like the reference's that are refused, so that foreign cells are: measured on cells that its PCA has not
+        seen, and at least 0.005 of them. With 0 all cells get a label.
     key : str, default="dre"
         Place of the map in ``adata_ref.uns``: the ``key_added`` of ``tl.dre``.
     copy : bool, default=False
@@ -162,7 +165,13 @@ def ingest(
         adata.obsm["X_pca"] = rows
     adata.obsm["X_dre" if key == "dre" else key] = coordinates
     if cells is not None:
-        foreign = _label(adata, LabelTransfer(cells, n_neighbors), rows, outside > (pca.residual or np.inf), refuse)
+        transfer = LabelTransfer(cells, n_neighbors, pca.distance_ratio)
+        found = transfer.nearest(rows)
+        foreign = np.zeros(len(rows), bool)
+        if refuse > 0:
+            is_outside = outside > (pca.residual or np.inf)
+            foreign = is_outside | transfer.are_unlike(*found, refuse if pca.residual is None else _share_of_far(refuse))
+        _label(adata, transfer, found, foreign)
         _tell_of_foreign(foreign, genes.kind)
     return adata if copy else None
 
@@ -185,21 +194,21 @@ def _cells(reference: Any, fitted: DRE, columns: list[str], key: str) -> Referen
     return ReferenceCells(pca.cells.rows, {name: known[name] for name in columns})
 
 
-def _label(adata: AnnData, transfer: LabelTransfer, rows: Array, is_outside: Array, refuse: float) -> Array:
-    """Write labels and confidences. Return which cells are refused."""
+def _share_of_far(refuse: float) -> float:
+    """Return the share of ordinary cells to refuse by their distances, if others lie outside of the components."""
+    return max(refuse - OUTSIDE, refuse / 2)
+
+
+def _label(adata: AnnData, transfer: LabelTransfer, nearest: tuple[Tensor, Tensor], foreign: Array) -> None:
+    """Write labels and confidences."""
     import pandas as pd
 
-    indices, distances = transfer.nearest(rows)
-    foreign = np.zeros(len(rows), bool)
-    if refuse > 0:
-        foreign = is_outside | transfer.are_unlike(indices, distances, refuse)
     for column, (_, names) in transfer.cells.labels.items():
-        codes, confidence = transfer.vote(indices, distances, column)
+        codes, confidence = transfer.vote(*nearest, column)
         categories = [*names, NOT_ON_MAP]
         labels = pd.Categorical.from_codes(np.where(foreign, len(names), codes), pd.Index(categories, dtype=object))
         adata.obs[column] = labels if foreign.any() else labels.remove_categories([NOT_ON_MAP])
         adata.obs[f"{column}_confidence"] = np.where(foreign, np.float32(0), confidence)
-    return foreign
 
 
 def _tell_of_foreign(foreign: Array, kind: str) -> None:
