@@ -165,6 +165,39 @@ def test_raw_counts_are_mapped_with_a_warning():
     assert adata.obsm["X_dre"].shape == (240, 2)
 
 
+def test_components_of_raw_counts_are_said():
+    adata = make_cells()
+    sc.pp.pca(adata, n_comps=20)
+    with pytest.warns(UserWarning, match="raw counts"):
+        dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
+def test_gaps_in_a_representation_are_named_by_cell(logged):
+    adata = logged.copy()
+    adata.obsm["X_pca"][5, 3] = np.nan
+    with pytest.raises(ValueError, match=r"obsm\['X_pca'\] has NaN or infinity, first in cell 'cell0-5', column 3"):
+        dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
+def test_cells_without_genes_need_a_representation(logged):
+    adata = logged[:, :0].copy()
+    dre.scanpy.tl.dre(adata, **OPTIONS)
+    assert adata.uns["dre"]["params"]["use_rep"] == "X_pca"
+    del adata.obsm["X_pca"]
+    with pytest.raises(ValueError, match="adata has no genes: pass use_rep"):
+        dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, lambda X: X.toarray()])
+def test_cells_that_are_all_the_same_have_no_components(kind):
+    adata = log_normalized(make_cells(60))
+    adata.X = kind(adata.X * 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="same values in all cells"):
+            dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
 def test_wrong_arguments_name_the_remedy(logged):
     with pytest.raises(TypeError, match="Did you mean 'perplexity'"):
         dre.scanpy.tl.dre(logged, perplexty=5)

@@ -33,7 +33,7 @@ class Representation:
 def choose(adata: Any, use_rep: str | None, n_pcs: int | None = None, random_state: int = 0) -> Representation:
     """Return ``obsm[use_rep]`` or X. By default X of up to 50 genes, and otherwise X_pca, which is computed if it is absent."""
     if use_rep is None:
-        use_rep = "X" if adata.n_vars <= N_PCS else "X_pca"
+        use_rep = "X" if 0 < adata.n_vars <= N_PCS else "X_pca"
         if use_rep == "X_pca" and "X_pca" not in adata.obsm:
             add_pca(adata, random_state)
         else:
@@ -44,6 +44,7 @@ def choose(adata: Any, use_rep: str | None, n_pcs: int | None = None, random_sta
     if use_rep == "X":
         return _all_genes(adata)
     rows = _dense(adata.obsm[use_rep])[:, :n_pcs]
+    _check_finite_rows(adata, rows, use_rep)
     if use_rep != "X_pca":
         return Representation(use_rep, rows)
     pca, reason = _trace_pca(adata, rows)
@@ -76,6 +77,8 @@ def add_pca(adata: Any, random_state: int = 0) -> None:
 
     marked = "highly_variable" in adata.var.columns
     mask = np.asarray(adata.var["highly_variable"], bool) if marked else np.ones(adata.n_vars, bool)
+    if adata.n_vars == 0:
+        raise ValueError("adata has no genes: pass use_rep, a key of adata.obsm with rows of numbers")
     n = min(N_PCS, min(adata.n_obs, int(mask.sum())) - 1)
     if n < 1:
         raise ValueError(f"{adata.n_obs} cell(s) with {int(mask.sum())} genes have no principal components: pass use_rep='X'")
@@ -86,6 +89,8 @@ def add_pca(adata: Any, random_state: int = 0) -> None:
     check_finite(adata, X)
     X = X[:, np.flatnonzero(mask)].astype(np.float32)
     pca = PCA(n, svd_solver="arpack", random_state=random_state)
+    if not (X.max(0) - X.min(0)).max() > 0:
+        raise ValueError("X has the same values in all cells, so that nothing tells them apart: check adata.X")
     adata.obsm["X_pca"] = np.asarray(pca.fit_transform(X), np.float32)
     loadings = np.zeros((adata.n_vars, n))
     loadings[mask] = pca.components_.T
@@ -116,6 +121,8 @@ def _trace_pca(adata: Any, rows: Array) -> tuple[GenePCA | None, str]:
     difference = np.asarray(part @ loadings) - components
     if difference.std(0).max(initial=0.0) > EXACT * max(float(components.std()), 1e-12):
         return None, "X times varm['PCs'] is not X_pca: X was changed after the PCA, or X_pca was corrected"
+    if kind_of(X) == "counts":
+        _warn_of_counts()
     mean = np.asarray(X[:, used].mean(0), np.float64).ravel() if params.get("zero_center", True) else np.zeros(len(used))
     center = mean + loadings @ (difference.mean(0) - mean @ loadings)  # that of the PCA, if cells were left out since
     found = _gene_pca(adata, X, used, center, loadings)
@@ -165,6 +172,15 @@ def check_finite(adata: Any, X: Any) -> None:
         row, column = divmod(at, X.shape[1])
     cell, gene = adata.obs_names[row], adata.var_names[column]
     raise ValueError(f"X has NaN or infinity, first in cell {cell!r}, gene {gene!r}: leave such cells or genes out")
+
+
+def _check_finite_rows(adata: Any, rows: Array, name: str) -> None:
+    """Raise a ValueError that names the first cell with NaN or infinity in a representation."""
+    if rows.dtype.kind not in "fc" or bool(np.isfinite(rows).all()):
+        return
+    row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
+    cell = adata.obs_names[row]
+    raise ValueError(f"obsm[{name!r}] has NaN or infinity, first in cell {cell!r}, column {column}: leave such cells out")
 
 
 def _warn_of_counts() -> None:
