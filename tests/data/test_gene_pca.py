@@ -64,6 +64,16 @@ def test_genes_of_a_frame_are_found_by_name(pca, counts):
         pca.transform(counts[:, :5])
 
 
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_genes_that_were_scaled_by_their_own_deviations_are_refused(pca, logged, kind):
+    scaled = logged.copy()
+    scaled[7] -= 10
+    for reads in (pca, replace(pca, normalization=None, scale=(torch.zeros(7), torch.ones(7)))):
+        with pytest.raises(ValueError, match="row 7 has negative values"):
+            reads.transform(kind(scaled))
+    assert np.isfinite(replace(pca, normalization=None).transform(kind(scaled))).all()
+
+
 def test_a_cell_does_not_depend_on_the_others(pca, counts):
     alone = np.concatenate([pca.transform(row[None]) for row in counts])
     assert np.allclose(alone, pca.transform(counts), atol=1e-5)

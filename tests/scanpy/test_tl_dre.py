@@ -59,6 +59,25 @@ def test_the_model_reads_counts_as_well_as_their_logarithms(mapped):
     assert np.allclose(Y, mapped.obsm["X_dre"], atol=1e-2 * mapped.obsm["X_dre"].std())
 
 
+def test_the_model_reads_cells_with_their_genes_in_any_order(mapped, tmp_path):
+    model = dre.scanpy.model(mapped)
+    other = make_cells()[:, np.random.default_rng(0).permutation(120)].copy()
+    expected = model.transform(make_cells().X)
+    assert np.allclose(model.transform(other), expected, atol=1e-4)
+    other.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    assert np.allclose(model.transform(backed), expected, atol=1e-4)
+    backed.file.close()
+    with pytest.raises(ValueError, match=r"lacks 40 of the 120 genes that the model reads.*tl.ingest"):
+        model.transform(make_cells()[:, :80].copy())
+
+
+def test_other_models_ask_for_rows_of_numbers(mapped):
+    for call in (DRE(**OPTIONS).fit, DRE(**OPTIONS).fit(mapped.obsm["X_pca"]).transform):
+        with pytest.raises(TypeError, match=r"X is an AnnData.*tl.dre\(adata\).*adata.obsm\['X_pca'\]"):
+            call(mapped)
+
+
 def test_key_added_names_map_and_parameters(logged):
     adata = dre.scanpy.tl.dre(logged, key_added="other", n_components=3, copy=True, **OPTIONS)
     assert adata.obsm["other"].shape == (240, 3)

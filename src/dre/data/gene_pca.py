@@ -143,7 +143,7 @@ class GenePCA(Preparation):
         return [f"PC{i + 1}" for i in range(self.loadings.shape[1])]
 
     def transform(self, X: Any) -> Array:
-        """Return the components, float32 (n, k), of rows of genes: an array, a sparse matrix, a DataFrame or Rows."""
+        """Return the components, float32 (n, k), of rows of genes: an array, a sparse matrix, a DataFrame, an AnnData, Rows."""
         if isinstance(X, Components):
             return X.rows
         return self.project(X)[0]
@@ -199,7 +199,7 @@ class GenePCA(Preparation):
 
     def _parts(self, X: Any) -> Iterator[Any]:
         """Yield rows of X with the genes in their order, in chunks."""
-        X = select_features(X, self.columns, self.columns)
+        X = self._genes_of(X) if hasattr(X, "var_names") else select_features(X, self.columns, self.columns)
         if not hasattr(X, "shape") or isinstance(X, Tensor) or hasattr(X, "columns"):
             X = check_array(X, "X")
         if len(X.shape) != 2 or X.shape[1] != len(self.columns):
@@ -212,6 +212,20 @@ class GenePCA(Preparation):
             stop = min(start + step, X.shape[0])
             part: Any = X.read(start, stop).numpy() if is_rows(X) else X[start:stop]
             yield check_array(part.tocsr() if scipy.sparse.issparse(part) else np.asarray(part), "X")
+
+    def _genes_of(self, adata: Any) -> Any:
+        """Return X of an AnnData, with the genes in the order of the model."""
+        if not adata.var_names.is_unique:
+            raise ValueError("adata has several genes of the same name: adata.var_names_make_unique()")
+        where = adata.var_names.get_indexer(self.columns)
+        if (where < 0).any():
+            absent = self.columns[int((where < 0).argmax())]
+            raise ValueError(
+                f"adata lacks {int((where < 0).sum()):,} of the {len(where):,} genes that the model reads, {absent!r} first: "
+                "dre.scanpy.tl.ingest(adata, model, obs=None) places cells that lack genes"
+            )
+        X = adata.X[...] if hasattr(adata.X, "id") else adata.X
+        return (X.to_memory() if hasattr(X, "to_memory") else X)[:, where]
 
     def _project(self, part: Any, gram: Array | None = None, inverse: Array | None = None) -> tuple[Array, Array]:
         """Return components and what lies outside; ``gram`` is that of loadings that are not orthonormal, with its inverse."""
@@ -229,6 +243,8 @@ class GenePCA(Preparation):
     def _normalized(self, part: Any) -> Any:
         """Normalize the rows that hold counts."""
         part = part.astype(np.float64)
+        if self.normalization is not None or self.scale is not None:
+            _check_not_negative(part)
         if self.normalization is None:
             return part
         totals, counts = row_totals(part), holds_counts(part)
@@ -377,6 +393,17 @@ def squared_outside(x: Any, center: Array, explained: Array) -> Array:
 def _squared_lengths(x: Any) -> Array:
     squared = x.multiply(x).sum(1) if scipy.sparse.issparse(x) else np.square(x, dtype=np.float64).sum(1)
     return np.asarray(squared, np.float64).ravel()
+
+
+def _check_not_negative(part: Any) -> None:
+    """Raise a ValueError that names the first row with negative values: counts and their logarithms have none."""
+    values = part.data if scipy.sparse.issparse(part) else part
+    if values.size and float(values.min()) < 0:
+        negative = np.asarray(part.tocsr().min(1).toarray() if scipy.sparse.issparse(part) else part.min(1)).ravel() < 0
+        raise ValueError(
+            f"row {int(negative.argmax())} has negative values, such as genes that were scaled by their own deviations: pass "
+            "counts or their logarithms"
+        )
 
 
 def row_totals(part: Any) -> Array:
