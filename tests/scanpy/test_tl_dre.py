@@ -217,6 +217,11 @@ def test_cells_that_are_all_the_same_have_no_components(kind):
             dre.scanpy.tl.dre(adata, **OPTIONS)
 
 
+def test_a_quiet_map_prints_nothing(logged, capsys):
+    dre.scanpy.tl.dre(logged, copy=True, verbose=False, **OPTIONS)
+    assert not capsys.readouterr().err
+
+
 def test_wrong_arguments_name_the_remedy(logged):
     with pytest.raises(TypeError, match="Did you mean 'perplexity'"):
         dre.scanpy.tl.dre(logged, perplexty=5)
@@ -279,6 +284,13 @@ def test_a_graph_is_read_as_a_fit_reads_it_also_where_a_cell_has_few_neighbors(l
     assert "1 row lists fewer neighbors than most" in said
     fitted = DRE(**options, random_state=0).fit(adata.obsm["X_corrected"], precomputed_knn=adata.obsp["distances"])
     assert np.array_equal(adata.obsm["X_dre"], fitted.embedding_)
+
+
+def test_neighbors_of_more_cells_than_are_left_are_refused(logged):
+    adata = logged.copy()
+    sc.pp.neighbors(adata)
+    with pytest.raises(ValueError, match=r"on average, and 14 were computed.*run sc.pp.neighbors\(adata\) again"):
+        dre.scanpy.tl.dre(adata[:80].copy(), neighbors_key="neighbors", **OPTIONS)
 
 
 def test_neighbors_that_are_not_there_are_said(logged):
