@@ -246,6 +246,23 @@ def test_labels_may_be_numbers(reference, query):
     assert set(query.obs["cell_type"]) - {NOT_ON_MAP} == {"1", "2", "3"}
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.linspace(0, 1, 400), "continuous values"),
+        (pd.date_range("2020-01-01", periods=400).to_numpy(), "dates or times"),
+        ([f"barcode{i}" for i in range(400)], "400 cells of the reference have 400 labels"),
+        (np.arange(400), "400 cells of the reference have 400 labels"),
+    ],
+)
+def test_columns_that_name_no_groups_are_refused(reference, query, labels, message):
+    reference = reference.copy()
+    reference.obs["column"] = labels
+    for call in (lambda: dre.scanpy.tl.ingest(query, reference, obs="column"), lambda: dre.scanpy.model(reference, "column")):
+        with pytest.raises(ValueError, match=f"obs='column': .*{message}.*pass a column of groups"):
+            call()
+
+
 def test_errors_name_what_is_there(reference, query):
     with pytest.raises(ValueError, match="no such column in obs; there are: 'cell_type'"):
         dre.scanpy.tl.ingest(query, reference, obs="celltype")
@@ -259,6 +276,14 @@ def test_errors_name_what_is_there(reference, query):
         dre.scanpy.tl.ingest(query, reference, layer="counts")
     with pytest.raises(ValueError, match="refuse=2"):
         dre.scanpy.tl.ingest(query, reference, refuse=2)
+    with pytest.raises(ValueError, match=r"n_neighbors=5,000: the reference has 400 cells"):
+        dre.scanpy.tl.ingest(query, reference, n_neighbors=5000)
+    for target_sum in (-5, 0, np.nan):
+        with pytest.raises(ValueError, match=f"target_sum={target_sum}: counts per cell are more than 0"):
+            dre.scanpy.tl.ingest(query, reference, target_sum=target_sum)
+    for call in (dre.scanpy.model, lambda adata, obs: dre.scanpy.tl.ingest(query, adata, obs)):
+        with pytest.raises(TypeError, match=r"obs is a Series: pass the name of a column.*'cell_type'"):
+            call(reference, reference.obs["cell_type"])
     with pytest.raises(ValueError, match="adata has no cells"):
         dre.scanpy.tl.ingest(query[:0].copy(), reference)
     query.X = query.X.toarray()
@@ -297,6 +322,15 @@ def test_cells_that_were_left_out_of_a_reference_since_do_not_matter(reference, 
     part = reference[reference.obs["cell_type"] != "B"].copy()
     dre.scanpy.tl.ingest(query, part, refuse=0)
     assert set(query.obs["cell_type"]) == {"NK", "T"}
+
+
+def test_a_map_under_another_key_is_named(reference, query):
+    other = reference.copy()
+    other.uns["map2"], other.obsm["map2"] = other.uns.pop("dre"), other.obsm.pop("X_dre")
+    with pytest.raises(ValueError, match="no map 'dre': there are: 'map2'; pass key='map2'"):
+        dre.scanpy.tl.ingest(query, other)
+    dre.scanpy.tl.ingest(query, other, key="map2")
+    assert query.obsm["map2"].shape == (150, 2)
 
 
 def test_one_cell_is_enough(reference, query):

@@ -22,6 +22,7 @@ NOT_ON_MAP = "not on this map"  # the label of cells that are unlike all of a re
 UNKNOWN = ("-1", "nan", "None", "", NOT_ON_MAP)  # labels that are none
 MOST_CELLS = 10_000  # of a reference in a model file: 2 MB
 MOST_COMPARED = 50_000  # of a reference with which new cells are compared
+SINGLE, SHARE_OF_SINGLE = 20, 0.5  # labels, and labels for each cell, beyond which they name cells rather than groups
 FEWEST_OF_CLASS = 30  # cells of each class that a sample keeps
 EXAMINED = 5_000  # cells of a reference whose distances to others are measured
 RANK = 5  # of the neighbor whose distance tells how unlike a cell is: the first may be an outlier too
@@ -30,6 +31,16 @@ SMALLEST = 1e-3  # distance to a neighbor, of the median: copies of a cell have 
 STEEPNESS = 4.0  # of votes: by leaving one cell out of each of three references, above 2, and above equal votes
 QUERIES = 4096  # at a time
 CPU = torch.device("cpu")
+
+
+def column_names(obs: Any) -> list[str]:
+    """Return the names of columns of labels."""
+    if isinstance(obs, str) or obs is None:
+        return [] if obs is None else [obs]
+    if hasattr(obs, "iloc") or not all(isinstance(name, str) for name in obs):
+        name = getattr(obs, "name", None) or "cell_type"
+        raise TypeError(f"obs is a {type(obs).__name__}: pass the name of a column of the reference's obs, such as {name!r}")
+    return list(obs)
 
 
 def reference_cells(rows: Any, adata: Any, columns: Sequence[str], most: int) -> ReferenceCells:
@@ -50,6 +61,7 @@ def _labels(adata: Any, column: str) -> tuple[Array, list[str]]:
         known = ", ".join(map(repr, adata.obs.columns)) or "none"
         raise ValueError(f"obs={column!r}: the reference has no such column in obs; there are: {known}")
     values = adata.obs[column].astype("category")
+    _check_groups(values, column)
     order = [str(name) for name in values.cat.categories]
     names = [name for name in dict.fromkeys(order) if name not in UNKNOWN]
     by_name = {name: i for i, name in enumerate(names)}
@@ -61,6 +73,21 @@ def _labels(adata: Any, column: str) -> tuple[Array, list[str]]:
     again = np.full(len(names) + 1, -1, np.int32)
     again[occur] = np.arange(len(occur), dtype=np.int32)
     return again[codes], [names[i] for i in occur]
+
+
+def _check_groups(values: Any, column: str) -> None:
+    """Raise a ValueError for labels that name no groups of cells: continuous numbers, dates, and names of single cells."""
+    kinds, labelled = values.cat.categories, int(values.notna().sum())
+    remedy = "pass a column of groups, such as types of cells; pandas.cut makes groups of numbers"
+    if kinds.dtype.kind == "f" and (kinds.to_numpy() % 1 != 0).any():
+        raise ValueError(f"obs={column!r}: the reference has continuous values in this column, no labels: {remedy}")
+    if kinds.dtype.kind in "mM":
+        raise ValueError(f"obs={column!r}: the reference has dates or times in this column, no labels: {remedy}")
+    occurring = int(values.nunique())
+    if occurring > max(SINGLE, SHARE_OF_SINGLE * labelled):
+        raise ValueError(
+            f"obs={column!r}: {labelled:,} cells of the reference have {occurring:,} labels in this column: {remedy}"
+        )
 
 
 def _choose(codes: Array, most: int) -> Array:

@@ -138,7 +138,8 @@ def _noise(part: Any, center: Array, loadings: Array, rows: Array) -> Array:
     scores = np.asarray(part @ loadings - center @ loadings)
     left = float(squared_outside(part, center, np.square(scores).sum(1)).mean()) / part.shape[1]
     variance = rows.var(0, dtype=np.float64)
-    return left / np.maximum(variance, np.finfo(np.float32).eps * max(float(variance.max()), 1e-12))
+    noise: Array = left / np.maximum(variance, np.finfo(np.float32).eps * max(float(variance.max()), 1e-12))
+    return noise
 
 
 def _gene_pca(adata: Any, X: Any, used: Array, center: Array, loadings: Array | None) -> GenePCA:

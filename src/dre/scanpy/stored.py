@@ -15,7 +15,7 @@ from torch import nn
 
 from dre.data.gene_pca import Components, GenePCA
 from dre.model.estimator import DRE
-from dre.scanpy.labels import MOST_CELLS, reference_cells
+from dre.scanpy.labels import MOST_CELLS, column_names, reference_cells
 
 Array = np.ndarray[Any, Any]
 FILE = "model.safetensors"
@@ -54,15 +54,23 @@ def model(
     >>> dre.scanpy.model(adata, "cell_type").save("blood.safetensors")  # doctest: +SKIP
     """
     if key not in adata.uns or "model" not in adata.uns[key]:
-        raise ValueError(f"adata.uns has no map {key!r}: run dre.scanpy.tl.dre(adata) first")
+        raise ValueError(f"adata.uns has no map {key!r}: {_other_maps(adata)}")
     fitted = unpack(adata.uns[key]["model"], encoder, device)
     if obs is None:
         return fitted
     pca = gene_pca(fitted)
     rows = reference_rows(adata, key, fitted)
-    columns = [obs] if isinstance(obs, str) else list(obs)
+    columns = column_names(obs)
     fitted._map.preparation = replace(pca, cells=reference_cells(rows, adata, columns, MOST_CELLS))
     return fitted
+
+
+def _other_maps(adata: Any) -> str:
+    """Return what to do where a map is not found."""
+    found = [name for name, value in adata.uns.items() if hasattr(value, "keys") and {"model", "params"} <= set(value)]
+    if not found:
+        return "run dre.scanpy.tl.dre(adata) first"
+    return f"there are: {', '.join(map(repr, found))}; pass key={found[0]!r}"
 
 
 def pack(fitted: DRE) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,17 @@ from dre.data.gene_pca import Components, ReferenceCells
 from dre.data.preparation import Prepared
 from dre.model.estimator import DRE
 from dre.notation import unknown
-from dre.progress.display import say
+from dre.progress.display import muted, say
 from dre.scanpy.genes import match_genes
 from dre.scanpy.graph import given_neighbors
 from dre.scanpy.held_out import OUTSIDE
-from dre.scanpy.labels import MOST_COMPARED, NOT_ON_MAP, LabelTransfer, reference_cells
+from dre.scanpy.labels import MOST_COMPARED, NOT_ON_MAP, LabelTransfer, column_names, reference_cells
 from dre.scanpy.representation import choose
 from dre.scanpy.stored import gene_pca, open_reference, pack, reference_rows
 
 AnnData = Any  # anndata is imported by those who have one
 Array = np.ndarray[Any, Any]
+N_NEIGHBORS = 15  # that vote; references of fewer cells have fewer
 MANY_FOREIGN = 0.5  # share of cells that are refused, beyond which something else may be wrong
 REASONS = {  # why many cells may be refused, by what adata holds, and the remedy
     "counts": "counts of another technique. Pass a reference of the same technique",
@@ -83,7 +85,8 @@ def dre(
     graph, params = (None, {}) if neighbors_key is None else given_neighbors(adata, neighbors_key)
     n_pcs = params.get("n_pcs") if use_rep is None else None
     use_rep = params.get("use_rep") if use_rep is None else use_rep
-    found = choose(adata, use_rep, None if n_pcs is None else int(n_pcs), random_state)
+    with muted() if options.get("verbose") is False else nullcontext():
+        found = choose(adata, use_rep, None if n_pcs is None else int(n_pcs), random_state)
     fitted = DRE(**options, n_components=n_components, random_state=random_state)
     rows = found.rows if found.pca is None else Prepared(Components(found.rows), found.pca)
     fitted.fit(rows, precomputed_knn=graph)
@@ -102,7 +105,7 @@ def ingest(
     *,
     layer: str | None = None,
     target_sum: float | None = None,
-    n_neighbors: int = 15,
+    n_neighbors: int = N_NEIGHBORS,
     refuse: float = 0.01,
     key: str = "dre",
     copy: bool = False,
@@ -139,8 +142,9 @@ def ingest(
     -------
     AnnData or None
         The copy, if ``copy=True``. It has ``obsm["X_dre"]``, ``obsm["X_pca"]`` and for each column of labels
-        ``obs["cell_type"]`` and ``obs["cell_type_confidence"]``, the share of votes for the label. Cells that are unlike all of
-        the reference have the label ``"not on this map"`` and the confidence 0.
+        ``obs["cell_type"]`` and ``obs["cell_type_confidence"]``, the share of votes for the label, in place of columns of these
+        names. Labels are text, also of numbers. Cells that are unlike all of the reference have the label ``"not on this map"``
+        and the confidence 0.
 
     Examples
     --------
@@ -149,14 +153,15 @@ def ingest(
     >>> dre.scanpy.tl.ingest(adata, adata_ref, obs="cell_type")  # doctest: +SKIP
     """
     _check_anndata(adata)
-    columns = [obs] if isinstance(obs, str) else list(obs or [])
-    if not 0 <= refuse < 1 or n_neighbors < 1:
-        raise ValueError(f"refuse={refuse}, n_neighbors={n_neighbors}: refuse is a share below 1, n_neighbors from 1 up")
+    columns = column_names(obs)
+    _check_numbers(target_sum, n_neighbors, refuse)
     if adata.n_obs == 0:
         raise ValueError("adata has no cells")
     fitted = open_reference(model_or_adata_ref, key)
     pca = gene_pca(fitted)
     cells = _cells(model_or_adata_ref, fitted, columns, key)
+    if cells is not None and n_neighbors > max(len(cells.rows), N_NEIGHBORS):
+        raise ValueError(f"n_neighbors={n_neighbors:,}: the reference has {len(cells.rows):,} cells")
     genes = match_genes(adata, pca, layer, target_sum)
     rows, outside = genes.project(pca)
     coordinates = fitted.transform(Components(rows))
@@ -192,6 +197,13 @@ def _cells(reference: Any, fitted: DRE, columns: list[str], key: str) -> Referen
             f"model with labels, dre.scanpy.model(adata_ref, {lacking[0]!r}), or obs=None for the coordinates alone."
         )
     return ReferenceCells(pca.cells.rows, {name: known[name] for name in columns})
+
+
+def _check_numbers(target_sum: float | None, n_neighbors: int, refuse: float) -> None:
+    if not 0 <= refuse < 1 or n_neighbors < 1:
+        raise ValueError(f"refuse={refuse}, n_neighbors={n_neighbors}: refuse is a share below 1, n_neighbors from 1 up")
+    if target_sum is not None and not 0 < target_sum < np.inf:
+        raise ValueError(f"target_sum={target_sum}: counts per cell are more than 0, such as 10_000")
 
 
 def _share_of_far(refuse: float) -> float:
