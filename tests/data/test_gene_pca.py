@@ -64,6 +64,16 @@ def test_genes_of_a_frame_are_found_by_name(pca, counts):
         pca.transform(counts[:, :5])
 
 
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_genes_that_were_scaled_by_their_own_deviations_are_refused(pca, logged, kind):
+    scaled = logged.copy()
+    scaled[7] -= 10
+    for reads in (pca, replace(pca, normalization=None, scale=(torch.zeros(7), torch.ones(7)))):
+        with pytest.raises(ValueError, match="row 7 has negative values"):
+            reads.transform(kind(scaled))
+    assert np.isfinite(replace(pca, normalization=None).transform(kind(scaled))).all()
+
+
 def test_a_cell_does_not_depend_on_the_others(pca, counts):
     alone = np.concatenate([pca.transform(row[None]) for row in counts])
     assert np.allclose(alone, pca.transform(counts), atol=1e-5)
@@ -86,6 +96,41 @@ def test_what_lies_outside_of_the_components_is_between_none_and_all(pca, logged
     x = logged[:, pca.used] - pca.center.numpy()
     left = np.linalg.norm(x - rows @ pca.loadings.numpy().T, axis=1) / np.linalg.norm(logged[:, pca.used], axis=1)
     assert np.allclose(outside, left, atol=1e-4)
+
+
+def test_all_genes_are_a_case_of_some_genes(pca, logged):
+    whole, outside = pca.project(logged)
+    shared, outside_shared = pca.project_shared(logged, np.ones(12, bool))
+    assert np.allclose(shared, whole, atol=1e-4)
+    assert np.allclose(outside_shared, outside, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_cells_within_the_components_are_known_by_some_of_their_genes(pca, kind):
+    rows = np.random.default_rng(0).normal(size=(20, 4))
+    cells = np.zeros((20, 12))
+    cells[:, pca.used] = rows @ pca.loadings.numpy().T + pca.center.numpy()
+    present = np.arange(12) != 3
+    found, outside = pca.project_shared(kind(cells[:, present]), present)
+    assert np.allclose(found, rows, atol=1e-4)
+    assert outside.max() < 1e-3
+
+
+def test_components_of_few_genes_stay_between_the_mean_and_least_squares(pca, logged):
+    present = np.isin(np.arange(12), [0, 2, 5, 7, 8])
+    plain = pca.project_shared(logged[:, present], present)[0]
+    noisy = replace(pca, noise=torch.full((4,), 0.2)).project_shared(logged[:, present], present)[0]
+    drowned = replace(pca, noise=torch.full((4,), 1e6)).project_shared(logged[:, present], present)[0]
+    assert np.linalg.norm(noisy) < np.linalg.norm(plain)
+    assert np.abs(drowned).max() < 1e-3
+
+
+def test_absent_genes_have_their_mean_without_components(pca, logged):
+    genes = replace(pca, loadings=None)
+    filled = logged.copy()
+    filled[:, 7] = float(pca.center[4])
+    present = np.arange(12) != 7
+    assert np.allclose(genes.project_shared(logged[:, present], present)[0], genes.project(filled)[0], atol=1e-5)
 
 
 @pytest.mark.parametrize("known", [CountNormalization(None), CountNormalization(1e4, over_genes=False)])
@@ -111,7 +156,9 @@ def cells():
 
 @pytest.fixture(scope="module")
 def model(pca, counts):
-    whole = replace(pca, cells=cells())
+    whole = replace(
+        pca, cells=cells(), noise=torch.full((4,), 0.1, dtype=torch.double), levels=torch.arange(12.0), distance_ratio=0.9
+    )
     return DRE(schedule="x: gaussian(5) -> kl * 2", encoder="mlp(8)", random_state=0, device="cpu").fit(Prepared(counts, whole))
 
 
@@ -124,6 +171,11 @@ def test_a_saved_model_reads_genes_and_keeps_the_labels(model, counts, logged, t
     codes, names = loaded._map.preparation.cells.labels["cell_type"]
     assert names == ["B", "T"]
     assert codes.equal(cells().labels["cell_type"][0])
+    present = np.arange(12) != 3
+    some = [each._map.preparation.project_shared(logged[:, present], present)[0] for each in (model, loaded)]
+    assert np.array_equal(*some)
+    assert loaded._map.preparation.levels.equal(torch.arange(12.0))
+    assert loaded._map.preparation.distance_ratio == 0.9
 
 
 def test_components_stand_for_genes(model, pca, counts):
@@ -138,6 +190,7 @@ def test_components_stand_for_genes(model, pca, counts):
         {"columns": "GENE0"},
         {"residual": -1.0},
         {"residual": "0.5"},
+        {"distance_ratio": 0.0},
         {"largest": float("inf")},
         {"normalization": [1e4, 1, None]},
         {"normalization": [-1.0, True, None]},
@@ -168,6 +221,10 @@ def test_a_file_that_was_edited_is_refused(model, tmp_path, change):
         ("cells", torch.zeros(9, 3)),
         ("codes.0", torch.full((9,), 2, dtype=torch.int32)),
         ("codes.0", torch.zeros(8, dtype=torch.int32)),
+        ("noise", torch.zeros(3, dtype=torch.double)),
+        ("noise", torch.full((4,), -1.0, dtype=torch.double)),
+        ("levels", torch.zeros(7)),
+        ("levels", torch.full((12,), torch.inf)),
         ("extra", torch.zeros(1)),
     ],
 )

@@ -59,6 +59,25 @@ def test_the_model_reads_counts_as_well_as_their_logarithms(mapped):
     assert np.allclose(Y, mapped.obsm["X_dre"], atol=1e-2 * mapped.obsm["X_dre"].std())
 
 
+def test_the_model_reads_cells_with_their_genes_in_any_order(mapped, tmp_path):
+    model = dre.scanpy.model(mapped)
+    other = make_cells()[:, np.random.default_rng(0).permutation(120)].copy()
+    expected = model.transform(make_cells().X)
+    assert np.allclose(model.transform(other), expected, atol=1e-4)
+    other.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    assert np.allclose(model.transform(backed), expected, atol=1e-4)
+    backed.file.close()
+    with pytest.raises(ValueError, match=r"lacks 40 of the 120 genes that the model reads.*tl.ingest"):
+        model.transform(make_cells()[:, :80].copy())
+
+
+def test_other_models_ask_for_rows_of_numbers(mapped):
+    for call in (DRE(**OPTIONS).fit, DRE(**OPTIONS).fit(mapped.obsm["X_pca"]).transform):
+        with pytest.raises(TypeError, match=r"X is an AnnData.*tl.dre\(adata\).*adata.obsm\['X_pca'\]"):
+            call(mapped)
+
+
 def test_key_added_names_map_and_parameters(logged):
     adata = dre.scanpy.tl.dre(logged, key_added="other", n_components=3, copy=True, **OPTIONS)
     assert adata.obsm["other"].shape == (240, 3)
@@ -165,6 +184,44 @@ def test_raw_counts_are_mapped_with_a_warning():
     assert adata.obsm["X_dre"].shape == (240, 2)
 
 
+def test_components_of_raw_counts_are_said():
+    adata = make_cells()
+    sc.pp.pca(adata, n_comps=20)
+    with pytest.warns(UserWarning, match="raw counts"):
+        dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
+def test_gaps_in_a_representation_are_named_by_cell(logged):
+    adata = logged.copy()
+    adata.obsm["X_pca"][5, 3] = np.nan
+    with pytest.raises(ValueError, match=r"obsm\['X_pca'\] has NaN or infinity, first in cell 'cell0-5', column 3"):
+        dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
+def test_cells_without_genes_need_a_representation(logged):
+    adata = logged[:, :0].copy()
+    dre.scanpy.tl.dre(adata, **OPTIONS)
+    assert adata.uns["dre"]["params"]["use_rep"] == "X_pca"
+    del adata.obsm["X_pca"]
+    with pytest.raises(ValueError, match="adata has no genes: pass use_rep"):
+        dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, lambda X: X.toarray()])
+def test_cells_that_are_all_the_same_have_no_components(kind):
+    adata = log_normalized(make_cells(60))
+    adata.X = kind(adata.X * 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="same values in all cells"):
+            dre.scanpy.tl.dre(adata, **OPTIONS)
+
+
+def test_a_quiet_map_prints_nothing(logged, capsys):
+    dre.scanpy.tl.dre(logged, copy=True, verbose=False, **OPTIONS)
+    assert not capsys.readouterr().err
+
+
 def test_wrong_arguments_name_the_remedy(logged):
     with pytest.raises(TypeError, match="Did you mean 'perplexity'"):
         dre.scanpy.tl.dre(logged, perplexty=5)
@@ -227,6 +284,13 @@ def test_a_graph_is_read_as_a_fit_reads_it_also_where_a_cell_has_few_neighbors(l
     assert "1 row lists fewer neighbors than most" in said
     fitted = DRE(**options, random_state=0).fit(adata.obsm["X_corrected"], precomputed_knn=adata.obsp["distances"])
     assert np.array_equal(adata.obsm["X_dre"], fitted.embedding_)
+
+
+def test_neighbors_of_more_cells_than_are_left_are_refused(logged):
+    adata = logged.copy()
+    sc.pp.neighbors(adata)
+    with pytest.raises(ValueError, match=r"on average, and 14 were computed.*run sc.pp.neighbors\(adata\) again"):
+        dre.scanpy.tl.dre(adata[:80].copy(), neighbors_key="neighbors", **OPTIONS)
 
 
 def test_neighbors_that_are_not_there_are_said(logged):

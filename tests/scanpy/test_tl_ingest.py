@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -81,17 +82,59 @@ def test_the_order_of_genes_and_others_beside_them_do_not_matter(reference, quer
     dre.scanpy.tl.ingest(shuffled, reference)
     assert np.allclose(query.obsm["X_dre"], shuffled.obsm["X_dre"], atol=1e-3)
     assert (query.obs["cell_type"] == shuffled.obs["cell_type"]).all()
+    logged = log_normalized(shuffled)
+    dre.scanpy.tl.ingest(logged, reference)
+    assert np.allclose(query.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
 
 
-def test_absent_genes_count_as_not_expressed(reference, query):
-    part = query[:, query.var_names[:80]].copy()
+@pytest.mark.parametrize("steps", [lambda adata: adata, log_normalized])
+@pytest.mark.parametrize("kept", [108, 84, 60])
+def test_cells_that_lack_genes_are_labelled_by_the_others(reference, query, steps, kept):
+    part = steps(query)[:, np.random.default_rng(0).permutation(120)[:kept]].copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=f"{1 - kept / 120:.0%} of the genes of the reference are not in adata")
+        dre.scanpy.tl.ingest(part, reference)
+    assert right(part) > 0.9
+    assert (part.obs["cell_type"] == NOT_ON_MAP).mean() < 0.05
+
+
+def test_many_absent_genes_are_said(reference, query):
     with pytest.warns(UserWarning, match="33% of the genes of the reference are not in adata"):
-        dre.scanpy.tl.ingest(part, reference, refuse=0)
-    zeros = query.copy()
-    zeros.X = zeros.X.toarray()
-    zeros.X[:, 80:] = 0
-    dre.scanpy.tl.ingest(zeros, reference, refuse=0)
-    assert np.allclose(part.obsm["X_pca"], zeros.obsm["X_pca"], atol=1e-4)
+        dre.scanpy.tl.ingest(query[:, :80].copy(), reference)
+
+
+@pytest.mark.filterwarnings("ignore:.*of the genes of the reference are not in adata")
+def test_counts_of_some_genes_are_normalized_to_the_share_of_the_reference_in_these(reference, capsys):
+    own = make_cells(400)[:, :80].copy()
+    dre.scanpy.tl.ingest(own, reference, refuse=0)
+    share = make_cells(400).X[:, :80].sum(1) / make_cells(400).X.sum(1)
+    assert f"normalized to {1e4 * float(share.mean()):,.6g}"[:20] in capsys.readouterr().err
+    logged = log_normalized(make_cells(400))[:, :80].copy()
+    dre.scanpy.tl.ingest(logged, reference, refuse=0)
+    assert abs(own.obsm["X_pca"].mean(0) - logged.obsm["X_pca"].mean(0)).max() < 0.1 * logged.obsm["X_pca"].std()
+
+
+def test_a_reference_without_pca_gives_absent_genes_their_mean(query):
+    reference = log_normalized(make_cells(400, genes=30))
+    dre.scanpy.tl.dre(reference, **OPTIONS)
+    part = query[:, :20].copy()
+    with pytest.warns(UserWarning, match="33% of the genes"):
+        dre.scanpy.tl.ingest(part, reference)
+    assert right(part) > 0.9
+    logged = log_normalized(make_cells(400, genes=30))[:, :20].copy()
+    filled = reference.X.toarray()
+    filled[:, 20:] = filled[:, 20:].mean(0)
+    with pytest.warns(UserWarning, match="33% of the genes"):
+        dre.scanpy.tl.ingest(logged, reference)
+    assert np.allclose(logged.obsm["X_dre"], dre.scanpy.model(reference).transform(filled), atol=1e-3)
+
+
+def test_counts_of_foreign_cells_do_not_blame_the_normalization(reference, query):
+    query.X = scipy.sparse.csr_matrix(np.random.default_rng(0).permuted(query.X.toarray() ** 2, axis=1))
+    with pytest.warns(UserWarning, match="unlike the reference") as caught:
+        dre.scanpy.tl.ingest(query, reference)
+    assert not any("normalized otherwise" in str(each.message) for each in caught)
 
 
 def test_genes_that_do_not_overlap_are_named(reference, query):
@@ -119,6 +162,14 @@ def test_foreign_cells_are_not_on_the_map(reference, query):
     assert NOT_ON_MAP not in foreign.obs["cell_type"].cat.categories
     dre.scanpy.tl.ingest(query, reference)
     assert (query.obs["cell_type"] == NOT_ON_MAP).mean() < 0.05
+
+
+@pytest.mark.parametrize("refuse", [0.05, 0.2, 0.5, 0.9])
+def test_the_share_of_ordinary_cells_that_is_refused_is_the_one_asked_for(reference, refuse):
+    new = make_cells(600, seed=3)
+    dre.scanpy.tl.ingest(new, reference, obs="cell_type", refuse=refuse)
+    found = (new.obs["cell_type"] == NOT_ON_MAP).mean()
+    assert abs(found - refuse) < 0.03 + 0.25 * refuse
 
 
 def test_a_file_of_cells_alone_is_a_reference(reference, query, tmp_path):
@@ -195,6 +246,23 @@ def test_labels_may_be_numbers(reference, query):
     assert set(query.obs["cell_type"]) - {NOT_ON_MAP} == {"1", "2", "3"}
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.linspace(0, 1, 400), "continuous values"),
+        (pd.date_range("2020-01-01", periods=400).to_numpy(), "dates or times"),
+        ([f"barcode{i}" for i in range(400)], "400 cells of the reference have 400 labels"),
+        (np.arange(400), "400 cells of the reference have 400 labels"),
+    ],
+)
+def test_columns_that_name_no_groups_are_refused(reference, query, labels, message):
+    reference = reference.copy()
+    reference.obs["column"] = labels
+    for call in (lambda: dre.scanpy.tl.ingest(query, reference, obs="column"), lambda: dre.scanpy.model(reference, "column")):
+        with pytest.raises(ValueError, match=f"obs='column': .*{message}.*pass a column of groups"):
+            call()
+
+
 def test_errors_name_what_is_there(reference, query):
     with pytest.raises(ValueError, match="no such column in obs; there are: 'cell_type'"):
         dre.scanpy.tl.ingest(query, reference, obs="celltype")
@@ -208,6 +276,14 @@ def test_errors_name_what_is_there(reference, query):
         dre.scanpy.tl.ingest(query, reference, layer="counts")
     with pytest.raises(ValueError, match="refuse=2"):
         dre.scanpy.tl.ingest(query, reference, refuse=2)
+    with pytest.raises(ValueError, match=r"n_neighbors=5,000: the reference has 400 cells"):
+        dre.scanpy.tl.ingest(query, reference, n_neighbors=5000)
+    for target_sum in (-5, 0, np.nan):
+        with pytest.raises(ValueError, match=f"target_sum={target_sum}: counts per cell are more than 0"):
+            dre.scanpy.tl.ingest(query, reference, target_sum=target_sum)
+    for call in (dre.scanpy.model, lambda adata, obs: dre.scanpy.tl.ingest(query, adata, obs)):
+        with pytest.raises(TypeError, match=r"obs is a Series: pass the name of a column.*'cell_type'"):
+            call(reference, reference.obs["cell_type"])
     with pytest.raises(ValueError, match="adata has no cells"):
         dre.scanpy.tl.ingest(query[:0].copy(), reference)
     query.X = query.X.toarray()
@@ -215,6 +291,46 @@ def test_errors_name_what_is_there(reference, query):
     with pytest.raises(ValueError, match="cell 'cell1-2', gene 'GENE5'"):
         dre.scanpy.tl.ingest(query, reference)
     assert "X_dre" not in query.obsm
+
+
+def _scale(adata):
+    adata.X = adata.X.toarray()
+    sc.pp.scale(adata)
+    sc.pp.pca(adata, n_comps=20)
+
+
+def _fewer(adata):
+    sc.pp.pca(adata, n_comps=10)
+
+
+def _permute(adata):
+    adata.obsm["X_pca"] = np.random.default_rng(0).permutation(adata.obsm["X_pca"])
+
+
+@pytest.mark.parametrize("change", [_scale, _fewer, _permute])
+def test_components_that_were_computed_again_since_are_refused(reference, query, change):
+    changed = reference.copy()
+    change(changed)
+    for call in (lambda: dre.scanpy.tl.ingest(query, changed), lambda: dre.scanpy.model(changed, "cell_type")):
+        with pytest.raises(ValueError, match=r"obsm\['X_pca'\] of the reference is not the one.*tl.dre\(adata_ref\) again"):
+            call()
+    assert "cell_type" not in query.obs
+    dre.scanpy.tl.ingest(query, changed, obs=None)  # the model alone decides
+
+
+def test_cells_that_were_left_out_of_a_reference_since_do_not_matter(reference, query):
+    part = reference[reference.obs["cell_type"] != "B"].copy()
+    dre.scanpy.tl.ingest(query, part, refuse=0)
+    assert set(query.obs["cell_type"]) == {"NK", "T"}
+
+
+def test_a_map_under_another_key_is_named(reference, query):
+    other = reference.copy()
+    other.uns["map2"], other.obsm["map2"] = other.uns.pop("dre"), other.obsm.pop("X_dre")
+    with pytest.raises(ValueError, match="no map 'dre': there are: 'map2'; pass key='map2'"):
+        dre.scanpy.tl.ingest(query, other)
+    dre.scanpy.tl.ingest(query, other, key="map2")
+    assert query.obsm["map2"].shape == (150, 2)
 
 
 def test_one_cell_is_enough(reference, query):
@@ -235,9 +351,48 @@ def test_values_that_are_neither_counts_nor_logarithms_are_refused(reference, qu
         dre.scanpy.tl.ingest(scaled, reference)
 
 
-def test_another_total_is_said(reference, query):
-    with pytest.warns(UserWarning, match="normalized to 1,000 counts per cell, the reference to 10,000"):
-        dre.scanpy.tl.ingest(log_normalized(query, 1e3), reference)
+@pytest.mark.parametrize("total", [848.0, 1e6])
+def test_another_total_is_undone(reference, query, total, capsys):
+    other = log_normalized(query, total)
+    dre.scanpy.tl.ingest(other, reference)
+    assert f"normalized to {total:,.6g} counts per cell, the reference to 10,000" in capsys.readouterr().err
+    dre.scanpy.tl.ingest(query, reference)
+    assert np.allclose(other.obsm["X_pca"], query.obsm["X_pca"], atol=1e-2)
+
+
+def with_base(adata, base, is_stated=True):
+    """Log-normalized cells with logarithms to another base, as ``sc.pp.log1p(adata, base=base)`` gives."""
+    adata = adata.copy()
+    adata.X = adata.X / np.log(base)
+    adata.uns["log1p"] = {"base": base}
+    if not is_stated:
+        del adata.uns["log1p"]
+    return adata
+
+
+@pytest.mark.parametrize("is_stated", [True, False])
+@pytest.mark.parametrize("base", [2, 10])
+@pytest.mark.parametrize("kept", [120, 100])
+@pytest.mark.filterwarnings("ignore:.*of the genes of the reference are not in adata")
+def test_another_base_of_the_logarithm_is_converted(reference, query, base, is_stated, kept, capsys):
+    logged = log_normalized(query)[:, :kept].copy()
+    other = with_base(log_normalized(query), base, is_stated or kept < 120)[:, :kept].copy()
+    dre.scanpy.tl.ingest(other, reference)
+    assert f"to the base {base}: converted to 2.718" in capsys.readouterr().err
+    dre.scanpy.tl.ingest(logged, reference)
+    assert "base" not in capsys.readouterr().err
+    assert np.allclose(other.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
+
+
+def test_natural_logarithms_fit_a_reference_with_another_base(query):
+    reference = with_base(log_normalized(make_cells(400)), 2)
+    sc.pp.pca(reference, n_comps=20)
+    dre.scanpy.tl.dre(reference, **OPTIONS)
+    logged = log_normalized(query)
+    dre.scanpy.tl.ingest(logged, reference)
+    dre.scanpy.tl.ingest(query, reference)
+    assert right(query) > 0.95
+    assert np.allclose(query.obsm["X_pca"], logged.obsm["X_pca"], atol=1e-2)
 
 
 def scaled_reference(clip):

@@ -241,10 +241,21 @@ def _edges(n: int, shape: tuple[int, ...]) -> Array:
     return np.append(np.arange(0, n, chunk_length(shape, BLOCK_VALUES)), n)
 
 
+# anndata
+
+
+def _refuse_cells(X: Any, row_shape: Shape) -> Any:
+    """An AnnData has several matrices of rows; only a map of ``dre.scanpy.tl.dre`` knows which of its genes to read."""
+    del row_shape
+    known = ", ".join(f"adata.obsm[{name!r}]" for name in X.obsm) or "adata.X"
+    raise TypeError(f"X is an AnnData: map it by dre.scanpy.tl.dre(adata), or pass rows of numbers, such as {known}")
+
+
 ADAPTERS: dict[tuple[str, str], Callable[[Any, Shape], Any]] = {  # by package and class
     ("torch", "Dataset"): _from_torch_dataset,
     ("torch", "DataLoader"): _from_data_loader,
     ("dask", "Array"): _from_dask,
+    ("anndata", "AnnData"): _refuse_cells,
 }
 TABLES: dict[tuple[str, str], Callable[[Any, Columns], Any]] = {  # of which columns can be chosen
     ("pyarrow", "Table"): _from_arrow_table,

@@ -106,6 +106,12 @@ class GenePCA(Preparation):
         Largest share of a cell's expression that the components leave, among cells like the reference's.
     cells : ReferenceCells, optional
         For labels of new cells.
+    noise : Tensor of shape (k,), optional
+        Variance of a gene outside of the components, divided by that of each component. By default zero.
+    levels : Tensor of shape (genes,), optional
+        Mean of the normalized counts of each gene that is read, before the logarithm.
+    distance_ratio : float, default=1
+        How far ordinary new cells are from those of the reference, relative to how far these are from each other.
 
     Examples
     --------
@@ -126,6 +132,9 @@ class GenePCA(Preparation):
     largest: float | None = None
     residual: float | None = None
     cells: ReferenceCells | None = None
+    noise: Tensor | None = None
+    levels: Tensor | None = None
+    distance_ratio: float = 1.0
 
     @property
     def names_out(self) -> list[str]:  # type: ignore[override]
@@ -134,7 +143,7 @@ class GenePCA(Preparation):
         return [f"PC{i + 1}" for i in range(self.loadings.shape[1])]
 
     def transform(self, X: Any) -> Array:
-        """Return the components, float32 (n, k), of rows of genes: an array, a sparse matrix, a DataFrame or Rows."""
+        """Return the components, float32 (n, k), of rows of genes: an array, a sparse matrix, a DataFrame, an AnnData, Rows."""
         if isinstance(X, Components):
             return X.rows
         return self.project(X)[0]
@@ -145,9 +154,52 @@ class GenePCA(Preparation):
         rows, outside = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return rows, outside
 
+    def project_shared(self, X: Any, present: Array) -> tuple[Array, Array]:
+        """Return the components of cells that lack genes, and the share of their expression that lies outside of them.
+
+        The components are fitted to the genes that are there, as in probabilistic PCA [1]_: those that vary little beside the
+        noise stay close to the mean of the reference. Without loadings, absent genes have this mean.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, genes that are present)
+            Normalized.
+        present : array of bool, one for each of ``columns``
+
+        References
+        ----------
+        .. [1] M. Tipping and C. Bishop, Probabilistic principal component analysis, J. R. Stat. Soc. B 61, 1999.
+        """
+        is_used = present[self.used.numpy()]
+        shared = self._restricted(present, is_used)
+        if self.loadings is None:
+            rows = np.tile(self.center.float().numpy(), (X.shape[0], 1))
+            rows[:, is_used] = shared.project(X)[0]
+            return rows, np.zeros(len(rows))
+        assert shared.loadings is not None
+        loadings = shared.loadings.double().numpy()
+        gram = loadings.T @ loadings
+        noise = np.diag(self.noise.double().numpy()) if self.noise is not None and not is_used.all() else 0.0
+        found = [shared._project(part, gram, np.linalg.pinv(gram + noise)) for part in shared._parts(X)]
+        rows, outside = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return rows, outside
+
+    def _restricted(self, present: Array, is_used: Array) -> GenePCA:
+        """Return the part of this that belongs to some of the genes, for rows that are normalized."""
+        position = np.cumsum(present) - 1
+        keep = torch.from_numpy(np.flatnonzero(is_used))
+        return GenePCA(
+            [name for name, is_there in zip(self.columns, present, strict=True) if is_there],
+            self.center[keep],
+            torch.from_numpy(position[self.used.numpy()[is_used]]),
+            None if self.loadings is None else self.loadings[keep],
+            scale=None if self.scale is None else (self.scale[0][keep], self.scale[1][keep]),
+            largest=self.largest,
+        )
+
     def _parts(self, X: Any) -> Iterator[Any]:
         """Yield rows of X with the genes in their order, in chunks."""
-        X = select_features(X, self.columns, self.columns)
+        X = self._genes_of(X) if hasattr(X, "var_names") else select_features(X, self.columns, self.columns)
         if not hasattr(X, "shape") or isinstance(X, Tensor) or hasattr(X, "columns"):
             X = check_array(X, "X")
         if len(X.shape) != 2 or X.shape[1] != len(self.columns):
@@ -161,18 +213,38 @@ class GenePCA(Preparation):
             part: Any = X.read(start, stop).numpy() if is_rows(X) else X[start:stop]
             yield check_array(part.tocsr() if scipy.sparse.issparse(part) else np.asarray(part), "X")
 
-    def _project(self, part: Any) -> tuple[Array, Array]:
+    def _genes_of(self, adata: Any) -> Any:
+        """Return X of an AnnData, with the genes in the order of the model."""
+        if not adata.var_names.is_unique:
+            raise ValueError("adata has several genes of the same name: adata.var_names_make_unique()")
+        where = adata.var_names.get_indexer(self.columns)
+        if (where < 0).any():
+            absent = self.columns[int((where < 0).argmax())]
+            raise ValueError(
+                f"adata lacks {int((where < 0).sum()):,} of the {len(where):,} genes that the model reads, {absent!r} first: "
+                "dre.scanpy.tl.ingest(adata, model, obs=None) places cells that lack genes"
+            )
+        X = adata.X[...] if hasattr(adata.X, "id") else adata.X
+        return (X.to_memory() if hasattr(X, "to_memory") else X)[:, where]
+
+    def _project(self, part: Any, gram: Array | None = None, inverse: Array | None = None) -> tuple[Array, Array]:
+        """Return components and what lies outside; ``gram`` is that of loadings that are not orthonormal, with its inverse."""
         x = self._scaled(self._normalized(part)[:, self.used.numpy()])
         if self.loadings is None:
             rows = np.asarray(x.toarray() if scipy.sparse.issparse(x) else x)
             return rows.astype(np.float32), np.zeros(len(rows))
         center, loadings = self.center.double().numpy(), self.loadings.double().numpy()
-        rows = np.asarray(x @ loadings - center @ loadings)
-        return rows.astype(np.float32), share_outside(x, center, rows)
+        scores = np.asarray(x @ loadings - center @ loadings)
+        if gram is None or inverse is None:
+            return scores.astype(np.float32), share_outside(x, center, np.square(scores).sum(1))
+        rows = scores @ inverse
+        return rows.astype(np.float32), share_outside(x, center, (rows * (2 * scores - rows @ gram)).sum(1))
 
     def _normalized(self, part: Any) -> Any:
         """Normalize the rows that hold counts."""
         part = part.astype(np.float64)
+        if self.normalization is not None or self.scale is not None:
+            _check_not_negative(part)
         if self.normalization is None:
             return part
         totals, counts = row_totals(part), holds_counts(part)
@@ -203,7 +275,12 @@ class GenePCA(Preparation):
             tensors["loadings"] = self.loadings.float()
         if self.scale is not None:
             tensors |= {"mean": self.scale[0].double(), "std": self.scale[1].double()}
+        if self.noise is not None:
+            tensors["noise"] = self.noise.double()
+        if self.levels is not None:
+            tensors["levels"] = self.levels.float()
         config: dict[str, Any] = {"columns": self.columns, "largest": self.largest, "residual": self.residual}
+        config["distance_ratio"] = self.distance_ratio
         found = self.normalization
         config["normalization"] = None if found is None else [found.target_sum, found.over_genes, found.base]
         if self.cells is not None:
@@ -244,6 +321,9 @@ class GenePCA(Preparation):
             _positive(config["largest"], "largest"),
             _positive(config["residual"], "residual"),
             cells,
+            _not_negative(_tensor(tensors, "noise", torch.double, 1, width), "noise") if "noise" in tensors else None,
+            _not_negative(_tensor(tensors, "levels", torch.float32, 1, len(genes)), "levels") if "levels" in tensors else None,
+            _positive(config["distance_ratio"], "distance_ratio") or 1.0,
         )
         if restored.state()[1].keys() != tensors.keys():
             raise ValueError("its preparation has tensors that do not belong to it")
@@ -297,13 +377,33 @@ def holds_counts(part: Any) -> Array:
     return found
 
 
-def share_outside(x: Any, center: Array, components: Array) -> Array:
-    """Return the length of what a PCA leaves of each cell, divided by the length of the cell."""
-    squared = x.multiply(x).sum(1) if scipy.sparse.issparse(x) else np.square(x, dtype=np.float64).sum(1)
-    length = np.asarray(squared, np.float64).ravel()
-    left = length - 2 * (x @ center) + center @ center - np.square(components, dtype=np.float64).sum(1)
-    found: Array = np.sqrt(np.maximum(left, 0.0) / np.where(length > 0, length, 1.0))
+def share_outside(x: Any, center: Array, explained: Array) -> Array:
+    """Return the length of what a PCA leaves of each cell, divided by the length of the cell; ``explained`` is squared."""
+    length = _squared_lengths(x)
+    found: Array = np.sqrt(squared_outside(x, center, explained) / np.where(length > 0, length, 1.0))
     return np.where(length > 0, found, np.inf)
+
+
+def squared_outside(x: Any, center: Array, explained: Array) -> Array:
+    """Return the squared length of what is left of each cell, of which components explain so much."""
+    left: Array = np.maximum(_squared_lengths(x) - 2 * (x @ center) + center @ center - explained, 0.0)
+    return left
+
+
+def _squared_lengths(x: Any) -> Array:
+    squared = x.multiply(x).sum(1) if scipy.sparse.issparse(x) else np.square(x, dtype=np.float64).sum(1)
+    return np.asarray(squared, np.float64).ravel()
+
+
+def _check_not_negative(part: Any) -> None:
+    """Raise a ValueError that names the first row with negative values: counts and their logarithms have none."""
+    values = part.data if scipy.sparse.issparse(part) else part
+    if values.size and float(values.min()) < 0:
+        negative = np.asarray(part.tocsr().min(1).toarray() if scipy.sparse.issparse(part) else part.min(1)).ravel() < 0
+        raise ValueError(
+            f"row {int(negative.argmax())} has negative values, such as genes that were scaled by their own deviations: pass "
+            "counts or their logarithms"
+        )
 
 
 def row_totals(part: Any) -> Array:
@@ -316,6 +416,12 @@ def _tensor(tensors: dict[str, Tensor], name: str, dtype: torch.dtype, ndim: int
         raise ValueError(f"{name} of its genes is missing, or of another type or shape")
     if value.is_floating_point() and not value.isfinite().all():
         raise ValueError(f"{name} of its genes is not finite")
+    return value
+
+
+def _not_negative(value: Tensor, name: str) -> Tensor:
+    if bool((value < 0).any()):
+        raise ValueError(f"{name} of its genes is negative")
     return value
 
 

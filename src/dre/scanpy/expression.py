@@ -13,6 +13,7 @@ Array = np.ndarray[Any, Any]
 EXAMINED = 2_000  # cells
 LARGEST_LOGARITHM = 20.0  # of normalized counts: 10,000 has 9.2
 SAME_TOTAL = 0.01  # relative deviation of totals that are meant to be equal
+FEWEST_OF_TOTAL = 5  # cells: the totals of fewer may be the same by chance
 ROUND = 1e-3  # relative distance to a round number
 
 
@@ -45,9 +46,8 @@ def kind_of(X: Any) -> str:
 
 def find_normalization(adata: Any, X: Any) -> CountNormalization | None:
     """Find how the counts of a reference were normalized, from X and ``adata.raw``; None if X is no logarithm of counts."""
-    base = (adata.uns.get("log1p") or {}).get("base")
-    base = None if base is None else float(base)
-    unit = 1.0 if base is None else np.log(base)
+    unit = stated_unit(adata) or 1.0
+    base = None if unit == 1.0 else float(np.exp(unit))
     is_log = kind_of(X) == "log"
     raw = None if adata.raw is None else adata.raw.X
     if is_log and (total := common_total(X, unit)) is not None:
@@ -59,18 +59,48 @@ def find_normalization(adata: Any, X: Any) -> CountNormalization | None:
 
 def common_total(X: Any, unit: float) -> float | None:
     """Return the total of normalized counts, if all cells have the same."""
-    part = sample_cells(X).astype(np.float64)
-    if scipy.sparse.issparse(part):
-        part.data = np.expm1(part.data * unit)
-        totals = row_totals(part)
-    else:
-        totals = np.expm1(part * unit).sum(1)
+    totals = row_totals(normalized_counts(sample_cells(X), unit))
     totals = totals[totals > 0]
     if not len(totals) or totals.std() > SAME_TOTAL * totals.mean():
         return None
     total = float(np.median(totals))
     near = float(f"{total:.1g}")  # 10,000 rather than 9,999.98
     return near if abs(near - total) <= ROUND * total else total
+
+
+def stated_unit(adata: Any) -> float | None:
+    """Return what ``sc.pp.log1p`` divided natural logarithms by, as ``adata`` tells; None if it does not."""
+    if "log1p" not in adata.uns:
+        return None
+    base = adata.uns["log1p"].get("base")
+    return 1.0 if base is None else float(np.log(float(base)))
+
+
+def find_logarithm(X: Any, stated: float | None, likely: float) -> tuple[float, float | None]:
+    """Return what natural logarithms were divided by, and the total that all cells have; None if they have none in common.
+
+    A common total tells the base, too: with another base, the totals differ.
+    """
+    units = [likely, 1.0, float(np.log(2)), float(np.log(10))] if stated is None else [stated]
+    if X.shape[0] >= FEWEST_OF_TOTAL:
+        for unit in units:
+            if (total := common_total(X, unit)) is not None:
+                return unit, total
+    return units[0], None
+
+
+def gene_levels(X: Any, unit: float) -> Array:
+    """Return the mean of the normalized counts of each gene, float32, from their logarithms."""
+    return np.asarray(normalized_counts(sample_cells(X), unit).mean(0), np.float32).ravel()
+
+
+def normalized_counts(X: Any, unit: float) -> Any:
+    """Return the normalized counts of which X holds the logarithms, float64."""
+    found = X.astype(np.float64)  # a copy
+    if not scipy.sparse.issparse(found):
+        return np.expm1(found * unit)
+    found.data = np.expm1(found.data * unit)
+    return found
 
 
 def find_scale(adata: Any, X: Any) -> Scale | None:

@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from dre.data.gene_pca import GenePCA, row_totals
+from dre.data.gene_pca import GenePCA
 from dre.progress.display import say
-from dre.scanpy.expression import common_total, kind_of
+from dre.scanpy.expression import kind_of, stated_unit
+from dre.scanpy.normalization import from_counts, from_logarithms
 from dre.scanpy.representation import check_finite, in_memory
 
 Array = np.ndarray[Any, Any]
 FEWEST = 0.2  # share of the genes that must be there
 MANY = 0.9  # share below which a warning tells how many are absent
-OTHER_TOTAL = 0.9  # ratio of two totals that differ
 LISTED = 3
 
 
 @dataclass(frozen=True, eq=False)
 class MatchedGenes:
-    """The genes of new cells as a model reads them, and how many of those that it uses are there."""
+    """Those genes of new cells that a model reads, in its order."""
 
-    X: Any  # csr (n, genes of the model)
+    X: Any  # csr (n, genes that are present)
+    present: Array  # bool (genes of the model,)
     kind: str  # "counts", "log" or "other"
-    n_found: int
-    n_used: int
+
+    def project(self, pca: GenePCA) -> tuple[Array, Array]:
+        """Return the components of the cells, and the share of their expression that lies outside of them."""
+        return pca.project(self.X) if self.present.all() else pca.project_shared(self.X, self.present)
 
 
 def match_genes(adata: Any, pca: GenePCA, layer: str | None, target_sum: float | None) -> MatchedGenes:
-    """Return the genes of ``adata`` by the names of the model's; absent genes are not expressed."""
+    """Return the genes of ``adata`` by the names of the model's, normalized as these."""
     X, names, where = _matrix(adata, layer)
     position = {str(name): i for i, name in enumerate(names)}
     if len(position) < len(names):
@@ -43,12 +46,13 @@ def match_genes(adata: Any, pca: GenePCA, layer: str | None, target_sum: float |
     check_finite(adata if where != "raw.X" else adata.raw, X)
     kind = kind_of(X)
     _check_kind(kind, pca, where)
+    columns = np.array([position.get(name, -1) for name in pca.columns])
+    present = columns >= 0
     if kind == "counts" and pca.normalization is not None:
-        X = _normalized(X, pca, position, target_sum)
-    elif kind == "log":
-        _warn_of_other_total(X, pca)
-    columns = [position.get(name, -1) for name in pca.columns]
-    return MatchedGenes(_reordered(X, columns), kind, n_found, len(used))
+        X = from_counts(X, pca, columns, target_sum)
+    elif kind == "log" and pca.normalization is not None:
+        X = from_logarithms(X, pca, columns, target_sum, stated_unit(adata))
+    return MatchedGenes(scipy.sparse.csr_array(scipy.sparse.csc_array(X)[:, columns[present]]), present, kind)
 
 
 def _matrix(adata: Any, layer: str | None) -> tuple[Any, Any, str]:
@@ -80,7 +84,7 @@ def _check_overlap(n_found: int, used: list[str], given: list[str]) -> None:
     say(f"dre: {n_found:,} of the {len(used):,} genes of the reference are in adata")
     if share < MANY:
         warnings.warn(
-            f"{1 - share:.0%} of the genes of the reference are not in adata, and count as not expressed: labels may be wrong "
+            f"{1 - share:.0%} of the genes of the reference are not in adata: labels by the others are less certain "
             f"({examples})",
             stacklevel=4,
         )
@@ -102,42 +106,3 @@ def _check_kind(kind: str, pca: GenePCA, where: str) -> None:
             f"{where} of adata holds neither counts, which are whole numbers, nor their logarithms: sc.pp.log1p(adata), or "
             "pass layer=NAME"
         )
-
-
-def _normalized(X: Any, pca: GenePCA, position: dict[str, int], target_sum: float | None) -> Any:
-    """Normalize counts as those of the reference were, by the totals of the same genes."""
-    assert pca.normalization is not None
-    known = pca.normalization
-    found = known if target_sum is None else replace(known, target_sum=float(target_sum))
-    if found.target_sum is None:
-        raise ValueError(
-            "adata holds counts, and the total to which the reference was normalized can't be told from its X: pass "
-            "target_sum=10_000 or what sc.pp.normalize_total was called with, or normalize adata alike"
-        )
-    X = X.astype(np.float64)
-    summed = X
-    if found.over_genes:
-        summed = X[:, [position[name] for name in pca.columns if name in position]]
-    genes = "of the reference" if found.over_genes else "of adata"
-    say(f"dre: adata holds counts: normalized to {found.target_sum:,.6g} over the genes {genes} and logged, as the reference")
-    return found(X, row_totals(summed))
-
-
-def _warn_of_other_total(X: Any, pca: GenePCA) -> None:
-    """Warn if cells that are normalized already have another total than those of the reference."""
-    known = pca.normalization
-    total = None if known is None or known.target_sum is None else common_total(X, known.unit)
-    if known is not None and known.target_sum and total and not OTHER_TOTAL < total / known.target_sum < 1 / OTHER_TOTAL:
-        warnings.warn(
-            f"adata was normalized to {total:,.6g} counts per cell, the reference to {known.target_sum:,.6g}: labels may be "
-            "wrong; pass a layer with counts",
-            stacklevel=4,
-        )
-
-
-def _reordered(X: Any, columns: list[int]) -> Any:
-    """Return columns of a matrix as CSR; -1 stands for a column of zeros."""
-    rows = scipy.sparse.csc_array(X)
-    if -1 in columns:
-        rows = scipy.sparse.hstack([rows, scipy.sparse.csc_array((X.shape[0], 1), dtype=X.dtype)], format="csc")
-    return scipy.sparse.csr_array(rows[:, np.array(columns)])  # -1 is the last

@@ -6,6 +6,8 @@ from typing import Any
 
 import scipy.sparse
 
+FEWEST = 0.5  # share of the neighbors that were computed
+
 
 def given_neighbors(adata: Any, neighbors_key: str) -> tuple[Any, dict[str, Any]]:
     """Return the distances to the neighbors that ``uns[neighbors_key]`` describes, sparse, and the parameters of the search."""
@@ -16,4 +18,17 @@ def given_neighbors(adata: Any, neighbors_key: str) -> tuple[Any, dict[str, Any]
     about = adata.uns[neighbors_key]
     if about["distances_key"] not in adata.obsp:
         raise ValueError(f"neighbors_key={neighbors_key!r}: adata.obsp has no {about['distances_key']!r}")
-    return scipy.sparse.csr_array(adata.obsp[about["distances_key"]]), dict(about.get("params", {}))
+    graph, params = scipy.sparse.csr_array(adata.obsp[about["distances_key"]]), dict(about.get("params", {}))
+    _check_whole(graph, params, neighbors_key)
+    return graph, params
+
+
+def _check_whole(graph: scipy.sparse.csr_array, params: dict[str, Any], neighbors_key: str) -> None:
+    """Raise a ValueError if most neighbors are missing: AnnData keeps those among the cells of a subset."""
+    expected = int(params.get("n_neighbors", 1)) - 1  # a cell is its own first neighbor
+    mean = graph.nnz / max(graph.shape[0], 1)
+    if mean < FEWEST * expected:
+        raise ValueError(
+            f"neighbors_key={neighbors_key!r}: a cell has {mean:.3g} neighbors on average, and {expected} were computed. The "
+            "graph may be of more cells than adata has now: run sc.pp.neighbors(adata) again"
+        )

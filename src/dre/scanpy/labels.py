@@ -22,6 +22,7 @@ NOT_ON_MAP = "not on this map"  # the label of cells that are unlike all of a re
 UNKNOWN = ("-1", "nan", "None", "", NOT_ON_MAP)  # labels that are none
 MOST_CELLS = 10_000  # of a reference in a model file: 2 MB
 MOST_COMPARED = 50_000  # of a reference with which new cells are compared
+SINGLE, SHARE_OF_SINGLE = 20, 0.5  # labels, and labels for each cell, beyond which they name cells rather than groups
 FEWEST_OF_CLASS = 30  # cells of each class that a sample keeps
 EXAMINED = 5_000  # cells of a reference whose distances to others are measured
 RANK = 5  # of the neighbor whose distance tells how unlike a cell is: the first may be an outlier too
@@ -30,6 +31,16 @@ SMALLEST = 1e-3  # distance to a neighbor, of the median: copies of a cell have 
 STEEPNESS = 4.0  # of votes: by leaving one cell out of each of three references, above 2, and above equal votes
 QUERIES = 4096  # at a time
 CPU = torch.device("cpu")
+
+
+def column_names(obs: Any) -> list[str]:
+    """Return the names of columns of labels."""
+    if isinstance(obs, str) or obs is None:
+        return [] if obs is None else [obs]
+    if hasattr(obs, "iloc") or not all(isinstance(name, str) for name in obs):
+        name = getattr(obs, "name", None) or "cell_type"
+        raise TypeError(f"obs is a {type(obs).__name__}: pass the name of a column of the reference's obs, such as {name!r}")
+    return list(obs)
 
 
 def reference_cells(rows: Any, adata: Any, columns: Sequence[str], most: int) -> ReferenceCells:
@@ -50,6 +61,7 @@ def _labels(adata: Any, column: str) -> tuple[Array, list[str]]:
         known = ", ".join(map(repr, adata.obs.columns)) or "none"
         raise ValueError(f"obs={column!r}: the reference has no such column in obs; there are: {known}")
     values = adata.obs[column].astype("category")
+    _check_groups(values, column)
     order = [str(name) for name in values.cat.categories]
     names = [name for name in dict.fromkeys(order) if name not in UNKNOWN]
     by_name = {name: i for i, name in enumerate(names)}
@@ -61,6 +73,21 @@ def _labels(adata: Any, column: str) -> tuple[Array, list[str]]:
     again = np.full(len(names) + 1, -1, np.int32)
     again[occur] = np.arange(len(occur), dtype=np.int32)
     return again[codes], [names[i] for i in occur]
+
+
+def _check_groups(values: Any, column: str) -> None:
+    """Raise a ValueError for labels that name no groups of cells: continuous numbers, dates, and names of single cells."""
+    kinds, labelled = values.cat.categories, int(values.notna().sum())
+    remedy = "pass a column of groups, such as types of cells; pandas.cut makes groups of numbers"
+    if kinds.dtype.kind == "f" and (kinds.to_numpy() % 1 != 0).any():
+        raise ValueError(f"obs={column!r}: the reference has continuous values in this column, no labels: {remedy}")
+    if kinds.dtype.kind in "mM":
+        raise ValueError(f"obs={column!r}: the reference has dates or times in this column, no labels: {remedy}")
+    occurring = int(values.nunique())
+    if occurring > max(SINGLE, SHARE_OF_SINGLE * labelled):
+        raise ValueError(
+            f"obs={column!r}: {labelled:,} cells of the reference have {occurring:,} labels in this column: {remedy}"
+        )
 
 
 def _choose(codes: Array, most: int) -> Array:
@@ -86,14 +113,17 @@ class LabelTransfer:
     cells : ReferenceCells
     n_neighbors : int
         Cells that vote. The weight of a vote is exp(-4 (d / D)²), with the distances d to this cell and D to the last.
+    distance_ratio : float, default=1
+        How far ordinary new cells are from those of the reference, relative to how far these are from each other.
     """
 
     cells: ReferenceCells
     n_neighbors: int
+    distance_ratio: float = 1.0
 
     def nearest(self, rows: Array) -> tuple[Tensor, Tensor]:
         """Return ids and distances of the nearest cells, each (n, k)."""
-        return _nearest(self.cells.rows, torch.from_numpy(rows), max(self.n_neighbors, RANK))
+        return nearest_cells(self.cells.rows, torch.from_numpy(rows), max(self.n_neighbors, RANK))
 
     def vote(self, indices: Tensor, distances: Tensor, column: str) -> tuple[Array, Array]:
         """Return the code of each row's label, and the share of votes for it."""
@@ -107,14 +137,14 @@ class LabelTransfer:
         best = share.max(1)
         return best.indices.numpy(), best.values.float().numpy()
 
-    def are_unlike(self, indices: Tensor, distances: Tensor, refuse: float) -> Array:
-        """Whether each row is farther from its fifth neighbor, for its class, than all but this share of the reference."""
+    def are_unlike(self, indices: Tensor, distances: Tensor, share: float) -> Array:
+        """Whether each row is farther from its fifth neighbor, for its class, than all but this share of ordinary new cells."""
         if len(self.cells.rows) < 2:
             return np.zeros(len(indices), bool)
         column = max(self.cells.labels, key=lambda name: len(self.cells.labels[name][1]))  # the finest classes
         usual = UsualDistances.of(self.cells, column)
-        fifth = distances[:, min(RANK, distances.shape[1]) - 1].double().numpy()
-        found: Array = usual.deviations(fifth, self.vote(indices, distances, column)[0]) > np.quantile(usual.own, 1 - refuse)
+        fifth = distances[:, min(RANK, distances.shape[1]) - 1].double().numpy() / self.distance_ratio
+        found: Array = usual.deviations(fifth, self.vote(indices, distances, column)[0]) > np.quantile(usual.own, 1 - share)
         return found
 
 
@@ -146,7 +176,7 @@ class UsualDistances:
         at = _choose(codes.numpy(), EXAMINED)
         kinds = np.where(codes.numpy()[at] < 0, len(names), codes.numpy()[at])
         ids = torch.from_numpy(at)
-        distances = _nearest(cells.rows, cells.rows[ids], RANK, ids)[1][:, -1].double().numpy()
+        distances = nearest_cells(cells.rows, cells.rows[ids], RANK, ids)[1][:, -1].double().numpy()
         smallest = max(SMALLEST * float(np.median(distances)), np.finfo(np.float64).tiny)
         logs = np.log(np.maximum(distances, smallest))
         count = np.bincount(kinds, minlength=len(names) + 1)
@@ -163,7 +193,8 @@ class UsualDistances:
         return found
 
 
-def _nearest(rows: Tensor, points: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def nearest_cells(rows: Tensor, points: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return ids of the nearest rows to each point, and their distances, but for the row ``exclude[i]`` to point i."""
     parts = []
     with plain_torch(), one_thread_on(CPU):
         distances = Distances(rows)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 import torch
 
-from dre.data.gene_pca import GenePCA, share_outside
+from dre.data.gene_pca import GenePCA, squared_outside
 from dre.progress.display import say
-from dre.scanpy.expression import find_normalization, find_scale, kind_of, sample_cells
+from dre.scanpy.expression import find_normalization, find_scale, gene_levels, kind_of, sample_cells
+from dre.scanpy.held_out import CALIBRATED, measure_held_out
 
 Array = np.ndarray[Any, Any]
 N_PCS = 50  # as in scanpy: up to so many genes are mapped as they are
 EXACT = 1e-2  # deviation of components that X and the loadings should give, relative to their spread
-HELD_OUT, CALIBRATED, FEWEST_CALIBRATED = 4, 4_000, 100  # every fourth of so many cells tells what lies outside of a PCA
-REFUSED = 0.005  # share of these cells that lie outside
 PREPROCESS = "sc.pp.normalize_total(adata) and sc.pp.log1p(adata)"
 
 
@@ -34,7 +33,7 @@ class Representation:
 def choose(adata: Any, use_rep: str | None, n_pcs: int | None = None, random_state: int = 0) -> Representation:
     """Return ``obsm[use_rep]`` or X. By default X of up to 50 genes, and otherwise X_pca, which is computed if it is absent."""
     if use_rep is None:
-        use_rep = "X" if adata.n_vars <= N_PCS else "X_pca"
+        use_rep = "X" if 0 < adata.n_vars <= N_PCS else "X_pca"
         if use_rep == "X_pca" and "X_pca" not in adata.obsm:
             add_pca(adata, random_state)
         else:
@@ -45,6 +44,7 @@ def choose(adata: Any, use_rep: str | None, n_pcs: int | None = None, random_sta
     if use_rep == "X":
         return _all_genes(adata)
     rows = _dense(adata.obsm[use_rep])[:, :n_pcs]
+    _check_finite_rows(adata, rows, use_rep)
     if use_rep != "X_pca":
         return Representation(use_rep, rows)
     pca, reason = _trace_pca(adata, rows)
@@ -67,7 +67,8 @@ def _all_genes(adata: Any) -> Representation:
     check_finite(adata, X)
     if not adata.var_names.is_unique:
         return Representation("X", X)
-    return Representation("X", X, _gene_pca(adata, X, np.arange(adata.n_vars), np.zeros(adata.n_vars), None))
+    mean = np.asarray(X.mean(0), np.float64).ravel()
+    return Representation("X", X, _gene_pca(adata, X, np.arange(adata.n_vars), mean, None))
 
 
 def add_pca(adata: Any, random_state: int = 0) -> None:
@@ -76,6 +77,8 @@ def add_pca(adata: Any, random_state: int = 0) -> None:
 
     marked = "highly_variable" in adata.var.columns
     mask = np.asarray(adata.var["highly_variable"], bool) if marked else np.ones(adata.n_vars, bool)
+    if adata.n_vars == 0:
+        raise ValueError("adata has no genes: pass use_rep, a key of adata.obsm with rows of numbers")
     n = min(N_PCS, min(adata.n_obs, int(mask.sum())) - 1)
     if n < 1:
         raise ValueError(f"{adata.n_obs} cell(s) with {int(mask.sum())} genes have no principal components: pass use_rep='X'")
@@ -86,6 +89,8 @@ def add_pca(adata: Any, random_state: int = 0) -> None:
     check_finite(adata, X)
     X = X[:, np.flatnonzero(mask)].astype(np.float32)
     pca = PCA(n, svd_solver="arpack", random_state=random_state)
+    if not (X.max(0) - X.min(0)).max() > 0:
+        raise ValueError("X has the same values in all cells, so that nothing tells them apart: check adata.X")
     adata.obsm["X_pca"] = np.asarray(pca.fit_transform(X), np.float32)
     loadings = np.zeros((adata.n_vars, n))
     loadings[mask] = pca.components_.T
@@ -116,45 +121,43 @@ def _trace_pca(adata: Any, rows: Array) -> tuple[GenePCA | None, str]:
     difference = np.asarray(part @ loadings) - components
     if difference.std(0).max(initial=0.0) > EXACT * max(float(components.std()), 1e-12):
         return None, "X times varm['PCs'] is not X_pca: X was changed after the PCA, or X_pca was corrected"
+    if kind_of(X) == "counts":
+        _warn_of_counts()
     mean = np.asarray(X[:, used].mean(0), np.float64).ravel() if params.get("zero_center", True) else np.zeros(len(used))
     center = mean + loadings @ (difference.mean(0) - mean @ loadings)  # that of the PCA, if cells were left out since
-    residual = _residual_limit(sample_cells(X, CALIBRATED)[:, used], rows.shape[1])
-    return _gene_pca(adata, X, used, center, loadings, residual=residual), ""
+    found = _gene_pca(adata, X, used, center, loadings)
+    noise = torch.from_numpy(_noise(part, center, loadings, rows))
+    held_out = measure_held_out(sample_cells(X, CALIBRATED)[:, used], rows.shape[1], len(rows))
+    if held_out is None:
+        return replace(found, noise=noise), ""
+    return replace(found, noise=noise, residual=held_out.residual, distance_ratio=held_out.distance_ratio), ""
 
 
-def _residual_limit(X: Any, k: int) -> float | None:
-    """Return the share of a cell that lies outside of k components, which few cells exceed that the PCA has not seen.
-
-    The loadings of a reference fit its own cells better than new ones, so the components are computed again without some cells.
-    """
-    from sklearn.decomposition import PCA
-
-    if X.shape[0] < FEWEST_CALIBRATED:
-        return None
-    is_held = np.arange(X.shape[0]) % HELD_OUT == 0
-    seen, held = X[np.flatnonzero(~is_held)], X[np.flatnonzero(is_held)]
-    k = min(k, min(seen.shape) - 1)
-    pca = PCA(k, svd_solver="arpack" if scipy.sparse.issparse(X) else "randomized", random_state=0).fit(seen)
-    outside = share_outside(held, pca.mean_.astype(np.float64), pca.transform(held))
-    return float(np.quantile(outside, 1 - REFUSED)) or None
+def _noise(part: Any, center: Array, loadings: Array, rows: Array) -> Array:
+    """Return the variance that a PCA leaves of a gene, divided by that of each component."""
+    scores = np.asarray(part @ loadings - center @ loadings)
+    left = float(squared_outside(part, center, np.square(scores).sum(1)).mean()) / part.shape[1]
+    variance = rows.var(0, dtype=np.float64)
+    noise: Array = left / np.maximum(variance, np.finfo(np.float32).eps * max(float(variance.max()), 1e-12))
+    return noise
 
 
-def _gene_pca(
-    adata: Any, X: Any, used: Array, center: Array, loadings: Array | None, *, residual: float | None = None
-) -> GenePCA:
+def _gene_pca(adata: Any, X: Any, used: Array, center: Array, loadings: Array | None) -> GenePCA:
     """Return the step from genes to the rows. Counts that are summed over all genes need all of them, others those used."""
     normalization, scale = find_normalization(adata, X), find_scale(adata, X)
-    reads_all = normalization is not None and normalization.over_genes
-    columns = np.arange(adata.n_vars) if reads_all else used
+    levels = None
+    if normalization is not None and normalization.over_genes:
+        levels = torch.from_numpy(gene_levels(X, normalization.unit))
+    columns = used if levels is None else np.arange(adata.n_vars)
     return GenePCA(
         [str(adata.var_names[i]) for i in columns],
         torch.from_numpy(center),
-        torch.from_numpy(used if reads_all else np.arange(len(used))),
+        torch.from_numpy(np.arange(len(used)) if levels is None else used),
         None if loadings is None else torch.from_numpy(loadings).float(),
         normalization,
         None if scale is None else (torch.from_numpy(scale.mean[used]), torch.from_numpy(scale.std[used])),
         None if scale is None else scale.largest,
-        residual,
+        levels=levels,
     )
 
 
@@ -170,6 +173,15 @@ def check_finite(adata: Any, X: Any) -> None:
         row, column = divmod(at, X.shape[1])
     cell, gene = adata.obs_names[row], adata.var_names[column]
     raise ValueError(f"X has NaN or infinity, first in cell {cell!r}, gene {gene!r}: leave such cells or genes out")
+
+
+def _check_finite_rows(adata: Any, rows: Array, name: str) -> None:
+    """Raise a ValueError that names the first cell with NaN or infinity in a representation."""
+    if rows.dtype.kind not in "fc" or bool(np.isfinite(rows).all()):
+        return
+    row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
+    cell = adata.obs_names[row]
+    raise ValueError(f"obsm[{name!r}] has NaN or infinity, first in cell {cell!r}, column {column}: leave such cells out")
 
 
 def _warn_of_counts() -> None:

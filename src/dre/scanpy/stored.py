@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from torch import nn
 
-from dre.data.gene_pca import GenePCA
+from dre.data.gene_pca import Components, GenePCA
 from dre.model.estimator import DRE
-from dre.scanpy.labels import MOST_CELLS, reference_cells
+from dre.scanpy.labels import MOST_CELLS, column_names, reference_cells
 
 Array = np.ndarray[Any, Any]
 FILE = "model.safetensors"
+COMPARED = 100  # cells that are mapped again to see that a representation is the one that was mapped
+SAME_PLACE = 0.05  # distance of a cell to its place on the map, relative to the spread of the map
 
 
 def model(
@@ -33,7 +36,7 @@ def model(
     Parameters
     ----------
     adata : AnnData
-        To which ``tl.dre`` was applied.
+        To which ``tl.dre`` was applied, with the representation that it mapped, such as ``X_pca``, as it was.
     obs : str or sequence of str, optional
         Columns of labels that go into the model, with up to 10,000 cells: its file alone then labels new cells.
     key : str, default="dre"
@@ -51,15 +54,23 @@ def model(
     >>> dre.scanpy.model(adata, "cell_type").save("blood.safetensors")  # doctest: +SKIP
     """
     if key not in adata.uns or "model" not in adata.uns[key]:
-        raise ValueError(f"adata.uns has no map {key!r}: run dre.scanpy.tl.dre(adata) first")
+        raise ValueError(f"adata.uns has no map {key!r}: {_other_maps(adata)}")
     fitted = unpack(adata.uns[key]["model"], encoder, device)
     if obs is None:
         return fitted
     pca = gene_pca(fitted)
-    rows = reference_rows(adata, key)
-    columns = [obs] if isinstance(obs, str) else list(obs)
+    rows = reference_rows(adata, key, fitted)
+    columns = column_names(obs)
     fitted._map.preparation = replace(pca, cells=reference_cells(rows, adata, columns, MOST_CELLS))
     return fitted
+
+
+def _other_maps(adata: Any) -> str:
+    """Return what to do where a map is not found."""
+    found = [name for name, value in adata.uns.items() if hasattr(value, "keys") and {"model", "params"} <= set(value)]
+    if not found:
+        return "run dre.scanpy.tl.dre(adata) first"
+    return f"there are: {', '.join(map(repr, found))}; pass key={found[0]!r}"
 
 
 def pack(fitted: DRE) -> Array:
@@ -102,10 +113,29 @@ def gene_pca(fitted: DRE) -> GenePCA:
     return found
 
 
-def reference_rows(adata: Any, key: str) -> Any:
-    """Return the rows that were mapped."""
+def reference_rows(adata: Any, key: str, fitted: DRE) -> Any:
+    """Return the rows that were mapped; raise a ValueError if they have changed since."""
     params = adata.uns[key]["params"]
     name, width = str(params["use_rep"]), int(params["n_features"])
+    where = "X" if name == "X" else f"obsm[{name!r}]"
     if name != "X" and name not in adata.obsm:
-        raise ValueError(f"the reference has no obsm[{name!r}] any more, of which its map was made")
-    return (adata.X if name == "X" else adata.obsm[name])[:, :width]
+        raise ValueError(f"the reference has no {where} any more, of which its map was made")
+    rows = adata.X if name == "X" else adata.obsm[name]
+    key_obsm = "X_dre" if key == "dre" else key
+    if rows.shape[1] < width or not _is_mapped(fitted, rows[:, :width], adata.obsm.get(key_obsm)):
+        raise ValueError(
+            f"{where} of the reference is not the one of which its map, obsm[{key_obsm!r}], was made: run "
+            "dre.scanpy.tl.dre(adata_ref) again after changes such as sc.pp.scale or sc.pp.pca"
+        )
+    return rows[:, :width]
+
+
+def _is_mapped(fitted: DRE, rows: Any, embedding: Any) -> bool:
+    """Whether some of the rows have these places on the map. Without a map there is nothing to compare."""
+    if embedding is None:
+        return True
+    places = np.asarray(embedding)
+    ids = np.arange(0, len(places), -(-len(places) // COMPARED))
+    some = rows[ids]
+    again = fitted.transform(Components(some.toarray() if scipy.sparse.issparse(some) else np.asarray(some)))
+    return places.shape[1] == again.shape[1] and bool(abs(again - places[ids]).max() <= SAME_PLACE * places.std())

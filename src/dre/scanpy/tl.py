@@ -5,24 +5,31 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
-from dre.data.gene_pca import Components, GenePCA, ReferenceCells
+from dre.data.gene_pca import Components, ReferenceCells
 from dre.data.preparation import Prepared
 from dre.model.estimator import DRE
 from dre.notation import unknown
-from dre.progress.display import say
+from dre.progress.display import muted, say
 from dre.scanpy.genes import match_genes
 from dre.scanpy.graph import given_neighbors
-from dre.scanpy.labels import MOST_COMPARED, NOT_ON_MAP, LabelTransfer, reference_cells
+from dre.scanpy.held_out import OUTSIDE
+from dre.scanpy.labels import MOST_COMPARED, NOT_ON_MAP, LabelTransfer, column_names, reference_cells
 from dre.scanpy.representation import choose
 from dre.scanpy.stored import gene_pca, open_reference, pack, reference_rows
 
 AnnData = Any  # anndata is imported by those who have one
 Array = np.ndarray[Any, Any]
+N_NEIGHBORS = 15  # that vote; references of fewer cells have fewer
 MANY_FOREIGN = 0.5  # share of cells that are refused, beyond which something else may be wrong
+REASONS = {  # why many cells may be refused, by what adata holds, and the remedy
+    "counts": "counts of another technique. Pass a reference of the same technique",
+} | dict.fromkeys(("log", "other", "negative"), "genes that were normalized otherwise than the reference. Pass counts")
 OWN = ("n_components", "random_state", "columns")  # parameters of DRE that are none of the options
 
 
@@ -78,7 +85,8 @@ def dre(
     graph, params = (None, {}) if neighbors_key is None else given_neighbors(adata, neighbors_key)
     n_pcs = params.get("n_pcs") if use_rep is None else None
     use_rep = params.get("use_rep") if use_rep is None else use_rep
-    found = choose(adata, use_rep, None if n_pcs is None else int(n_pcs), random_state)
+    with muted() if options.get("verbose") is False else nullcontext():
+        found = choose(adata, use_rep, None if n_pcs is None else int(n_pcs), random_state)
     fitted = DRE(**options, n_components=n_components, random_state=random_state)
     rows = found.rows if found.pca is None else Prepared(Components(found.rows), found.pca)
     fitted.fit(rows, precomputed_knn=graph)
@@ -97,16 +105,16 @@ def ingest(
     *,
     layer: str | None = None,
     target_sum: float | None = None,
-    n_neighbors: int = 15,
+    n_neighbors: int = N_NEIGHBORS,
     refuse: float = 0.01,
     key: str = "dre",
     copy: bool = False,
 ) -> AnnData | None:
     """Place new cells on the map of a reference, and label them.
 
-    Genes are matched by name; those that are absent count as not expressed. Counts are normalized as the reference was. The
-    reference's own PCA and network then give the coordinates. The labels are those of the nearest cells of the reference, in
-    the space of its PCA, by weighted votes.
+    Genes are matched by name. Counts are normalized as the reference was, to its counts in the genes that ``adata`` has. The
+    reference's own PCA, of these genes alone, and its network then give the coordinates. The labels are those of the nearest
+    cells of the reference, in the space of its PCA, by weighted votes.
 
     Parameters
     ----------
@@ -123,7 +131,8 @@ def ingest(
     n_neighbors : int, default=15
         Cells of the reference that vote.
     refuse : float, default=0.01
-        Share of cells that are like the reference's, but are refused, so that foreign cells are. With 0 all cells get a label.
+        Share of cells like the reference's that are refused, so that foreign cells are: measured on cells that its PCA has not
+        seen, and at least 0.005 of them. With 0 all cells get a label.
     key : str, default="dre"
         Place of the map in ``adata_ref.uns``: the ``key_added`` of ``tl.dre``.
     copy : bool, default=False
@@ -133,8 +142,9 @@ def ingest(
     -------
     AnnData or None
         The copy, if ``copy=True``. It has ``obsm["X_dre"]``, ``obsm["X_pca"]`` and for each column of labels
-        ``obs["cell_type"]`` and ``obs["cell_type_confidence"]``, the share of votes for the label. Cells that are unlike all of
-        the reference have the label ``"not on this map"`` and the confidence 0.
+        ``obs["cell_type"]`` and ``obs["cell_type_confidence"]``, the share of votes for the label, in place of columns of these
+        names. Labels are text, also of numbers. Cells that are unlike all of the reference have the label ``"not on this map"``
+        and the confidence 0.
 
     Examples
     --------
@@ -143,32 +153,41 @@ def ingest(
     >>> dre.scanpy.tl.ingest(adata, adata_ref, obs="cell_type")  # doctest: +SKIP
     """
     _check_anndata(adata)
-    columns = [obs] if isinstance(obs, str) else list(obs or [])
-    if not 0 <= refuse < 1 or n_neighbors < 1:
-        raise ValueError(f"refuse={refuse}, n_neighbors={n_neighbors}: refuse is a share below 1, n_neighbors from 1 up")
+    columns = column_names(obs)
+    _check_numbers(target_sum, n_neighbors, refuse)
     if adata.n_obs == 0:
         raise ValueError("adata has no cells")
     fitted = open_reference(model_or_adata_ref, key)
     pca = gene_pca(fitted)
-    cells = _cells(model_or_adata_ref, pca, columns, key)
+    cells = _cells(model_or_adata_ref, fitted, columns, key)
+    if cells is not None and n_neighbors > max(len(cells.rows), N_NEIGHBORS):
+        raise ValueError(f"n_neighbors={n_neighbors:,}: the reference has {len(cells.rows):,} cells")
     genes = match_genes(adata, pca, layer, target_sum)
-    rows, outside = pca.project(genes.X)
+    rows, outside = genes.project(pca)
     coordinates = fitted.transform(Components(rows))
     adata = _copy(adata) if copy else adata
     if pca.loadings is not None:
         adata.obsm["X_pca"] = rows
     adata.obsm["X_dre" if key == "dre" else key] = coordinates
     if cells is not None:
-        _label(adata, LabelTransfer(cells, n_neighbors), rows, outside > (pca.residual or np.inf), refuse)
+        transfer = LabelTransfer(cells, n_neighbors, pca.distance_ratio)
+        found = transfer.nearest(rows)
+        foreign = np.zeros(len(rows), bool)
+        if refuse > 0:
+            is_outside = outside > (pca.residual or np.inf)
+            foreign = is_outside | transfer.are_unlike(*found, refuse if pca.residual is None else _share_of_far(refuse))
+        _label(adata, transfer, found, foreign)
+        _tell_of_foreign(foreign, genes.kind)
     return adata if copy else None
 
 
-def _cells(reference: Any, pca: GenePCA, columns: list[str], key: str) -> ReferenceCells | None:
+def _cells(reference: Any, fitted: DRE, columns: list[str], key: str) -> ReferenceCells | None:
     """Return the cells of a reference that vote; None if there are no labels to vote on."""
+    pca = gene_pca(fitted)
     if not columns:
         return None
     if hasattr(reference, "obs_names"):
-        return reference_cells(reference_rows(reference, key), reference, columns, MOST_COMPARED)
+        return reference_cells(reference_rows(reference, key, fitted), reference, columns, MOST_COMPARED)
     known = {} if pca.cells is None else pca.cells.labels
     lacking = [name for name in columns if name not in known]
     if pca.cells is None or lacking:
@@ -180,26 +199,37 @@ def _cells(reference: Any, pca: GenePCA, columns: list[str], key: str) -> Refere
     return ReferenceCells(pca.cells.rows, {name: known[name] for name in columns})
 
 
-def _label(adata: AnnData, transfer: LabelTransfer, rows: Array, is_outside: Array, refuse: float) -> None:
+def _check_numbers(target_sum: float | None, n_neighbors: int, refuse: float) -> None:
+    if not 0 <= refuse < 1 or n_neighbors < 1:
+        raise ValueError(f"refuse={refuse}, n_neighbors={n_neighbors}: refuse is a share below 1, n_neighbors from 1 up")
+    if target_sum is not None and not 0 < target_sum < np.inf:
+        raise ValueError(f"target_sum={target_sum}: counts per cell are more than 0, such as 10_000")
+
+
+def _share_of_far(refuse: float) -> float:
+    """Return the share of ordinary cells to refuse by their distances, if others lie outside of the components."""
+    return max(refuse - OUTSIDE, refuse / 2)
+
+
+def _label(adata: AnnData, transfer: LabelTransfer, nearest: tuple[Tensor, Tensor], foreign: Array) -> None:
     """Write labels and confidences."""
     import pandas as pd
 
-    indices, distances = transfer.nearest(rows)
-    foreign = np.zeros(len(rows), bool)
-    if refuse > 0:
-        foreign = is_outside | transfer.are_unlike(indices, distances, refuse)
     for column, (_, names) in transfer.cells.labels.items():
-        codes, confidence = transfer.vote(indices, distances, column)
+        codes, confidence = transfer.vote(*nearest, column)
         categories = [*names, NOT_ON_MAP]
         labels = pd.Categorical.from_codes(np.where(foreign, len(names), codes), pd.Index(categories, dtype=object))
         adata.obs[column] = labels if foreign.any() else labels.remove_categories([NOT_ON_MAP])
         adata.obs[f"{column}_confidence"] = np.where(foreign, np.float32(0), confidence)
-    share = foreign.mean()
-    say(f"dre: {int(foreign.sum()):,} of {len(rows):,} cells are not on this map")
-    if share > MANY_FOREIGN:
+
+
+def _tell_of_foreign(foreign: Array, kind: str) -> None:
+    """Tell how many cells are refused; warn of what may be wrong if most of them are."""
+    say(f"dre: {int(foreign.sum()):,} of {len(foreign):,} cells are not on this map")
+    if foreign.mean() > MANY_FOREIGN:
         warnings.warn(
-            f"{share:.0%} of the cells are unlike the reference: other kinds of cells, or genes that were normalized otherwise "
-            "than the reference. Pass counts, or refuse=0 to label them all the same.",
+            f"{foreign.mean():.0%} of the cells are unlike the reference: other kinds of cells, or {REASONS[kind]}, or "
+            "refuse=0 to label them all the same.",
             stacklevel=3,
         )
 
