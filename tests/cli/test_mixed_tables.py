@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from dre import DRE
+from dre.cli.map import color_values, load_map, open_rows
 
 PENGUINS = Path(__file__).parents[1] / "data" / "penguins.csv"
 SHORT = ["--schedule", "x: gaussian(10) -> kl * 2", "--encoder", "mlp(8, depth=1)", "--seed", "0", "--device", "cpu"]
@@ -68,11 +69,23 @@ def test_what_is_done_is_said_and_the_scores_are_those_of_the_fit(
     fitted = capsys.readouterr()
     assert "encoded as categories: island, sex; the numbers are divided by their standard deviations" in fitted.err
     assert "missing values in 11 of 344 rows are filled in: bill_length_mm 43.92" in fitted.err
-    assert dre("evaluate", "penguins.csv", "m.safetensors", "--labels", "sex", "-o", "s.json") == 0
+    assert dre("evaluate", "penguins.csv", "m.safetensors", "--labels", "island", "-o", "s.json") == 0
     told = capsys.readouterr()
     assert "features" not in told.err
     (line,) = (line for line in fitted.out.splitlines() if line.startswith("trustworthiness"))
     assert line[:-1].split()[-1] in told.out
+
+
+def test_a_gap_of_a_feature_is_no_class_of_the_labels(
+    dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "mean", "--embedding", "y.csv", *FIT) == 0
+    for map_, count in (("m.safetensors", 11), ("y.csv", 9)):  # two of them lack all numbers, too
+        capsys.readouterr()
+        assert dre("evaluate", "penguins.csv", map_, "--labels", "sex") == 0
+        assert f"dre: {count} rows have no label and are not scored" in capsys.readouterr().err
+    loaded = load_map("m.safetensors", *open_rows("m.safetensors", "penguins.csv"))
+    assert set(color_values("sex", loaded)[1].tolist()) == {"female", "male", ""}
 
 
 def test_gaps_are_refused_with_their_places_or_left_out(

@@ -127,7 +127,8 @@ def _is_constant(column: TableColumn) -> bool:
 
 
 def _all_differ(column: TableColumn) -> bool:
-    return count_values(column) == len(column.values) >= FEWEST
+    count = len(set(column.as_names().tolist())) if column.kind == TEXT else count_values(column)
+    return count == len(column.values) >= FEWEST
 
 
 def _numbers_rows(values: Array) -> bool:
@@ -164,7 +165,7 @@ def _numbered(names: Sequence[str]) -> set[str]:
 
 
 def _is_complete(column: TableColumn) -> bool:
-    return not column.missing.any()
+    return bool((column.as_names() != "").all()) if column.kind == TEXT else not column.missing.any()
 
 
 def features_of(table: Table, names: Sequence[str]) -> Array:

@@ -124,7 +124,7 @@ def _lazy_names(table: LargeTable, column: str) -> Any:
     def load(start: int, stop: int) -> Array:
         with unchanged(path, state), as_source_error(path):
             frame = to_frame(path, _names(kind, path, state, column).read(start, stop))
-            return to_strings(table_of(path, frame).columns[0].as_metadata().tolist())
+            return table_of(path, frame).columns[0].as_names()
 
     blocks = BlockArray((n,), str, table.blocks([column], 1, NAMES_AT_ONCE).edges, load)
     return LazyNames(n, lambda start, stop: blocks[start:stop])

@@ -15,7 +15,7 @@ from dre.data.table_preparation import EncodedTable, TablePreparation
 from dre.io.readers.features import DROPPED, NAMES, Chosen, choice_messages, dropped_message, no_such_feature
 from dre.io.readers.missing import MIDDLES, places
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names, to_strings
+from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN as ANSWER
 from dre.io.readers.table import EMPTY, MISSING, NUMBER, TEXT, Table, TableColumn
 
@@ -46,7 +46,7 @@ def mixed_source(table: Table, chosen: Chosen, options: ReadOptions) -> Source:
     except ValueError as problem:
         raise SourceError(f"{table.path}: {problem}") from None
     title = chosen.names or NAMES
-    names = table.names if chosen.names is None else to_strings(table[chosen.names].as_metadata().tolist())
+    names = table.names if chosen.names is None else table[chosen.names].as_names()
     beside = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name != title]
     news = [] if options.features else [*choice_messages(table, chosen), *_encoding_messages(preparation)]
     return Source(

@@ -22,7 +22,7 @@ from dre.io.readers.features import (
 from dre.io.readers.missing import Completed, complete
 from dre.io.readers.mixed import mixed_source, needs_preparation
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, Source, SourceError, summarize_names, to_strings
+from dre.io.readers.source import Array, Source, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, TEXT, Table
 
 FAR = 1000  # times the interquartile range from the median: a value that no measurement has
@@ -44,7 +44,7 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
             f"{table.path} has no column of numbers that can be a feature: {reasons or 'it has no columns'}{hint}"
         )
     title = chosen.names or NAMES
-    row_names = table.names if chosen.names is None else to_strings(table[chosen.names].as_metadata().tolist())
+    row_names = table.names if chosen.names is None else table[chosen.names].as_names()
     found = complete(replace(table, names=row_names), names, features_of(table, names), options.missing, options.fill)
     kept = slice(None) if found.dropped is None else found.dropped.kept
     metadata = {name: table[name].as_metadata()[kept] for name, reason in chosen.reasons.items() if reason != DROPPED}

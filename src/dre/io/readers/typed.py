@@ -172,12 +172,17 @@ def _other_column(name: str, texts: pl.Series, present: pl.Series, decimal: str 
         flags = [np.nan if each is None else float(each == answers[0]) for each in lower.to_list()]
         return TableColumn(name, BOOLEAN, np.array(flags), texts=_strings(texts))
     dates = _dates(present)
-    return TableColumn(name, TEXT, _strings(texts)) if dates is None else TableColumn(name, DATE, dates)
+    if dates is not None:
+        return TableColumn(name, DATE, dates)
+    has_words = present.null_count() > int((texts.fill_null("") == "").sum())  # that stand for a missing value
+    return TableColumn(name, TEXT, _strings(present), texts=_strings(texts) if has_words else None)
 
 
 def text_column(name: str, texts: pl.Series) -> TableColumn:
     """A column of texts: yes and no, dates, codes with leading zeros, or plain text."""
     texts, present = texts.str.strip_chars(), _present(texts)
+    if present.null_count() == len(present):
+        return TableColumn(name, EMPTY, _strings(present))
     digits = present.drop_nulls().str.contains(INTEGER).all() and present.drop_nulls().str.contains(CODE).any()
     return _other_column(name, texts, present, is_code=bool(digits))
 
