@@ -241,6 +241,14 @@ def test_lines_above_the_table_are_left_out_and_counted(write):
         open_source(write("y.csv", path.read_text().replace("5,6", "5,six")))
 
 
+@pytest.mark.parametrize("group", [".", " ", "'", "\u202f"])
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_thousands_before_a_decimal_comma_tell_the_mark_alone(write, group, separator):
+    lines = [f"name{separator}price", *(f"n{i}{separator}{6 + i}{group}732,{i:02d}" for i in range(10, 40))]
+    found = open_source(write("x.csv", "\n".join(lines))).rows[:, 0]
+    np.testing.assert_allclose(found, [1000 * (6 + i) + 732 + i / 100 for i in range(10, 40)])
+
+
 def test_a_word_that_stands_among_numbers_several_times_is_a_missing_value(write):
     lines = ["a,b", *(f"{i},{'k.A.' if i % 4 == 0 else i * i}" for i in range(1, 21))]
     with pytest.raises(SourceError, match="5 in 'b', the first in line 5"):

@@ -42,6 +42,8 @@ class ReadOptions:
         Whether options that a format cannot follow are ignored instead of refused.
     features : sequence of str, default=()
         Features of an earlier table, by name, such as those of a model; nothing else is decided then.
+    owner : str, default="the model"
+        Whose features these are, for messages.
     row_shape : tuple of int, default=()
         Shape of the rows of a model, to which images are resized.
     fill : mapping of str to float, default=empty
@@ -67,6 +69,7 @@ class ReadOptions:
     coordinates: bool = False
     where_possible: bool = False
     features: Sequence[str] = ()
+    owner: str = "the model"
     row_shape: tuple[int, ...] = ()
     fill: Mapping[str, float] = field(default_factory=dict)
     preparation: TablePreparation | None = None

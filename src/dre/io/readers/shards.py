@@ -70,7 +70,7 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
     with activity("opening files", len(paths)) as opening:
         for path in paths:
             with suppress(EmptySourceError):
-                shard = open_one(path, _like(sources[0], options) if sources else options)
+                shard = open_one(path, _like(sources[0], kept[0], options) if sources else options)
                 if sources:
                     _check_alike(path, shard, kept[0], sources[0])
                 sources.append(shard)
@@ -83,7 +83,7 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
 
     @lru_cache(OPEN_FILES)
     def reopen(i: int) -> Rows:
-        rows: Rows = open_one(kept[i], _like(sources[0], options)).rows
+        rows: Rows = open_one(kept[i], _like(sources[0], kept[0], options)).rows
         if rows.shape != sources[i].rows.shape:
             raise SourceError(f"{kept[i]} has changed since it was opened: it has {rows.shape[0]:,} rows now. Start again.")
         return rows
@@ -92,12 +92,13 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
     return _join(sources, JoinedRows(parts, [str(path) for path in kept]), len(paths))
 
 
-def _like(first: Source, options: ReadOptions) -> ReadOptions:
+def _like(first: Source, path: Path, options: ReadOptions) -> ReadOptions:
     """Read the features of the first shard, and fill their gaps by the same values."""
     found = first.preparation
     features = first.columns if found is None else found.columns
     shape = tuple(first.rows.shape[1:])
-    return replace(options, features=features or (), fill=first.fill, preparation=found, row_shape=shape)
+    owner = options.owner if options.features else f"the first file, {path}"
+    return replace(options, features=features or (), owner=owner, fill=first.fill, preparation=found, row_shape=shape)
 
 
 def _check_alike(path: Path, shard: Source, first_path: Path, first: Source) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +89,14 @@ class TableColumn:
         return to_strings((self.as_metadata() if self.texts is None else self.texts).tolist())
 
 
+def resembles_number(value: str) -> bool:
+    """Whether a value is a number, if need be with a decimal comma."""
+    try:
+        return math.isfinite(float(value.replace(",", ".", 1)))
+    except ValueError:
+        return False
+
+
 def is_rounded(integers: Array) -> bool:
     """Whether float64 may have rounded one of these integers."""
     return bool((np.abs(integers) >= LARGEST_EXACT).any())
@@ -115,6 +125,10 @@ class Table:
         Whether the columns are named in the file.
     notes : list of str, default=empty list
         What was left out of the file.
+    malformed : mapping of str to Malformed, default=empty
+        The first word of each column that holds numbers otherwise. Such a column is text.
+    decimal : {".", ","}, default=None
+        The mark of decimals by which texts were read as numbers; None if the numbers are stored as such.
     """
 
     path: Path
@@ -123,6 +137,8 @@ class Table:
     names: Array | None = None
     has_header: bool = True
     notes: list[str] = field(default_factory=list)
+    malformed: Mapping[str, Malformed] = field(default_factory=dict)
+    decimal: str | None = None
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

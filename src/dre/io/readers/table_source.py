@@ -45,7 +45,7 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
         )
     title = chosen.names or NAMES
     row_names = table.names if chosen.names is None else table[chosen.names].as_names()
-    found = complete(replace(table, names=row_names), names, features_of(table, names), options.missing, options.fill)
+    found = complete(replace(table, names=row_names), names, features_of(table, names, options), options.missing, options.fill)
     kept = slice(None) if found.dropped is None else found.dropped.kept
     metadata = {name: table[name].as_metadata()[kept] for name, reason in chosen.reasons.items() if reason != DROPPED}
     metadata.pop(title, None)
