@@ -40,6 +40,7 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bmissing='(\w+)'": r"--missing \1",
     r"\bdecimal='(.)'": r"--decimal \1",
     r"\bdrop=\[…\]": "--drop",
+    r"\bcolumns=\[…\]": "--columns",
     r"\bcategories=True\b": "--categories",
     r"\bstandardize=True\b": "--standardize",
     r"\bstandardize=False\b": "--no-standardize",
@@ -257,7 +258,12 @@ Id = Annotated[
     typer.Option("--id", metavar="COLUMN", rich_help_panel=COLUMNS, help="Names of the rows, which every output carries."),
 ]
 Categories = Annotated[
-    bool, typer.Option("--categories", rich_help_panel=COLUMNS, help="Use yes and no, and texts of few values, as features.")
+    bool,
+    typer.Option(
+        "--categories",
+        rich_help_panel=COLUMNS,
+        help="Use yes and no, and texts of at most 20 values, as features; of at most 1,000 if --columns names them.",
+    ),
 ]
 Missing = Annotated[
     str,

@@ -121,7 +121,7 @@ def test_what_is_said_goes_before_what_is_found(write):
     ("options", "message"),
     [
         (ReadOptions(columns=["c"]), r"unknown column 'c'"),
-        (ReadOptions(columns=["kind"]), r"'kind' cannot be a feature: text"),
+        (ReadOptions(columns=["kind"]), r"'kind' cannot be a feature: text; pass categories=True"),
         (ReadOptions(drop=["c"]), r"unknown column 'c'"),
         (ReadOptions(id="c"), r"unknown column 'c'"),
         (ReadOptions(drop=["a", "b"]), "no column of numbers.*'kind'"),
@@ -259,3 +259,20 @@ def test_numbers_with_decimal_commas_are_named_where_points_are_expected(write):
         with pytest.raises(SourceError, match=r"'b'.* numbers with decimal commas: pass decimal=','"):
             open_source(path, options=options)
     assert open_source(path, options=ReadOptions(decimal=",", columns=["b"])).rows[:2, 0].tolist() == [1732.60, 2732.61]
+
+
+def test_a_text_of_many_values_is_a_category_if_it_is_named(write):
+    lines = [f"{i % 7},{i % 5},t{i % 30},k{i % 2},n{i}" for i in range(1200)]
+    path = write("x.csv", "\n".join(["a,b,town,kind,note", *lines]))
+    usual = open_source(path, options=ReadOptions(categories=True))
+    assert usual.preparation.columns == ["a", "b", "kind"]
+    assert "town (text of more than 20 values: name it in columns=[…])" in usual.messages[1]
+    named = open_source(path, options=ReadOptions(categories=True, columns=["a", "town", "kind"]))
+    assert named.preparation.columns == ["a", "town", "kind"]
+    assert len(named.columns) == 1 + 30 + 2
+    in_range = open_source(path, options=ReadOptions(categories=True, columns=["a-kind"]))
+    assert in_range.preparation.columns == ["a", "b", "kind"]
+    with pytest.raises(SourceError, match=r"'note' cannot be a feature: text of more than 1,000 values$"):
+        open_source(path, options=ReadOptions(categories=True, columns=["a", "note"]))
+    with pytest.raises(SourceError, match=r"'town' cannot be a feature: text; pass categories=True$"):
+        open_source(path, options=ReadOptions(columns=["a", "town"]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dre.data.mixed_table import MANY, is_called_id
+from dre.data.mixed_table import MANY, MOST, is_called_id
 from dre.data.units import DominantColumns, dominant_columns
 from dre.io.readers.not_numbers import WITH_COMMAS, check_features, has_decimal_commas, malformed_error
 from dre.io.readers.options import ReadOptions
@@ -85,9 +85,13 @@ def _wanted_reason(table: Table, column: TableColumn, options: ReadOptions) -> s
     """Why a column that the user names is not a feature; None if it is one. Within a range, such a column is left out."""
     if column.name in table.malformed:
         raise malformed_error(table, table.malformed[column.name], options)
-    reason = WITH_COMMAS if has_decimal_commas(table, column) else _unusable(column, options.categories)
-    if reason and column.name in options.columns:
-        raise SourceError(f"{table.path}: the column {column.name!r} cannot be a feature: {reason}")
+    is_named = column.name in options.columns
+    most = MOST if is_named else MANY
+    reason = WITH_COMMAS if has_decimal_commas(table, column) else _unusable(column, options.categories, most)
+    if reason and is_named:
+        can_be = not options.categories and _unusable(column, categories=True, most=most) is None
+        remedy = "; pass categories=True" if can_be else ""
+        raise SourceError(f"{table.path}: the column {column.name!r} cannot be a feature: {reason}{remedy}")
     return reason
 
 
@@ -128,13 +132,17 @@ def _reason(column: TableColumn, categories: bool) -> str | None:
     return next((reason for reason, holds in RULES if holds(column)), None) or _unusable(column, categories)
 
 
-def _unusable(column: TableColumn, categories: bool) -> str | None:
-    """Why a column can't be a feature even if it is asked for."""
+def _unusable(column: TableColumn, categories: bool, most: int = MANY) -> str | None:
+    """Why a column can't be a feature even if it is asked for; a text of at most this many values is a category."""
     if column.kind == NUMBER or (categories and column.kind == BOOLEAN):
         return None
     if column.kind == BOOLEAN:
         return "yes or no"
-    return None if categories and column.kind == TEXT and count_values(column) <= MANY else column.kind
+    if not categories or column.kind != TEXT:
+        return column.kind
+    if count_values(column) <= most:
+        return None
+    return f"text of more than {most:,} values" + (": name it in columns=[…]" if most < MOST else "")
 
 
 def _is_called_id(column: TableColumn) -> bool:

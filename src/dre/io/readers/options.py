@@ -27,7 +27,8 @@ class ReadOptions:
     id : str, default=None
         The column with the names of the rows.
     categories : bool, default=False
-        Whether columns of yes and no, and of few different texts, are features too.
+        Whether columns of yes and no, and texts of at most 20 values, are features too; of at most 1,000 if ``columns`` names
+        them.
     missing : {"error", "drop", "mean", "median"}, default="error"
         What happens to missing values of features.
     decimal : {".", ","}, default=None
