@@ -13,6 +13,7 @@ import pytest
 
 from dre import DRE
 from dre.cli.map import color_values, load_map, open_rows
+from dre.io.readers import ReadOptions
 
 PENGUINS = Path(__file__).parents[1] / "data" / "penguins.csv"
 SHORT = ["--schedule", "x: gaussian(10) -> kl * 2", "--encoder", "mlp(8, depth=1)", "--seed", "0", "--device", "cpu"]
@@ -84,7 +85,7 @@ def test_a_gap_of_a_feature_is_no_class_of_the_labels(
         capsys.readouterr()
         assert dre("evaluate", "penguins.csv", map_, "--labels", "sex") == 0
         assert f"dre: {count} rows have no label and are not scored" in capsys.readouterr().err
-    loaded = load_map("m.safetensors", *open_rows("m.safetensors", "penguins.csv"))
+    loaded = load_map("m.safetensors", *open_rows("m.safetensors", "penguins.csv", ReadOptions(missing="drop")))
     assert set(color_values("sex", loaded)[1].tolist()) == {"female", "male", ""}
 
 
@@ -180,3 +181,50 @@ def test_a_german_table_is_read_as_a_person_reads_it(dre: Run) -> None:
     frame = pd.read_csv("kunden.csv", sep=";", decimal=",", encoding="latin-1")
     assert dre("transform", "m.safetensors", "kunden.csv", "-o", "y.npy") == 0
     np.testing.assert_array_equal(model.transform(frame), np.load("y.npy"))
+
+
+def test_coordinates_are_scored_against_the_columns_of_the_fit(
+    dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "drop", "--embedding", "y.csv", *FIT) == 0
+    told = []
+    for more in (["m.safetensors"], ["y.csv", "--categories"]):
+        capsys.readouterr()
+        assert dre("evaluate", "penguins.csv", *more, "--labels", "species") == 0
+        told.append(capsys.readouterr().out.splitlines())
+    assert told[0][0] == told[1][0] == "333 rows × 10 → 2, k = 7, standard protocol"
+    scores = [[line.split()[:-1] for line in lines if line.startswith(("trust", "contin", "shep"))] for lines in told]
+    assert [[name, value] for name, value, *_ in scores[0]] == [[name, value] for name, value, *_ in scores[1]]
+    assert dre("explore", "y.csv", "penguins.csv", "--categories", "-o", "map.html") == 0
+    page = Path("map.html").read_text(encoding="utf-8")
+    assert '"name": "sex"' in page
+    assert '"name": "sex=male"' not in page
+
+
+def test_categories_and_decimals_are_for_the_columns_of_data(
+    dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "drop", "--embedding", "y.csv", *FIT) == 0
+    for arguments, message in {
+        ("evaluate", "penguins.csv", "m.safetensors", "--categories"): "m.safetensors is a model, which knows its columns",
+        ("plot", "y.csv", "--categories"): "--categories is for the columns of DATA: add DATA after MAP",
+        ("explore", "y.csv", "--decimal", ","): "--decimal is for the columns of DATA: add DATA after MAP",
+        ("plot", "y.csv", "penguins.csv", "--decimal", ";"): "--decimal ;",
+    }.items():
+        capsys.readouterr()
+        assert dre(*arguments) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_table_that_is_fitted_with_a_decimal_comma_is_shown_with_it(dre: Run) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["a,b,c", *(",".join(f'"{value:.2f}"'.replace(".", ",") for value in row) for row in rng.normal(size=(60, 3)))]
+    Path("x.csv").write_text("\n".join(lines))
+    assert dre("fit", "x.csv", "-o", "m.safetensors", "--decimal", ",", *SHORT) == 0
+    for command in (
+        ["evaluate", "x.csv", "m.safetensors"],
+        ["plot", "m.safetensors", "x.csv"],
+        ["explore", "m.safetensors", "x.csv"],
+    ):
+        assert dre(*command) == 2
+        assert dre(*command, "--decimal", ",") == 0

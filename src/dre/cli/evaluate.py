@@ -17,15 +17,18 @@ from dre.cli.options import (
     PROTOCOLS,
     AllowExternal,
     Data,
+    Decimal,
     Device,
     Force,
     Map,
+    MapCategories,
     SeveralScoredLabels,
     Standardize,
     Threads,
     UsageError,
     as_usage_error,
     complete_one,
+    map_options,
 )
 
 if TYPE_CHECKING:
@@ -92,6 +95,8 @@ def evaluate(
     device: Device = "auto",
     force: Force = False,
     threads: Threads = None,
+    categories: MapCategories = False,
+    decimal: Decimal = None,
     allow_external: AllowExternal = False,
 ) -> None:
     """Score a map: trustworthiness, continuity, distances, and classes if there are labels.
@@ -108,6 +113,8 @@ def evaluate(
     - `dre evaluate cells.h5ad:obsm/X_pca cells.h5ad:obsm/X_umap`
 
     - `dre evaluate cells.csv embedding.csv --labels cell_type --labels batch`
+
+    - `dre evaluate penguins.csv embedding.csv --categories`
 
     - `dre evaluate mnist:test mnist.safetensors --labels digit -o scores.json`
 
@@ -127,9 +134,14 @@ def evaluate(
         with as_usage_error():
             row_metric(metric)
     most = _parse_sample(sample)
-    opened, model = open_rows(
-        embedding, data, device, tell="news" if is_model(embedding) else "all", allow_external=allow_external
+    reading = map_options(
+        categories=categories,
+        decimal=decimal,
+        allow_external=allow_external,
+        labels=labels or [],
+        standardize=standardize,
     )
+    opened, model = open_rows(embedding, data, reading, device, tell="news" if is_model(embedding) else "all")
     assert opened is not None
     source, classes = split_classes(opened, labels or [])
     n = source.rows.shape[0]

@@ -157,6 +157,29 @@ def read_options(
         )
 
 
+def map_options(
+    *,
+    categories: bool,
+    decimal: str | None,
+    allow_external: bool,
+    labels: Iterable[str] = (),
+    standardize: bool | None = None,
+) -> ReadOptions:
+    """How DATA is read beside a map: rows that lack values have no place in it, and are left out."""
+    from dre.io.readers.options import ReadOptions
+
+    with as_usage_error():
+        return ReadOptions(
+            missing="drop",
+            where_possible=True,
+            categories=categories,
+            decimal=decimal,
+            labels=list(labels),
+            standardize=standardize,
+            allow_external=allow_external,
+        )
+
+
 def complete_one(names: Iterable[str]) -> Callable[[str], list[str]]:
     """Complete a single name."""
 
@@ -263,6 +286,14 @@ Categories = Annotated[
         "--categories",
         rich_help_panel=COLUMNS,
         help="Use yes and no, and texts of at most 20 values, as features; of at most 1,000 if --columns names them.",
+    ),
+]
+MapCategories = Annotated[
+    bool,
+    typer.Option(
+        "--categories",
+        rich_help_panel=COLUMNS,
+        help="Compare coordinates with yes and no, and texts of at most 20 values, too. A model knows its columns.",
     ),
 ]
 Missing = Annotated[
