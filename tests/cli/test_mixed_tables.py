@@ -228,3 +228,19 @@ def test_a_table_that_is_fitted_with_a_decimal_comma_is_shown_with_it(dre: Run) 
     ):
         assert dre(*command) == 2
         assert dre(*command, "--decimal", ",") == 0
+
+
+def test_a_single_row_is_counted_in_the_singular(dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "drop", *FIT) == 0
+    some = penguins.dropna().head(20)
+    some.head(1).to_csv("one.csv", index=False)
+    some.assign(sex=["", *some.sex[1:]]).to_csv("gap.csv", index=False)
+    capsys.readouterr()
+    assert dre("transform", "m.safetensors", "one.csv", "-o", "y.csv") == 0
+    assert "Wrote the embedding of 1 row to y.csv." in capsys.readouterr().out
+    assert dre("transform", "m.safetensors", "gap.csv", "-o", "z.csv", "--missing", "drop") == 0
+    assert "Wrote the embedding of 19 rows to z.csv; 1 row lacks values and is NaN." in capsys.readouterr().out
+    assert dre("transform", "m.safetensors", "gap.csv", "-o", "w.csv", "--missing", "median") == 0
+    capsys.readouterr()
+    assert dre("evaluate", "gap.csv", "w.csv", "--labels", "sex", "-k", "2") == 0
+    assert "1 row has no label and is not scored" in capsys.readouterr().err

@@ -34,6 +34,7 @@ from dre.io.readers import ReadOptions
 from dre.io.readers.features import COORDINATE
 from dre.io.readers.lazy_columns import change_columns, merge_columns
 from dre.io.readers.source import DroppedRows, Source, summarize_names
+from dre.progress.counted import counted
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
@@ -227,7 +228,8 @@ def _order_by_position(name: str, table: Source, source: Source, whose: str) -> 
     points, rows = table.file_rows, source.file_rows
     if table.file_length != source.file_length:
         if len(points) != len(rows):
-            raise UsageError(f"{name} has {len(points):,} points but {whose} has {len(rows):,} rows: pass the embedded rows")
+            sizes = f"{counted(len(points), 'point')} but {whose} has {counted(len(rows), 'row')}"
+            raise UsageError(f"{name} has {sizes}: pass the embedded rows")
         return np.arange(len(rows))
     order = np.searchsorted(points, rows).clip(max=len(points) - 1)
     lacking = rows[points[order] != rows]

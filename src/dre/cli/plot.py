@@ -24,6 +24,7 @@ from dre.cli.options import (
     map_options,
 )
 from dre.progress.activity import activity
+from dre.progress.counted import counted
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
@@ -177,7 +178,7 @@ def _plot_rows(
 
     source, model = open_rows(map_, data, options.reading, options.device)
     if thumbnails and source is not None and len(source.rows.shape) < 3:
-        raise UsageError(f"--thumbnails needs images, but DATA has rows of {source.rows.shape[1]:,} values")
+        raise UsageError(f"--thumbnails needs images, but DATA has rows of {counted(source.rows.shape[1], 'value')}")
     column = None if color == NO_COLOR else color
     if is_model(map_) and source is not None and column is not None:
         check_color(column, source)
@@ -190,7 +191,7 @@ def _plot_rows(
     in_pairs = ", its three components in pairs" if _has_three(loaded) and kind is not PlotKind.shepard else ""
     with activity("drawing"):
         figure = _draw(kind, loaded, by, labels, thumbnails, options)
-    return figure, f"{len(loaded.embedding):,} rows{in_pairs}{colored}"
+    return figure, f"{counted(len(loaded.embedding), 'row')}{in_pairs}{colored}"
 
 
 def _has_three(loaded: LoadedMap) -> bool:
@@ -201,7 +202,7 @@ def _check_components(map_: str, loaded: LoadedMap, kind: PlotKind, thumbnails: 
     count = loaded.embedding.shape[1]
     if kind is not PlotKind.shepard and count not in (2, 3):
         raise UsageError(
-            f"{map_} has {count} component{'s' if count > 1 else ''}, and a figure shows two or three: "
+            f"{map_} has {counted(count, 'component')}, and a figure shows two or three: "
             "fit with --n-components 2 or 3, or pass a table with two of the columns"
         )
     if thumbnails and count == 3:

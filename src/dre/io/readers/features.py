@@ -16,6 +16,7 @@ from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, TEXT, Table, TableColumn
 from dre.notation import unknown
+from dre.progress.counted import agreeing, counted
 
 COORDINATE = re.compile(r"dre\d+", re.IGNORECASE)  # columns of a map that dre has written
 NUMBER_NAME = re.compile(r".*(?:nummer|[\s_.-](?:nr|no|number)\.?)")  # in lower case; of an id if nearly all values differ
@@ -228,8 +229,7 @@ def choice_messages(table: Table, chosen: Chosen) -> list[str]:
     lines = list(table.notes)
     lines += [] if table.names is None else ["the first column has no name: it holds the row names"]
     if chosen.reasons:
-        count = len(chosen.features)
-        lines.append(f"{count:,} feature{'s' if count != 1 else ''}: {summarize_names(chosen.features)}")
+        lines.append(f"{counted(len(chosen.features), 'feature')}: {summarize_names(chosen.features)}")
         by_reason: dict[str, list[str]] = {}
         for name, reason in chosen.reasons.items():
             by_reason.setdefault(reason, []).append(name)
@@ -250,7 +250,8 @@ def dropped_message(dropped: DroppedRows | None) -> list[str]:
     """A line that counts the rows without a place, if there are any."""
     if dropped is None:
         return []
-    return [f"{int((~dropped.kept).sum()):,} of {len(dropped.kept):,} rows lack values and are left out"]
+    count, total = int((~dropped.kept).sum()), len(dropped.kept)
+    return [f"{count:,} of {counted(total, 'row')} {agreeing(count, 'lack')} values and {agreeing(count, 'are')} left out"]
 
 
 def mixed_units(names: Sequence[str], values: Array) -> DominantColumns | None:

@@ -23,6 +23,7 @@ from dre.io.readers.lazy_columns import join_columns, join_names
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, EmptySourceError, Source, SourceError, match_suffix
 from dre.progress.activity import activity
+from dre.progress.counted import counted
 
 OPEN_FILES = 64  # shards that are open at a time: a process may have about 1,000 files open
 HIDDEN = (".", "_")  # first letters of files that are no shards: _SUCCESS, _metadata
@@ -218,7 +219,8 @@ def _join_names(parts: Iterable[Source | DroppedRows]) -> Array | None:
 def _join(sources: list[Source], rows: JoinedRows, count: int) -> Source:
     first = sources[0]
     left_out = count - len(sources)
-    messages = [f"{len(sources):,} files, {rows.shape[0]:,} rows" + (f"; {left_out:,} without rows" if left_out else "")]
+    sizes = f"{counted(len(sources), 'file')}, {counted(rows.shape[0], 'row')}"
+    messages = [sizes + (f"; {left_out:,} without rows" if left_out else "")]
     kept = None
     if any(each.dropped is not None for each in sources):
         parts = [np.ones(each.rows.shape[0], bool) if each.dropped is None else each.dropped.kept for each in sources]

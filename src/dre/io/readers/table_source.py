@@ -24,6 +24,7 @@ from dre.io.readers.mixed import mixed_source, needs_preparation
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, Source, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, TEXT, Table
+from dre.progress.counted import agreeing, counted
 
 FAR = 1000  # times the interquartile range from the median: a value that no measurement has
 
@@ -89,7 +90,8 @@ def _outliers(table: Table, names: Sequence[str], found: Completed) -> list[str]
 def _repeated_names(title: str | None, names: Array | None) -> list[str]:
     if title is None or names is None or len(set(names.tolist())) == len(names):
         return []
-    return [f"{len(names) - len(set(names.tolist())):,} values of {title!r} occur more than once: a join by them repeats rows"]
+    count = len(names) - len(set(names.tolist()))
+    return [f"{counted(count, 'value')} of {title!r} {agreeing(count, 'occur')} more than once: a join by them repeats rows"]
 
 
 def _own_fill(found: Completed, options: ReadOptions) -> list[str]:
