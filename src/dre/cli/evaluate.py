@@ -22,6 +22,7 @@ from dre.cli.options import (
     Force,
     Map,
     MapCategories,
+    MetricKwds,
     SeveralScoredLabels,
     Standardize,
     Threads,
@@ -29,9 +30,11 @@ from dre.cli.options import (
     as_usage_error,
     complete_one,
     map_options,
+    parse_metric_kwds,
 )
 
 if TYPE_CHECKING:
+    from dre.data.metric import RowMetric
     from dre.io.readers import Source
     from dre.metrics import Evaluation
 
@@ -91,6 +94,7 @@ def evaluate(
             help=f"Distance between rows: {', '.join(METRICS)}. Default: that of the model, or euclidean.",
         ),
     ] = None,
+    metric_kwds: MetricKwds = None,
     standardize: Standardize = None,
     device: Device = "auto",
     force: Force = False,
@@ -124,15 +128,12 @@ def evaluate(
     from dre.cli.data import choose_standardize
     from dre.cli.map import is_model, load_map, open_rows
     from dre.data.distance_matrix import DistanceRows
-    from dre.data.metric import row_metric
     from dre.data.subsample import evenly_spaced_ids, to_array
 
     if is_model(data):
         raise UsageError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
     _check_files(protocol, output, per_point, force=force, read=[data, embedding])
-    if metric is not None:
-        with as_usage_error():
-            row_metric(metric)
+    asked = _parse_metric(metric, metric_kwds)
     most = _parse_sample(sample)
     reading = map_options(
         categories=categories,
@@ -155,7 +156,7 @@ def evaluate(
     how: dict[str, Any] = {"every_stage": True, "standardize": units, "allow_external": allow_external}
     loaded = load_map(embedding, source if model is None else some, model, **how)
     maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
-    rows, measured = some.rows, loaded.metric if metric is None else row_metric(metric)
+    rows, measured = some.rows, loaded.metric if asked is None else asked
     if loaded.units is not None:  # a model is scored on its own features, in its units
         rows = loaded.units(rows if model is None else loaded.rows)
     if measured.is_precomputed:
@@ -188,6 +189,18 @@ def _check_files(protocol: str, output: Path | None, per_point: Path | None, *, 
             check_writable(output, [".json"], force=force, read=files)
         if per_point is not None:
             check_writable(per_point, [suffix for suffix in FORMATS if suffix != FOR_CELLS], force=force, read=files)
+
+
+def _parse_metric(name: str | None, keywords: str | None) -> RowMetric | None:
+    """The metric of the options; None if they name none."""
+    from dre.data.metric import row_metric
+
+    if name is None:
+        if keywords is not None:
+            raise UsageError(f"--metric-kwds {keywords}: add the metric that it is for, as in --metric minkowski")
+        return None
+    with as_usage_error():
+        return row_metric(name, parse_metric_kwds(keywords))
 
 
 def _parse_sample(text: str) -> int | None:

@@ -16,6 +16,7 @@ import dre
 if TYPE_CHECKING:
     from dre.io.readers.options import ReadOptions
 
+DECIMAL = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?")
 DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
 RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
 ENCODERS = ("mlp", "model-a", "model-b", "patch-mlp", "strided")
@@ -44,6 +45,8 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bcategories=True\b": "--categories",
     r"\bstandardize=True\b": "--standardize",
     r"\bstandardize=False\b": "--no-standardize",
+    r"\bmetric_kwds\['(\w+)'\]=(\S+): ": r"--metric-kwds \1=\2: ",
+    r"\bmetric_kwds has\b": "--metric-kwds has",
     r"\bvector='(.+?)'": r"--vector \1",
     r"\ballow_external=True\b": "--allow-external",
     r"\bopset=(\w+)": r"--opset \1",
@@ -125,6 +128,25 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
         raise UsageError(f"--size {text}: expected a number of pixels, such as 64, or HEIGHTxWIDTH")
     return int(sides[0]), int(sides[-1])
+
+
+def parse_metric_kwds(text: str | None) -> dict[str, float] | None:
+    """Numbers by name. Weights of columns are many, and are passed in Python.
+
+    >>> parse_metric_kwds("p=3"), parse_metric_kwds("p=1.5"), parse_metric_kwds(None)
+    ({'p': 3}, {'p': 1.5}, None)
+    """
+    if text is None:
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = (each.strip() for each in part.partition("="))
+        if not equals or not name or name in found or not DECIMAL.fullmatch(value):
+            hint = "; weights of columns are passed in Python: metric_kwds={'w': weights}" if name == "w" else ""
+            raise UsageError(f"--metric-kwds {text}: expected numbers by their names, such as p=3{hint}")
+        number = float(value)
+        found[name] = int(number) if number.is_integer() else number
+    return found
 
 
 def read_options(
@@ -332,6 +354,9 @@ Metric = Annotated[
         autocompletion=complete_one(METRICS),
         help=f"Distance between rows: {', '.join(METRICS)} (DATA has the distances).",
     ),
+]
+MetricKwds = Annotated[
+    str | None, typer.Option(metavar="NAME=NUMBER", help="Parameters of the metric: p=3 of minkowski.", show_default="its own")
 ]
 AllowExternal = Annotated[
     bool,
