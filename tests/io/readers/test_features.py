@@ -262,11 +262,11 @@ def test_numbers_with_decimal_commas_are_named_where_points_are_expected(write):
 
 
 def test_a_text_of_many_values_is_a_category_if_it_is_named(write):
-    lines = [f"{i % 7},{i % 5},t{i % 30},k{i % 2},n{i}" for i in range(1200)]
+    lines = [f"{i % 7},{i % 5},t{i % 30},k{i % 2},n{i % 1100}" for i in range(1200)]
     path = write("x.csv", "\n".join(["a,b,town,kind,note", *lines]))
     usual = open_source(path, options=ReadOptions(categories=True))
     assert usual.preparation.columns == ["a", "b", "kind"]
-    assert "town (text of more than 20 values: name it in columns=[…])" in usual.messages[1]
+    assert "town (text of more than 20 values: name it in columns=[…]); note (text of more than 20 values)" in usual.messages[1]
     named = open_source(path, options=ReadOptions(categories=True, columns=["a", "town", "kind"]))
     assert named.preparation.columns == ["a", "town", "kind"]
     assert len(named.columns) == 1 + 30 + 2

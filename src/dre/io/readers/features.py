@@ -141,9 +141,11 @@ def _unusable(column: TableColumn, categories: bool, most: int = MANY) -> str | 
         return "yes or no"
     if not categories or column.kind != TEXT:
         return column.kind
-    if count_values(column) <= most:
+    count = count_values(column)
+    if count <= most:
         return None
-    return f"text of more than {most:,} values" + (": name it in columns=[…]" if most < MOST else "")
+    repeats = 2 * count <= int((~column.missing).sum())  # notes, of which few occur twice, are no categories
+    return f"text of more than {most:,} values" + (": name it in columns=[…]" if repeats and most < count <= MOST else "")
 
 
 def _is_called_id(column: TableColumn) -> bool:
