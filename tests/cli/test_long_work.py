@@ -177,4 +177,4 @@ def test_notices_of_a_fit_are_not_repeated(dre: Run, capfd: pytest.CaptureFixtur
         assert dre(*command) == 0
         printed = capfd.readouterr()
         assert "features" not in printed.err
-        assert (printed.err + printed.out).count("rows lack values") == 1
+        assert (printed.err + printed.out).count("lacks values") == 1

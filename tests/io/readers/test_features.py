@@ -213,7 +213,7 @@ def test_categories_that_a_model_does_not_know_are_counted(write):
 
 def test_names_that_repeat_are_counted_if_they_were_asked_for(write):
     path = write("x.csv", "a,kind\n1,k1\n2,k1\n3,k2\n")
-    assert "1 values of 'kind' occur more than once" in " ".join(open_source(path, options=ReadOptions(id="kind")).messages)
+    assert "1 value of 'kind' occurs more than once" in " ".join(open_source(path, options=ReadOptions(id="kind")).messages)
 
 
 @pytest.mark.parametrize(("text", "number"), [("(3.40)", -3.4), ("1'234.50", 1234.5), ("70.3 kg", 70.3), ("CHF 13.5", 13.5)])
