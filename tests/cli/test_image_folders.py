@@ -60,7 +60,7 @@ def test_folders_are_hinted_at_and_damaged_images_can_be_left_out(
     assert "pass --missing drop to leave out images that can't be read" in told
     assert dre("fit", photos, "-o", "m.safetensors", "--missing", "drop", "--embedding", "y.csv", *SHORT) == 0
     told = capsys.readouterr().err
-    assert "1 of 60 images cannot be read and are left out: dark/03.png" in told
+    assert "1 of 60 images cannot be read and is left out: dark/03.png" in told
     assert "the subfolders are kept as folder; --labels folder scores the map by them" in told
     assert "dark/03.png,nan,nan" in Path("y.csv").read_text()
 

@@ -166,7 +166,7 @@ def test_notices_of_a_fit_are_not_repeated(dre: Run, capfd: pytest.CaptureFixtur
     Path("t.csv").write_text("\n".join(lines))
     assert dre("fit", "t.csv", "-o", "m.safetensors", "--missing", "drop", "--labels", "kind", *SHORT) == 0
     told = capfd.readouterr().err
-    assert told.count("2 features: size, weight") == told.count("1 of 80 rows lack values") == told.count("not features") == 1
+    assert told.count("2 features: size, weight") == told.count("1 of 80 rows lacks values") == told.count("not features") == 1
     for command in (
         ["transform", "m.safetensors", "t.csv", "-o", "y.csv", "--missing", "drop"],
         ["evaluate", "t.csv", "m.safetensors", "--labels", "kind"],
@@ -177,4 +177,4 @@ def test_notices_of_a_fit_are_not_repeated(dre: Run, capfd: pytest.CaptureFixtur
         assert dre(*command) == 0
         printed = capfd.readouterr()
         assert "features" not in printed.err
-        assert (printed.err + printed.out).count("rows lack values") == 1
+        assert (printed.err + printed.out).count("lacks values") == 1

@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 
 from dre import DRE
+from dre.cli.map import color_values, load_map, open_rows
+from dre.io.readers import ReadOptions
 
 PENGUINS = Path(__file__).parents[1] / "data" / "penguins.csv"
 SHORT = ["--schedule", "x: gaussian(10) -> kl * 2", "--encoder", "mlp(8, depth=1)", "--seed", "0", "--device", "cpu"]
@@ -68,11 +70,23 @@ def test_what_is_done_is_said_and_the_scores_are_those_of_the_fit(
     fitted = capsys.readouterr()
     assert "encoded as categories: island, sex; the numbers are divided by their standard deviations" in fitted.err
     assert "missing values in 11 of 344 rows are filled in: bill_length_mm 43.92" in fitted.err
-    assert dre("evaluate", "penguins.csv", "m.safetensors", "--labels", "sex", "-o", "s.json") == 0
+    assert dre("evaluate", "penguins.csv", "m.safetensors", "--labels", "island", "-o", "s.json") == 0
     told = capsys.readouterr()
     assert "features" not in told.err
     (line,) = (line for line in fitted.out.splitlines() if line.startswith("trustworthiness"))
     assert line[:-1].split()[-1] in told.out
+
+
+def test_a_gap_of_a_feature_is_no_class_of_the_labels(
+    dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "mean", "--embedding", "y.csv", *FIT) == 0
+    for map_, count in (("m.safetensors", 11), ("y.csv", 9)):  # two of them lack all numbers, too
+        capsys.readouterr()
+        assert dre("evaluate", "penguins.csv", map_, "--labels", "sex") == 0
+        assert f"dre: {count} rows have no label and are not scored" in capsys.readouterr().err
+    loaded = load_map("m.safetensors", *open_rows("m.safetensors", "penguins.csv", ReadOptions(missing="drop")))
+    assert set(color_values("sex", loaded)[1].tolist()) == {"female", "male", ""}
 
 
 def test_gaps_are_refused_with_their_places_or_left_out(
@@ -167,3 +181,66 @@ def test_a_german_table_is_read_as_a_person_reads_it(dre: Run) -> None:
     frame = pd.read_csv("kunden.csv", sep=";", decimal=",", encoding="latin-1")
     assert dre("transform", "m.safetensors", "kunden.csv", "-o", "y.npy") == 0
     np.testing.assert_array_equal(model.transform(frame), np.load("y.npy"))
+
+
+def test_coordinates_are_scored_against_the_columns_of_the_fit(
+    dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "drop", "--embedding", "y.csv", *FIT) == 0
+    told = []
+    for more in (["m.safetensors"], ["y.csv", "--categories"]):
+        capsys.readouterr()
+        assert dre("evaluate", "penguins.csv", *more, "--labels", "species") == 0
+        told.append(capsys.readouterr().out.splitlines())
+    assert told[0][0] == told[1][0] == "333 rows × 10 → 2, k = 7, standard protocol"
+    scores = [[line.split()[:-1] for line in lines if line.startswith(("trust", "contin", "shep"))] for lines in told]
+    assert [[name, value] for name, value, *_ in scores[0]] == [[name, value] for name, value, *_ in scores[1]]
+    assert dre("explore", "y.csv", "penguins.csv", "--categories", "-o", "map.html") == 0
+    page = Path("map.html").read_text(encoding="utf-8")
+    assert '"name": "sex"' in page
+    assert '"name": "sex=male"' not in page
+
+
+def test_categories_and_decimals_are_for_the_columns_of_data(
+    dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "drop", "--embedding", "y.csv", *FIT) == 0
+    for arguments, message in {
+        ("evaluate", "penguins.csv", "m.safetensors", "--categories"): "m.safetensors is a model, which knows its columns",
+        ("plot", "y.csv", "--categories"): "--categories is for the columns of DATA: add DATA after MAP",
+        ("explore", "y.csv", "--decimal", ","): "--decimal is for the columns of DATA: add DATA after MAP",
+        ("plot", "y.csv", "penguins.csv", "--decimal", ";"): "--decimal ;",
+    }.items():
+        capsys.readouterr()
+        assert dre(*arguments) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_table_that_is_fitted_with_a_decimal_comma_is_shown_with_it(dre: Run) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["a,b,c", *(",".join(f'"{value:.2f}"'.replace(".", ",") for value in row) for row in rng.normal(size=(60, 3)))]
+    Path("x.csv").write_text("\n".join(lines))
+    assert dre("fit", "x.csv", "-o", "m.safetensors", "--decimal", ",", *SHORT) == 0
+    for command in (
+        ["evaluate", "x.csv", "m.safetensors"],
+        ["plot", "m.safetensors", "x.csv"],
+        ["explore", "m.safetensors", "x.csv"],
+    ):
+        assert dre(*command) == 2
+        assert dre(*command, "--decimal", ",") == 0
+
+
+def test_a_single_row_is_counted_in_the_singular(dre: Run, penguins: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dre("fit", "penguins.csv", "-o", "m.safetensors", "--missing", "drop", *FIT) == 0
+    some = penguins.dropna().head(20)
+    some.head(1).to_csv("one.csv", index=False)
+    some.assign(sex=["", *some.sex[1:]]).to_csv("gap.csv", index=False)
+    capsys.readouterr()
+    assert dre("transform", "m.safetensors", "one.csv", "-o", "y.csv") == 0
+    assert "Wrote the embedding of 1 row to y.csv." in capsys.readouterr().out
+    assert dre("transform", "m.safetensors", "gap.csv", "-o", "z.csv", "--missing", "drop") == 0
+    assert "Wrote the embedding of 19 rows to z.csv; 1 row lacks values and is NaN." in capsys.readouterr().out
+    assert dre("transform", "m.safetensors", "gap.csv", "-o", "w.csv", "--missing", "median") == 0
+    capsys.readouterr()
+    assert dre("evaluate", "gap.csv", "w.csv", "--labels", "sex", "-k", "2") == 0
+    assert "1 row has no label and is not scored" in capsys.readouterr().err

@@ -168,3 +168,41 @@ def test_wrong_metrics_are_usage_errors(dre: Run, capsys: pytest.CaptureFixture[
     for options in (["--metric", "canbera"], ["--metric", "jaccard", "--standardize"]):
         assert dre("fit", "x.npy", "-o", "m.safetensors", *options) == 2
         assert "canberra" in (error := capsys.readouterr().err) or "asks whether values are zero" in error
+
+
+def test_keywords_of_a_metric_are_those_of_python(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("x.npy", X)
+    np.save("y.npy", X[:, 10:12])
+    asked = ["--metric", "minkowski", "--metric-kwds", "p=3"]
+    assert dre("fit", "x.npy", "-o", "m.safetensors", "--schedule", SCHEDULE, "--device", "cpu", "--seed", "0", *asked) == 0
+    model = DRE.load("m.safetensors")
+    assert (model.metric, model.metric_kwds) == ("minkowski", {"p": 3})
+    capsys.readouterr()
+    assert dre("evaluate", "x.npy", "y.npy", *asked, "--device", "cpu", "--no-standardize") == 0
+    expected = trustworthiness(X, X[:, 10:12], metric="minkowski", metric_kwds={"p": 3})
+    assert f"trustworthiness       {float(expected):.4f}".split() == next(
+        line.split()[:2] for line in capsys.readouterr().out.splitlines() if line.startswith("trustworthiness")
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "keywords", "message"),
+    [
+        ("minkowski", "3", "--metric-kwds 3: expected numbers by their names, such as p=3"),
+        ("minkowski", "p=1_0", "--metric-kwds p=1_0: expected numbers"),
+        ("minkowski", "p=3,p=4", "expected numbers by their names"),
+        ("minkowski", "w=1:2", "weights of columns are passed in Python"),
+        ("minkowski", "p=0.5", "--metric-kwds p=0.5: expected a number from 1 up"),
+        ("minkowski", "q=3", "--metric-kwds has 'q', but the metric minkowski takes p and w"),
+        ("cosine", "p=3", "--metric-kwds has 'p', but the metric cosine takes none"),
+    ],
+)
+def test_wrong_keywords_of_a_metric_are_refused_before_the_rows_are_read(
+    dre: Run, capsys: pytest.CaptureFixture[str], metric: str, keywords: str, message: str
+) -> None:
+    np.save("y.npy", X[:, :2])
+    for command in (["fit", "none.npy", "-o", "m.safetensors"], ["evaluate", "none.npy", "y.npy"]):
+        assert dre(*command, "--metric", metric, "--metric-kwds", keywords) == 2
+        assert message in capsys.readouterr().err
+    assert dre("evaluate", "none.npy", "y.npy", "--metric-kwds", "p=3") == 2
+    assert "add the metric that it is for, as in --metric minkowski" in capsys.readouterr().err

@@ -203,7 +203,7 @@ def test_a_model_that_does_not_fit_the_columns_names_them(model: DRE, tmp_path: 
     pl.DataFrame(X[:, :3], schema=list("abx")).write_parquet(tmp_path / "x.parquet")
     code, output = transform("x.parquet", "-o", "y.npy")
     assert code != 0
-    assert "x.parquet lacks the column 'c'" in " ".join(output.split())
+    assert "x.parquet lacks 2 columns of the model: 'c', 'd'" in " ".join(output.split())
 
 
 def test_a_full_disk_loses_one_piece_and_the_next_run_goes_on(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from dre.io.readers.source import Source
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
+    from dre.io.readers import ReadOptions
 
 Array = np.ndarray[Any, Any]
 Stages = list[tuple[str, Array]]
@@ -26,9 +28,8 @@ def load_beside(
     loaded: LoadedMap,
     source: Source | None,
     data: str | None,
+    options: ReadOptions,
     device: str,
-    *,
-    allow_external: bool = False,
 ) -> dict[str, Stages]:
     """Load the other maps, by title. Rows are matched by name where both maps have names, else by position.
 
@@ -44,9 +45,9 @@ def load_beside(
         The rows of DATA, of which a file of coordinates may hold more.
     data : str or None
         DATA, which a model reads.
+    options : ReadOptions
+        How DATA is read.
     device : str
-    allow_external : bool, default=False
-        Whether HDF5 files may lie in several files.
 
     Returns
     -------
@@ -63,19 +64,19 @@ def load_beside(
     found: dict[str, Stages] = {}
     for other in others:
         if is_model(other):
-            stages = _of_model(other, data, device, allow_external)
+            stages = _of_model(other, data, options, device)
         else:
-            stages = [(other, *read_coordinates(other, allow_external=allow_external))]
+            stages = [(other, *read_coordinates(other, allow_external=options.allow_external))]
         matched = [(title, match_points(other, points, table, rows, whose=whose).embedding) for title, points, table in stages]
         found[_new_title(Path(other).stem, [first, *found])] = matched
     return found
 
 
-def _of_model(name: str, data: str | None, device: str, allow_external: bool) -> list[tuple[str, Array, Source]]:
+def _of_model(name: str, data: str | None, options: ReadOptions, device: str) -> list[tuple[str, Array, Source]]:
     """The stages of a model: their titles, their points, and the names of these."""
     if data is None:
         raise UsageError(f"--beside {name} is a model and needs rows to embed: add DATA after MAP")
-    opened = open_rows(name, data, device, tell="none", allow_external=allow_external)
+    opened = open_rows(name, data, replace(options, categories=False), device, tell="none")
     other = load_map(name, *opened, every_stage=True)
     named = Source(other.embedding, names=other.names, dropped=other.dropped)
     return [(title, stage, named) for title, stage in zip(other.short_titles, other.stages, strict=True)]

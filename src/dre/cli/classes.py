@@ -14,6 +14,7 @@ from dre.io.readers.source import Source
 from dre.metrics.inputs import has_label
 from dre.plot.colors import is_continuous
 from dre.plot.kinds import as_dates
+from dre.progress.counted import agreeing, counted
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +42,8 @@ def labeled_rows(classes: dict[str, Array], n: int) -> Array:
     for values in classes.values():
         labeled &= has_label(values)
     if not labeled.all():
-        lack = "have no label" if len(classes) == 1 else f"lack a label of {' or '.join(classes)}"
-        echo(f"dre: {int((~labeled).sum()):,} rows {lack} and are not scored", err=True)
+        count = int((~labeled).sum())
+        rows, are = counted(count, "row", "have"), agreeing(count, "are")
+        which = "" if len(classes) == 1 else f" of {' or '.join(classes)}"
+        echo(f"dre: {rows} no label{which} and {are} not scored", err=True)
     return np.flatnonzero(labeled)

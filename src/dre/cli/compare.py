@@ -106,6 +106,7 @@ def compare(
     from dre.io.writers import check_writable
     from dre.metrics.inputs import has_label
     from dre.plot.style import pyplot
+    from dre.progress.counted import agreeing, counted
     from dre.progress.display import say
     from dre.runtime import resolve_device
 
@@ -124,7 +125,8 @@ def compare(
     source, known = split_labels(open_data(data, options), labels)
     rows = source.rows
     if known is not None and not (labeled := has_label(known)).all():
-        echo(f"dre: {int((~labeled).sum()):,} rows have no label and are left out", err=True)
+        count = int((~labeled).sum())
+        echo(f"dre: {counted(count, 'row', 'have')} no label and {agreeing(count, 'are')} left out", err=True)
         rows, known = to_array(rows, np.flatnonzero(labeled)), known[labeled]
     standardized = choose_standardize(source, standardize, metric)
     with as_usage_error():

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from dre.cli.echo import echo
-from dre.cli.options import UsageError, as_usage_error
+from dre.cli.options import UsageError, as_usage_error, name_options
 from dre.data.preparation import Prepared
 from dre.data.rows import chunk_length, is_rows
 from dre.data.table_preparation import TablePreparation
@@ -37,7 +37,7 @@ def open_data(data: str, options: ReadOptions | None = None, *, tell: Tell = "al
         source = open_source(data, options=options)
     lines = {"all": source.messages, "news": dropped_message(source.dropped), "none": []}
     for line in lines[tell]:
-        echo(f"dre: {line}", err=True)
+        echo(f"dre: {name_options(line)}", err=True)
     return source
 
 

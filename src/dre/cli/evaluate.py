@@ -17,18 +17,24 @@ from dre.cli.options import (
     PROTOCOLS,
     AllowExternal,
     Data,
+    Decimal,
     Device,
     Force,
     Map,
+    MapCategories,
+    MetricKwds,
     SeveralScoredLabels,
     Standardize,
     Threads,
     UsageError,
     as_usage_error,
     complete_one,
+    map_options,
+    parse_metric_kwds,
 )
 
 if TYPE_CHECKING:
+    from dre.data.metric import RowMetric
     from dre.io.readers import Source
     from dre.metrics import Evaluation
 
@@ -88,10 +94,13 @@ def evaluate(
             help=f"Distance between rows: {', '.join(METRICS)}. Default: that of the model, or euclidean.",
         ),
     ] = None,
+    metric_kwds: MetricKwds = None,
     standardize: Standardize = None,
     device: Device = "auto",
     force: Force = False,
     threads: Threads = None,
+    categories: MapCategories = False,
+    decimal: Decimal = None,
     allow_external: AllowExternal = False,
 ) -> None:
     """Score a map: trustworthiness, continuity, distances, and classes if there are labels.
@@ -109,6 +118,8 @@ def evaluate(
 
     - `dre evaluate cells.csv embedding.csv --labels cell_type --labels batch`
 
+    - `dre evaluate penguins.csv embedding.csv --categories`
+
     - `dre evaluate mnist:test mnist.safetensors --labels digit -o scores.json`
 
     - `dre evaluate cells.csv embedding.csv --sample all --per-point points.csv`
@@ -117,19 +128,21 @@ def evaluate(
     from dre.cli.data import choose_standardize
     from dre.cli.map import is_model, load_map, open_rows
     from dre.data.distance_matrix import DistanceRows
-    from dre.data.metric import row_metric
     from dre.data.subsample import evenly_spaced_ids, to_array
 
     if is_model(data):
         raise UsageError(f"{data} is a model: DATA comes first, as in dre evaluate {embedding} {data}")
     _check_files(protocol, output, per_point, force=force, read=[data, embedding])
-    if metric is not None:
-        with as_usage_error():
-            row_metric(metric)
+    asked = _parse_metric(metric, metric_kwds)
     most = _parse_sample(sample)
-    opened, model = open_rows(
-        embedding, data, device, tell="news" if is_model(embedding) else "all", allow_external=allow_external
+    reading = map_options(
+        categories=categories,
+        decimal=decimal,
+        allow_external=allow_external,
+        labels=labels or [],
+        standardize=standardize,
     )
+    opened, model = open_rows(embedding, data, reading, device, tell="news" if is_model(embedding) else "all")
     assert opened is not None
     source, classes = split_classes(opened, labels or [])
     n = source.rows.shape[0]
@@ -143,7 +156,7 @@ def evaluate(
     how: dict[str, Any] = {"every_stage": True, "standardize": units, "allow_external": allow_external}
     loaded = load_map(embedding, source if model is None else some, model, **how)
     maps = loaded.stages if is_model(embedding) else [loaded.embedding[ids]]
-    rows, measured = some.rows, loaded.metric if metric is None else row_metric(metric)
+    rows, measured = some.rows, loaded.metric if asked is None else asked
     if loaded.units is not None:  # a model is scored on its own features, in its units
         rows = loaded.units(rows if model is None else loaded.rows)
     if measured.is_precomputed:
@@ -176,6 +189,18 @@ def _check_files(protocol: str, output: Path | None, per_point: Path | None, *, 
             check_writable(output, [".json"], force=force, read=files)
         if per_point is not None:
             check_writable(per_point, [suffix for suffix in FORMATS if suffix != FOR_CELLS], force=force, read=files)
+
+
+def _parse_metric(name: str | None, keywords: str | None) -> RowMetric | None:
+    """The metric of the options; None if they name none."""
+    from dre.data.metric import row_metric
+
+    if name is None:
+        if keywords is not None:
+            raise UsageError(f"--metric-kwds {keywords}: add the metric that it is for, as in --metric minkowski")
+        return None
+    with as_usage_error():
+        return row_metric(name, parse_metric_kwds(keywords))
 
 
 def _parse_sample(text: str) -> int | None:

@@ -9,10 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dre.cli.echo import echo
-from dre.cli.options import AllowExternal, DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
+from dre.cli.options import (
+    AllowExternal,
+    DataOfMap,
+    Decimal,
+    Device,
+    Force,
+    Map,
+    MapCategories,
+    Threads,
+    UsageError,
+    as_usage_error,
+    map_options,
+)
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
+    from dre.io.readers import ReadOptions
     from dre.io.readers.source import Source
 
 MAX_FEATURES = 20  # tables with more features do not offer them as colors
@@ -65,6 +78,8 @@ def explore(
     device: Device = "auto",
     force: Force = False,
     threads: Threads = None,
+    categories: MapCategories = False,
+    decimal: Decimal = None,
     allow_external: AllowExternal = False,
 ) -> None:
     """Write a map as an interactive HTML page.
@@ -99,17 +114,18 @@ def explore(
     check_order("explore", map_, data)
     if with_model:
         _check_with_model(map_, atlas=atlas)
+    reading = map_options(categories=categories, decimal=decimal, allow_external=allow_external)
     if atlas:
-        _open_atlas(map_, data, output, device, allow_external)
+        _open_atlas(map_, data, output, reading, device)
         return
     target = output if output is not None else (path_of(map_) or Path(map_)).with_suffix(".html")
     with as_usage_error():
         read = [path_of(each) for each in (map_, data, *(beside or [])) if each is not None]
         check_writable(target, [".html"], force=force, read=read)
         images = thumbnails and (_parse_shape(image_shape) or True)
-    loaded, source, column = _load(map_, data, color, images, device, allow_external)
+    loaded, source, column = _load(map_, data, color, images, reading, device)
     name = title or Path(map_).stem
-    others = load_beside(beside or [], name, loaded, source, data, device, allow_external=allow_external)
+    others = load_beside(beside or [], name, loaded, source, data, reading, device)
     _tell_components({name: loaded.embedding, **{other: stages[-1][1] for other, stages in others.items()}})
     metadata, color = page_metadata(loaded, column, color)
     page = build_explorer(
@@ -158,7 +174,7 @@ def _megabytes(size: int) -> str:
 
 
 def _load(
-    map_: str, data: str | None, color: str | None, images: bool | tuple[int, ...], device: str, allow_external: bool
+    map_: str, data: str | None, color: str | None, images: bool | tuple[int, ...], reading: ReadOptions, device: str
 ) -> tuple[LoadedMap, Source | None, str | None]:
     """The map, the rows of DATA, and the column of DATA, of the map or of a file that colors the points."""
     from dre.cli.map import check_color, is_model, load_map, open_rows
@@ -166,7 +182,7 @@ def _load(
     from dre.explore.cluster_column import CLUSTER
     from dre.explore.trust import TRUST
 
-    source, model = open_rows(map_, data, device, allow_external=allow_external)
+    source, model = open_rows(map_, data, reading, device)
     own = [] if source is None else [*source.metadata, *(source.columns or [])]
     column = None if color in (TRUST, CLUSTER) and color not in own else color
     if source is not None:
@@ -174,7 +190,7 @@ def _load(
             check_rows(source.rows.shape[0], source.rows, images)
         if is_model(map_) and column is not None:
             check_color(column, source)
-    loaded = load_map(map_, source, model, every_stage=True, color=column, allow_external=allow_external)
+    loaded = load_map(map_, source, model, every_stage=True, color=column, allow_external=reading.allow_external)
     return loaded, source, column
 
 
@@ -229,7 +245,7 @@ def _parse_shape(text: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, parts))
 
 
-def _open_atlas(map_: str, data: str | None, output: Path | None, device: str, allow_external: bool) -> None:
+def _open_atlas(map_: str, data: str | None, output: Path | None, reading: ReadOptions, device: str) -> None:
     import tempfile
 
     from dre.cli.map import load_map, open_rows
@@ -241,7 +257,7 @@ def _open_atlas(map_: str, data: str | None, output: Path | None, device: str, a
         command = atlas_command()
     except ImportError as problem:
         raise ImportError(f"{problem}; or drop --atlas") from problem
-    loaded = load_map(map_, *open_rows(map_, data, device, allow_external=allow_external), allow_external=allow_external)
+    loaded = load_map(map_, *open_rows(map_, data, reading, device), allow_external=reading.allow_external)
     if loaded.embedding.shape[1] > 2:
         echo(f"dre: {map_} has {loaded.embedding.shape[1]} components; Embedding Atlas shows the first two.", err=True)
     with tempfile.TemporaryDirectory() as folder:

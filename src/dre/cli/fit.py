@@ -29,6 +29,7 @@ from dre.cli.options import (
     Force,
     Id,
     Metric,
+    MetricKwds,
     Missing,
     SeveralLabels,
     Size,
@@ -38,6 +39,7 @@ from dre.cli.options import (
     as_usage_error,
     complete_chain,
     complete_one,
+    parse_metric_kwds,
     read_options,
 )
 
@@ -57,6 +59,7 @@ def fit(
     ] = "auto",
     n_components: Annotated[int, typer.Option(metavar="N", min=1, help="Dimensions of the embedding.")] = 2,
     metric: Metric = "euclidean",
+    metric_kwds: MetricKwds = None,
     sample: Annotated[
         int | None,
         typer.Option(
@@ -220,6 +223,8 @@ def fit(
 
     - `dre fit mnist -o mnist.safetensors --recipe fast --seed 0`
 
+    - `dre fit cells.csv -o cells.safetensors --metric minkowski --metric-kwds p=3`
+
     - `dre fit big.npy -o big.safetensors --checkpoint run1 --resume`
 
     - `dre fit cells.csv -o cells.safetensors --watch --open`
@@ -248,7 +253,9 @@ def fit(
             standardize=standardize,
         )
         check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
-        _check_texts(schedule=schedule, encoder=encoder, augment=augment, batch_size=batch_size, optimizer=optimizer)
+        _check_texts(
+            metric, metric_kwds, schedule=schedule, encoder=encoder, augment=augment, batch_size=batch_size, optimizer=optimizer
+        )
         page = check_view_options(
             output, watch, page, show, tensorboard, data=path_of(data), n_components=n_components, resume=resume, force=force
         )
@@ -258,6 +265,7 @@ def fit(
         recipe,
         n_components=n_components,
         metric=metric,
+        metric_kwds=parse_metric_kwds(metric_kwds),
         sample=sample,
         perplexity=perplexity,
         n_neighbors=n_neighbors,
@@ -323,10 +331,12 @@ def _hint_at_labels(source: Source, *, are_given: bool) -> None:
         echo(f"dre: the subfolders are kept as {FOLDER}; --labels {FOLDER} scores the map by them", err=True)
 
 
-def _check_texts(**texts: Any) -> None:
+def _check_texts(metric: str, metric_kwds: str | None, **texts: Any) -> None:
     """Parse the texts of options before the rows are read, which may take a while."""
+    from dre.data.metric import row_metric
     from dre.plan.overrides import parse_overrides
 
+    row_metric(metric, parse_metric_kwds(metric_kwds))
     parse_overrides(**texts)
 
 
@@ -334,5 +344,5 @@ def _check_plan(model: Any, shape: tuple[int, ...]) -> None:
     """Build the recipe before the rows are read, so that a wrong option is reported at once."""
     from dre.data.metric import row_metric
 
-    row_metric(model.metric).check_standardize(model.standardize)
+    row_metric(model.metric, model.metric_kwds).check_standardize(model.standardize)
     model.plan(shape)

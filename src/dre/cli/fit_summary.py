@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 def summary(model: DRE, source: Source, labels: tuple[str, Any] | None = None) -> str:
     from dre.cli.info import stage_lines
+    from dre.progress.counted import counted
 
     rows = source.rows
     shape = " × ".join(f"{size:,}" for size in rows.shape)
-    embedded = f"{shape} values embedded in {model.embedding_.shape[1]} dimensions by {model.recipe_.encoder}"
+    embedded = f"{shape} values embedded in {counted(model.embedding_.shape[1], 'dimension')} by {model.recipe_.encoder}"
     stages = stage_lines(model.history_, model.schedule_, len(model.stages_))
     if model.sample_indices_ is not None:
         embedded += f"; fitted to {len(model.sample_indices_):,} rows, sampled at random"
@@ -29,11 +30,12 @@ def _quality(model: DRE, source: Source, labels: tuple[str, Any] | None) -> list
     from dre.data.metric import row_metric
     from dre.data.subsample import FEWEST, SCORED, evenly_spaced_ids, to_array
     from dre.metrics.evaluation import quick_scores
+    from dre.progress.counted import counted
 
     rows = source.rows
     ids = evenly_spaced_ids(rows.shape[0], SCORED)
     if len(ids) < FEWEST:
-        return [f"No scores: {len(ids)} rows are too few, at least {FEWEST} are needed."]
+        return [f"No scores: {counted(len(ids), 'row', 'are')} too few, at least {FEWEST} are needed."]
     classes = None if labels is None else (labels[0], np.asarray(labels[1])[ids])
     metric = row_metric(model.metric, model.metric_kwds)
     if metric.is_precomputed:

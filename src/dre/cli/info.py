@@ -30,14 +30,15 @@ def info(
     from dre.io.readers.mixed import column_messages, fill_messages
     from dre.io.readers.source import summarize_names
     from dre.model.archive import load_map
+    from dre.progress.counted import counted
 
     with reading_model(model):
         fitted, about = load_map(model)
     shape = " × ".join(map(str, fitted.shape))
     parameters = sum(p.numel() for p in fitted.encoder.parameters())
     echo(f"{model}, {model.stat().st_size / 2**20:.1f} MiB: {about['class']} for rows of {shape} values")
-    kept = f"{len(fitted.stages)} stage{'s' if len(fitted.stages) > 1 else ''}"
-    echo(f"{parameters:,} parameters, {kept}, {fitted.n_components} dimensions")
+    kept = counted(len(fitted.stages), "stage")
+    echo(f"{parameters:,} parameters, {kept}, {counted(fitted.n_components, 'dimension')}")
     if isinstance(fitted.preparation, TablePreparation):
         for line in (*column_messages(fitted.preparation), *fill_messages(fitted.preparation)):
             echo(line)

@@ -34,6 +34,7 @@ from dre.io.readers import ReadOptions
 from dre.io.readers.features import COORDINATE
 from dre.io.readers.lazy_columns import change_columns, merge_columns
 from dre.io.readers.source import DroppedRows, Source, summarize_names
+from dre.progress.counted import counted
 
 if TYPE_CHECKING:
     from dre.model.estimator import DRE
@@ -143,15 +144,20 @@ def load_model(name: str | Path, device: str = "auto") -> DRE:
 
 
 def open_rows(
-    name: str, data: str | None, device: str = "auto", *, tell: Tell = "news", allow_external: bool = False
+    name: str, data: str | None, options: ReadOptions, device: str = "auto", *, tell: Tell = "news"
 ) -> tuple[Source | None, DRE | None]:
     """Open DATA with the columns that a model was fitted to, if MAP is one; also return the model."""
+    if is_model(name) and options.categories:
+        raise UsageError(
+            f"--categories is for files of coordinates; {name} is a model, which knows its columns: drop the option"
+        )
     model = load_model(name, device) if is_model(name) else None
     if data is None:
+        if options.categories or options.decimal:
+            option = "--categories" if options.categories else "--decimal"
+            raise UsageError(f"{option} is for the columns of DATA: add DATA after MAP, or drop the option")
         return None, model
-    # what has no place in the map is not shown
-    gaps = ReadOptions(missing="drop", where_possible=True, allow_external=allow_external)
-    return open_data(data, gaps if model is None else as_fitted(model, gaps), tell=tell), model
+    return open_data(data, options if model is None else as_fitted(model, options), tell=tell), model
 
 
 def load_map(
@@ -214,7 +220,7 @@ def match_points(name: str, embedding: Array, table: Source, source: Source, *, 
     metadata = merge_columns(change_columns(table.metadata, lambda values: values[order]), source.metadata)
     names = source.names if source.names is not None or table.names is None else table.names[order]
     found = LoadedMap([embedding[order]], [name], metadata, names, source.rows, source.columns)
-    return replace(found, aside=source.aside, filled=source.filled, dropped=source.dropped)
+    return replace(found, aside=source.aside, filled=source.filled, dropped=source.dropped, preparation=source.preparation)
 
 
 def _order_by_position(name: str, table: Source, source: Source, whose: str) -> Array:
@@ -222,7 +228,8 @@ def _order_by_position(name: str, table: Source, source: Source, whose: str) -> 
     points, rows = table.file_rows, source.file_rows
     if table.file_length != source.file_length:
         if len(points) != len(rows):
-            raise UsageError(f"{name} has {len(points):,} points but {whose} has {len(rows):,} rows: pass the embedded rows")
+            sizes = f"{counted(len(points), 'point')} but {whose} has {counted(len(rows), 'row')}"
+            raise UsageError(f"{name} has {sizes}: pass the embedded rows")
         return np.arange(len(rows))
     order = np.searchsorted(points, rows).clip(max=len(points) - 1)
     lacking = rows[points[order] != rows]

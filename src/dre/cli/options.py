@@ -16,6 +16,7 @@ import dre
 if TYPE_CHECKING:
     from dre.io.readers.options import ReadOptions
 
+DECIMAL = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?")
 DEBUG = "DRE_DEBUG"  # environment variable with the effect of --debug
 RECIPES = ("auto", "fast", "paper", "paper-tsne", "paper-umap", "deep-tsne", "deep-umap")
 ENCODERS = ("mlp", "model-a", "model-b", "patch-mlp", "strided")
@@ -40,9 +41,12 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bmissing='(\w+)'": r"--missing \1",
     r"\bdecimal='(.)'": r"--decimal \1",
     r"\bdrop=\[…\]": "--drop",
+    r"\bcolumns=\[…\]": "--columns",
     r"\bcategories=True\b": "--categories",
     r"\bstandardize=True\b": "--standardize",
     r"\bstandardize=False\b": "--no-standardize",
+    r"\bmetric_kwds\['(\w+)'\]=(\S+): ": r"--metric-kwds \1=\2: ",
+    r"\bmetric_kwds has\b": "--metric-kwds has",
     r"\bvector='(.+?)'": r"--vector \1",
     r"\ballow_external=True\b": "--allow-external",
     r"\bopset=(\w+)": r"--opset \1",
@@ -126,6 +130,25 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     return int(sides[0]), int(sides[-1])
 
 
+def parse_metric_kwds(text: str | None) -> dict[str, float] | None:
+    """Numbers by name. Weights of columns are many, and are passed in Python.
+
+    >>> parse_metric_kwds("p=3"), parse_metric_kwds("p=1.5"), parse_metric_kwds(None)
+    ({'p': 3}, {'p': 1.5}, None)
+    """
+    if text is None:
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = (each.strip() for each in part.partition("="))
+        if not equals or not name or name in found or not DECIMAL.fullmatch(value):
+            hint = "; weights of columns are passed in Python: metric_kwds={'w': weights}" if name == "w" else ""
+            raise UsageError(f"--metric-kwds {text}: expected numbers by their names, such as p=3{hint}")
+        number = float(value)
+        found[name] = int(number) if number.is_integer() else number
+    return found
+
+
 def read_options(
     columns: str | None,
     drop: str | None,
@@ -152,6 +175,29 @@ def read_options(
             decimal=decimal,
             vector=vector,
             size=parse_size(size),
+            allow_external=allow_external,
+        )
+
+
+def map_options(
+    *,
+    categories: bool,
+    decimal: str | None,
+    allow_external: bool,
+    labels: Iterable[str] = (),
+    standardize: bool | None = None,
+) -> ReadOptions:
+    """How DATA is read beside a map: rows that lack values have no place in it, and are left out."""
+    from dre.io.readers.options import ReadOptions
+
+    with as_usage_error():
+        return ReadOptions(
+            missing="drop",
+            where_possible=True,
+            categories=categories,
+            decimal=decimal,
+            labels=list(labels),
+            standardize=standardize,
             allow_external=allow_external,
         )
 
@@ -257,7 +303,20 @@ Id = Annotated[
     typer.Option("--id", metavar="COLUMN", rich_help_panel=COLUMNS, help="Names of the rows, which every output carries."),
 ]
 Categories = Annotated[
-    bool, typer.Option("--categories", rich_help_panel=COLUMNS, help="Use yes and no, and texts of few values, as features.")
+    bool,
+    typer.Option(
+        "--categories",
+        rich_help_panel=COLUMNS,
+        help="Use yes and no, and texts of at most 20 values, as features; of at most 1,000 if --columns names them.",
+    ),
+]
+MapCategories = Annotated[
+    bool,
+    typer.Option(
+        "--categories",
+        rich_help_panel=COLUMNS,
+        help="Compare coordinates with yes and no, and texts of at most 20 values, too. A model knows its columns.",
+    ),
 ]
 Missing = Annotated[
     str,
@@ -295,6 +354,9 @@ Metric = Annotated[
         autocompletion=complete_one(METRICS),
         help=f"Distance between rows: {', '.join(METRICS)} (DATA has the distances).",
     ),
+]
+MetricKwds = Annotated[
+    str | None, typer.Option(metavar="NAME=NUMBER", help="Parameters of the metric: p=3 of minkowski.", show_default="its own")
 ]
 AllowExternal = Annotated[
     bool,

@@ -10,11 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dre.cli.echo import echo
-from dre.cli.options import AllowExternal, DataOfMap, Device, Force, Map, Threads, UsageError, as_usage_error
+from dre.cli.options import (
+    AllowExternal,
+    DataOfMap,
+    Decimal,
+    Device,
+    Force,
+    Map,
+    MapCategories,
+    Threads,
+    UsageError,
+    as_usage_error,
+    map_options,
+)
 from dre.progress.activity import activity
+from dre.progress.counted import counted
 
 if TYPE_CHECKING:
     from dre.cli.map import LoadedMap
+    from dre.io.readers import ReadOptions
 
 NO_COLOR = "none"
 
@@ -71,6 +85,8 @@ def plot(
     device: Device = "auto",
     force: Force = False,
     threads: Threads = None,
+    categories: MapCategories = False,
+    decimal: Decimal = None,
     allow_external: AllowExternal = False,
 ) -> None:
     """Draw a map, its stages, its distortion or its training history.
@@ -113,7 +129,8 @@ def plot(
         check_writable(target, SUFFIXES, force=force, read=[path_of(map_), None if data is None else path_of(data)])
         _check_kind(kind, is_model(map_), data is not None, thumbnails)
     pyplot().switch_backend("Agg")  # needs no display
-    options = _FigureOptions(style.value, label_placement.value, title, size, device, allow_external)
+    reading = map_options(categories=categories, decimal=decimal, allow_external=allow_external)
+    options = _FigureOptions(style.value, label_placement.value, title, size, device, reading)
     if kind is PlotKind.history:
         figure, content = _history(load_model(map_, device), options), "the loss"
     else:
@@ -132,7 +149,7 @@ class _FigureOptions:
     title: str
     size: float | None
     device: str
-    allow_external: bool
+    reading: ReadOptions
 
 
 def _default_output(map_: str, kind: PlotKind) -> Path:
@@ -159,14 +176,14 @@ def _plot_rows(
     """The figure, and a phrase that describes its content."""
     from dre.cli.map import check_color, is_model, load_map, open_rows
 
-    external = options.allow_external
-    source, model = open_rows(map_, data, options.device, allow_external=external)
+    source, model = open_rows(map_, data, options.reading, options.device)
     if thumbnails and source is not None and len(source.rows.shape) < 3:
-        raise UsageError(f"--thumbnails needs images, but DATA has rows of {source.rows.shape[1]:,} values")
+        raise UsageError(f"--thumbnails needs images, but DATA has rows of {counted(source.rows.shape[1], 'value')}")
     column = None if color == NO_COLOR else color
     if is_model(map_) and source is not None and column is not None:
         check_color(column, source)
     every_stage = kind is PlotKind.stages
+    external = options.reading.allow_external
     loaded = load_map(map_, source, model, every_stage=every_stage, color=column, allow_external=external)
     _check_components(map_, loaded, kind, thumbnails)
     by, labels = _labels(color, loaded)
@@ -174,7 +191,7 @@ def _plot_rows(
     in_pairs = ", its three components in pairs" if _has_three(loaded) and kind is not PlotKind.shepard else ""
     with activity("drawing"):
         figure = _draw(kind, loaded, by, labels, thumbnails, options)
-    return figure, f"{len(loaded.embedding):,} rows{in_pairs}{colored}"
+    return figure, f"{counted(len(loaded.embedding), 'row')}{in_pairs}{colored}"
 
 
 def _has_three(loaded: LoadedMap) -> bool:
@@ -185,7 +202,7 @@ def _check_components(map_: str, loaded: LoadedMap, kind: PlotKind, thumbnails: 
     count = loaded.embedding.shape[1]
     if kind is not PlotKind.shepard and count not in (2, 3):
         raise UsageError(
-            f"{map_} has {count} component{'s' if count > 1 else ''}, and a figure shows two or three: "
+            f"{map_} has {counted(count, 'component')}, and a figure shows two or three: "
             "fit with --n-components 2 or 3, or pass a table with two of the columns"
         )
     if thumbnails and count == 3:

@@ -98,6 +98,7 @@ def transform(
     from dre.io.writers import check_writable, open_sink, open_stdout
     from dre.io.writers.formats import FORMATS
     from dre.io.writers.pieces import Shard
+    from dre.progress.counted import agreeing, counted
     from dre.progress.display import progress_bar, say
 
     with as_usage_error():
@@ -122,11 +123,12 @@ def transform(
     opened = open_stdout(about) if str(output) == STDOUT else open_sink(output, about, force=force)
     with opened as sink, progress_bar("embedding", n) as advance:
         _embed(fitted, source, (0, n), stage, sink, advance)
-    left_out = "" if dropped is None else f"; {len(dropped.kept) - n:,} rows lack values and are NaN"
+    lacking = 0 if dropped is None else len(dropped.kept) - n
+    left_out = f"; {counted(lacking, 'row', 'lack')} values and {agreeing(lacking, 'are')} NaN" if lacking else ""
     if str(output) == STDOUT:
-        say(f"dre: embedded {n:,} rows{left_out}")
+        say(f"dre: embedded {counted(n, 'row')}{left_out}")
     else:
-        echo(f"Wrote the embedding of {n:,} rows to {output}{left_out}.")
+        echo(f"Wrote the embedding of {counted(n, 'row')} to {output}{left_out}.")
 
 
 def _embed(
@@ -164,6 +166,7 @@ def _write_pieces(model: DRE, source: Source, about: OutputSpec, job: PieceJob, 
     from dre.data.fingerprint import fingerprint
     from dre.io.writers import open_sink
     from dre.io.writers.pieces import PieceFolder, piece_edges
+    from dre.progress.counted import agreeing, counted
     from dre.progress.display import progress_bar
 
     with as_usage_error():
@@ -186,9 +189,9 @@ def _write_pieces(model: DRE, source: Source, about: OutputSpec, job: PieceJob, 
             with open_sink(folder.piece(i), spec) as sink:
                 _embed(model, source, ends, job.stage, sink, advance)
     there = len(shard.pieces(len(edges) - 1)) - len(missing)
-    before = f"; {there:,} were there" if there else ""
-    pieces = f"{len(missing):,} piece{'' if len(missing) == 1 else 's'} of {len(edges) - 1:,}"
-    echo(f"Wrote {pieces} with {total:,} rows to {job.folder}, for shard {shard.number}/{shard.count}{before}.")
+    before = f"; {there:,} {agreeing(there, 'were')} there" if there else ""
+    pieces = f"{counted(len(missing), 'piece')} of {len(edges) - 1:,}"
+    echo(f"Wrote {pieces} with {counted(total, 'row')} to {job.folder}, for shard {shard.number}/{shard.count}{before}.")
 
 
 def _spread_caution(model: DRE, source: Source) -> list[str]:

@@ -42,7 +42,7 @@ def test_a_table_is_read_with_all_that_is_in_it(tmp_path, name, index):
 
 def test_a_text_column_may_have_missing_values_even_the_first(write):
     found = open_source(write("x.csv", "a,kind\n1,\n2,x\n3,NA\n"))
-    assert found.metadata["kind"].tolist() == ["", "x", "NA"]
+    assert found.metadata["kind"].tolist() == ["", "x", ""]
 
 
 def test_a_text_column_without_a_name_is_named_by_its_position(write):
@@ -239,6 +239,14 @@ def test_lines_above_the_table_are_left_out_and_counted(write):
     assert found.messages[0] == "3 lines above the table are left out"
     with pytest.raises(SourceError, match="line 6, column 2"):
         open_source(write("y.csv", path.read_text().replace("5,6", "5,six")))
+
+
+@pytest.mark.parametrize("group", [".", " ", "'", "\u202f"])
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_thousands_before_a_decimal_comma_tell_the_mark_alone(write, group, separator):
+    lines = [f"name{separator}price", *(f"n{i}{separator}{6 + i}{group}732,{i:02d}" for i in range(10, 40))]
+    found = open_source(write("x.csv", "\n".join(lines))).rows[:, 0]
+    np.testing.assert_allclose(found, [1000 * (6 + i) + 732 + i / 100 for i in range(10, 40)])
 
 
 def test_a_word_that_stands_among_numbers_several_times_is_a_missing_value(write):

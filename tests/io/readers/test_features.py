@@ -1,5 +1,7 @@
 """Which columns of a table are features: by their kinds, values and names, or as it is said."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -119,7 +121,7 @@ def test_what_is_said_goes_before_what_is_found(write):
     ("options", "message"),
     [
         (ReadOptions(columns=["c"]), r"unknown column 'c'"),
-        (ReadOptions(columns=["kind"]), r"'kind' cannot be a feature: text"),
+        (ReadOptions(columns=["kind"]), r"'kind' cannot be a feature: text; pass categories=True"),
         (ReadOptions(drop=["c"]), r"unknown column 'c'"),
         (ReadOptions(id="c"), r"unknown column 'c'"),
         (ReadOptions(drop=["a", "b"]), "no column of numbers.*'kind'"),
@@ -211,7 +213,7 @@ def test_categories_that_a_model_does_not_know_are_counted(write):
 
 def test_names_that_repeat_are_counted_if_they_were_asked_for(write):
     path = write("x.csv", "a,kind\n1,k1\n2,k1\n3,k2\n")
-    assert "1 values of 'kind' occur more than once" in " ".join(open_source(path, options=ReadOptions(id="kind")).messages)
+    assert "1 value of 'kind' occurs more than once" in " ".join(open_source(path, options=ReadOptions(id="kind")).messages)
 
 
 @pytest.mark.parametrize(("text", "number"), [("(3.40)", -3.4), ("1'234.50", 1234.5), ("70.3 kg", 70.3), ("CHF 13.5", 13.5)])
@@ -219,3 +221,58 @@ def test_numbers_as_people_write_them(write, text, number):
     texts = [text, text.replace("3", "5")]
     found = open_source(write("x.csv", "a,b\n" + "\n".join(f'{i},"{each}"' for i, each in enumerate(texts))))
     assert found.rows[0, found.columns.index("b")] == number
+
+
+def test_a_word_among_numbers_is_an_error_only_in_a_feature(write):
+    path = write("x.csv", "a,b,c\n1,2,5\n3,big,7\n4,5,2\n6,7,2\n")
+    for options in (ReadOptions(), ReadOptions(columns=["a", "b"]), ReadOptions(columns=["a-c"])):
+        with pytest.raises(SourceError, match=r"line 3, column 2 \('b'\): 'big' is not a number; correct it, or leave .* drop"):
+            open_source(path, options=options)
+    for options in (ReadOptions(drop=["b"]), ReadOptions(labels=["b"]), ReadOptions(columns=["a", "c"])):
+        assert open_source(path, options=options).columns == ["a", "c"]
+    assert open_source(path, options=ReadOptions(features=["c", "a"])).columns == ["c", "a"]
+    with pytest.raises(SourceError, match=r"'big' is not a number; correct it$"):
+        open_source(path, options=ReadOptions(features=["a", "b"]))
+
+
+def test_columns_that_a_table_lacks_are_named_together_before_those_of_another_kind(write):
+    path = write("x.csv", "a,b\n1,x\n3,y\n")
+    with pytest.raises(SourceError, match=r"x\.csv lacks the column 'c' of the model; its columns are a, b"):
+        open_source(path, options=ReadOptions(features=["a", "b", "c"]))
+    with pytest.raises(SourceError, match=r"lacks 7 columns of the model: 'c', 'd', 'e', 'f', 'g' and 2 more; its columns"):
+        open_source(path, options=ReadOptions(features=list("abcdefghi")))
+
+
+def test_the_file_that_decides_the_features_is_named(write):
+    first, other = write("part-0.csv", "a,b\n1,2\n3,5\n"), write("part-1.csv", "a,c\n1,2\n3,5\n")
+    with pytest.raises(SourceError, match=rf"part-1\.csv lacks the column 'b' of the first file, {re.escape(str(first))}; its"):
+        open_source([first, other])
+    with pytest.raises(SourceError, match=r"part-1\.csv lacks the column 'b' of the model; its"):
+        open_source([first, other], options=ReadOptions(features=["a", "b"]))
+
+
+def test_numbers_with_decimal_commas_are_named_where_points_are_expected(write):
+    path = write("x.csv", "\n".join(["a,b", *(f'{i % 7},"{i + 1}.732,6{i % 10}"' for i in range(60))]))
+    found = open_source(path)
+    assert found.messages[-1] == "not features: b (numbers with decimal commas: pass decimal=',')"
+    for options in (ReadOptions(columns=["b"]), ReadOptions(features=["a", "b"])):
+        with pytest.raises(SourceError, match=r"'b'.* numbers with decimal commas: pass decimal=','"):
+            open_source(path, options=options)
+    assert open_source(path, options=ReadOptions(decimal=",", columns=["b"])).rows[:2, 0].tolist() == [1732.60, 2732.61]
+
+
+def test_a_text_of_many_values_is_a_category_if_it_is_named(write):
+    lines = [f"{i % 7},{i % 5},t{i % 30},k{i % 2},n{i % 1100}" for i in range(1200)]
+    path = write("x.csv", "\n".join(["a,b,town,kind,note", *lines]))
+    usual = open_source(path, options=ReadOptions(categories=True))
+    assert usual.preparation.columns == ["a", "b", "kind"]
+    assert "town (text of more than 20 values: name it in columns=[…]); note (text of more than 20 values)" in usual.messages[1]
+    named = open_source(path, options=ReadOptions(categories=True, columns=["a", "town", "kind"]))
+    assert named.preparation.columns == ["a", "town", "kind"]
+    assert len(named.columns) == 1 + 30 + 2
+    in_range = open_source(path, options=ReadOptions(categories=True, columns=["a-kind"]))
+    assert in_range.preparation.columns == ["a", "b", "kind"]
+    with pytest.raises(SourceError, match=r"'note' cannot be a feature: text of more than 1,000 values$"):
+        open_source(path, options=ReadOptions(categories=True, columns=["a", "note"]))
+    with pytest.raises(SourceError, match=r"'town' cannot be a feature: text; pass categories=True$"):
+        open_source(path, options=ReadOptions(columns=["a", "town"]))

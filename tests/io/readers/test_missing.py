@@ -1,9 +1,13 @@
 """Missing values: refused with their places, left out by rows, or filled."""
 
+import json
+
 import numpy as np
+import polars as pl
 import pytest
 
 from dre.io.readers import ReadOptions, SourceError, open_source
+from dre.io.readers.labels import read_labels
 
 GAPS = "a,b,kind\n1,NA,x\n2,5,\n,6,y\n4,8,z\n"
 
@@ -78,3 +82,32 @@ def test_gaps_that_are_filled_without_the_values_of_the_fit_are_a_caution(write)
     assert open_source(path, options=ReadOptions(features=["a", "b"], missing="mean", fill={"a": 9.0})).cautions == []
     with pytest.raises(SourceError, match="'a' has no value at all, and so no mean"):
         open_source(write("y.csv", "a,b\n,2\n,3\n"), options=ReadOptions(features=["a", "b"], missing="mean"))
+
+
+WORDS = ["u", "v", "", "NA", "n/a", "-", "?"] * 6
+
+
+def test_words_for_a_missing_value_are_the_same_in_features_and_labels(write, tmp_path):
+    lines = [f"{word};{i / 7}" for i, word in enumerate(WORDS)]
+    kinds = open_source(write("table.csv", "\n".join(["kind;size", *lines]))).metadata["kind"]
+    pl.DataFrame({"kind": WORDS, "size": np.arange(42) / 7}).write_parquet(tmp_path / "table.parquet")
+    in_parquet = open_source(tmp_path / "table.parquet").metadata["kind"]
+    in_text = read_labels(write("kinds.txt", "\n".join(["kind", *WORDS, "u"])), 43)[:-1]
+    in_list = read_labels(write("kinds.json", json.dumps(WORDS)), 42)
+    np.save(tmp_path / "kinds.npy", WORDS)
+    for found in (kinds, in_parquet, in_text, in_list, read_labels(tmp_path / "kinds.npy", 42)):
+        assert found.tolist() == [word if word in ("u", "v") else "" for word in WORDS]
+    encoded = open_source(tmp_path / "table.csv", options=ReadOptions(categories=True, missing="drop"))
+    assert encoded.columns == ["kind=u", "kind=v", "size"]
+
+
+def test_a_file_of_numbers_with_gaps_has_numbers_for_labels(write):
+    found = read_labels(write("ages.txt", "31\nNA\n?\n40\n"), 4)
+    np.testing.assert_array_equal(found, [31.0, np.nan, np.nan, 40.0])
+
+
+def test_a_name_of_a_row_may_be_a_word_for_a_missing_value(write):
+    codes = [*(f"C{i:02d}" for i in range(29)), "NA"]  # the code of Namibia
+    source = open_source(write("countries.csv", "\n".join(["code;size", *(f"{code};{i % 7}" for i, code in enumerate(codes))])))
+    assert source.names.tolist() == codes
+    assert source.names_title == "code"

@@ -63,3 +63,9 @@ def test_the_output_of_another_program_is_refused_with_the_remedy() -> None:
         done = subprocess.run(command, input="a,b\n1,2\n", capture_output=True, text=True, check=True, timeout=60)
         assert done.stdout == f"{name} is a pipe, not a file: save its content to a file, and pass that\n"
         assert time.monotonic() - start < 60
+
+
+def test_a_dash_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match=r"^- is standard input, not a file: save its content to a file, and pass that$"):
+        open_source("-")

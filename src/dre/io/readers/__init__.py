@@ -29,6 +29,7 @@ FORMATS: dict[str, SourceFormat] = {
     for each in module.FORMATS
     for suffix in each.suffixes
 }
+STANDARD_INPUT = "-"  # of other commands
 SPLITS = ("train", "test", "all")
 
 
@@ -156,6 +157,8 @@ def _detect_format(path: Path) -> SourceFormat:
 
 
 def _not_found(path: Path, data: str) -> str:
+    if data == STANDARD_INPUT:
+        return "- is standard input, not a file: save its content to a file, and pass that"
     if path.is_symlink():
         return f"{path} is a link to {os.readlink(path)}, which does not exist: check the link"
     if os.sep in data or match_suffix(data, FORMATS) is not None:

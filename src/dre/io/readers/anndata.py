@@ -28,6 +28,7 @@ from dre.io.readers.source import (
     to_numbers_or_strings,
     to_strings,
 )
+from dre.io.readers.table import blank_missing
 from dre.notation import unknown
 
 SPARSE_FORMATS = {"csr_matrix": "csr", "csc_matrix": "csc"}
@@ -79,7 +80,8 @@ def open_anndata(path: Path, root: Any, part: str | None, options: ReadOptions) 
     if genes is not None and _are_counts(rows):
         messages.append(_counts_message(path, name, _matrix_names(root)))
     cautions = [PROJECTED] if name == PCA else []
-    found = Source(rows, genes, obs.names, obs.columns, messages, cautions=cautions, aside=_genes(path, root, name))
+    columns = {name: blank_missing(values) for name, values in obs.columns.items()}
+    found = Source(rows, genes, obs.names, columns, messages, cautions=cautions, aside=_genes(path, root, name))
     return with_options(path, found, options)
 
 

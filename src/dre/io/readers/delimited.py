@@ -9,7 +9,6 @@ import codecs
 import csv
 import gzip
 import io
-import math
 import re
 import threading
 import zlib
@@ -24,7 +23,7 @@ from dre.io.formulas import DEFUSED, may_have_defused, restore
 from dre.io.readers.memory import CELL_BYTES, SMALLER_TEXT, check_memory, read_text_bytes
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import EmptySourceError, Source, SourceError, SourceFormat, to_strings
-from dre.io.readers.table import MISSING, CellPlace, Malformed, Table
+from dre.io.readers.table import MISSING, Table, resembles_number
 from dre.io.readers.table_source import source_of
 
 SEPARATORS = "\t;,| "  # in the order in which they are preferred
@@ -131,11 +130,10 @@ def read_table(path: Path, decimal: str | None = None) -> Table:
         label = f" ({column!r})" if header else ""
         return f"line {_line_of(found, row, has_header=header is not None)}, column {position + 1}{label}"
 
-    if malformed:
-        raise _malformed_error(path, malformed[0], place, decimal)
     above = f"{found.titles} line{'s' * (found.titles > 1)} above the table {'are' if found.titles > 1 else 'is'} left out"
     notes = [*([above] if found.titles else []), *([f"the last line, {total!r}, is left out"] if total else []), *markers]
-    return Table(path, columns, place, row_names, has_header=header is not None, notes=notes)
+    words = {each.column: each for each in malformed}
+    return Table(path, columns, place, row_names, has_header=header is not None, notes=notes, malformed=words, decimal=decimal)
 
 
 def _total(texts: Any) -> str | None:
@@ -195,7 +193,7 @@ def _detect_separator(text: bytes, separators: str = SEPARATORS) -> tuple[str, i
         records = list(islice(_split(beginning, separator), SNIFFED_RECORDS))
         lines = _title_lines(records)
         below = [values for line, values in records if line > lines and values]
-        count = sum(_resembles_number(value) for values in below for value in values)
+        count = sum(resembles_number(value) for values in below for value in values)
         if count > most and min(map(len, below), default=0) > 1:
             best, most, titles = separator, count, lines
     return best, titles
@@ -274,31 +272,10 @@ def _line_of(found: TextTable, row: int, *, has_header: bool) -> int:
 def _is_header(values: list[str]) -> bool:
     """Whether the first record names the columns: no value is a number, or pandas numbered the columns."""
     names = values[1:] if has_row_names(values) else values
-    numbers = [name for name in names if _resembles_number(name)]
+    numbers = [name for name in names if resembles_number(name)]
     if len(numbers) >= MIN_COUNTED_COLUMNS and numbers == [str(i) for i in range(len(numbers))]:
         return True  # text columns may stand between the numbered ones
     return not numbers and any(name.lower() not in MISSING for name in names)
-
-
-def _resembles_number(value: str) -> bool:
-    """Whether a value is a number, if need be with a decimal comma."""
-    try:
-        return math.isfinite(float(value.replace(",", ".", 1)))
-    except ValueError:
-        return False
-
-
-def _malformed_error(path: Path, found: Malformed, place: CellPlace, decimal: str) -> SourceError:
-    where = f"{path}, {place(found.row, found.column)}"
-    if ";" in found.text or "\t" in found.text:
-        remedy = "separate the columns by the same character in all lines"
-    elif decimal == "." and _resembles_number(found.text):
-        remedy = "write decimals with a point, or pass decimal=','"
-    elif re.fullmatch(r"[-+\d.e]+j", found.text, re.IGNORECASE):
-        remedy = "put the real and imaginary parts of complex numbers into separate columns"
-    else:
-        remedy = "correct it, or leave the column out: drop=[…]"
-    return SourceError(f"{where}: {found.text!r} is not a number; {remedy}")
 
 
 def _open_delimited(path: Path, part: str | None, options: ReadOptions) -> Source:

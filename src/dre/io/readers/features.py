@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dre.data.mixed_table import MANY, is_called_id
+from dre.data.mixed_table import MANY, MOST, is_called_id
 from dre.data.units import DominantColumns, dominant_columns
+from dre.io.readers.not_numbers import WITH_COMMAS, check_features, has_decimal_commas, malformed_error
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, DATE, EMPTY, NUMBER, TEXT, Table, TableColumn
 from dre.notation import unknown
+from dre.progress.counted import agreeing, counted
 
 COORDINATE = re.compile(r"dre\d+", re.IGNORECASE)  # columns of a map that dre has written
 NUMBER_NAME = re.compile(r".*(?:nummer|[\s_.-](?:nr|no|number)\.?)")  # in lower case; of an id if nearly all values differ
@@ -22,7 +24,8 @@ MOSTLY_DIFFERENT = 0.9  # of the values of a column of numbers that name rows
 FEWEST = 20  # rows from which it tells something that all their values differ
 EVEN, EVEN_OF_FEW = 0.1, 1.2  # largest distance from evenly spread integers, as a share of their range; of n rows, by √n
 NAMES = "name"  # title of the names of rows that have none
-DROPPED, CONSTANT = "dropped", "constant"
+DROPPED, CONSTANT, LABELS = "dropped", "constant", "labels"
+ROW_NAMES, UNWANTED, BESIDE = "names of the rows", "not among the columns", "beside the coordinates"
 SERIES = 16  # columns with numbered names that belong together, such as pixels, from which none is left out alone
 MOST_UNITS = 100  # columns: wider tables are spectra, genes or pixels, in one unit
 
@@ -39,7 +42,13 @@ class Chosen:
 def choose(table: Table, options: ReadOptions | None = None) -> Chosen:
     """The features of an earlier table, or else those that the columns and the user's choices make."""
     options = options or ReadOptions()
-    return _as_before(table, options) if options.features else _by_rules(table, options)
+    if options.features:
+        return _as_before(table, options)
+    chosen = _by_rules(table, options)
+    for name, found in table.malformed.items():
+        if chosen.reasons.get(name) not in SET_ASIDE:
+            raise malformed_error(table, found, options)
+    return chosen
 
 
 def _by_rules(table: Table, options: ReadOptions) -> Chosen:
@@ -54,21 +63,16 @@ def _by_rules(table: Table, options: ReadOptions) -> Chosen:
     axes = [name for name in known if options.coordinates and COORDINATE.fullmatch(name)]
     features, reasons = [], {}
     for column in table.columns:
-        reason = _reason(column, options.categories)
-        if (reason == CONSTANT and column.name in numbered) or (options.coordinates and reason in (CONSTANT, UNIQUE_INTEGERS)):
-            reason = None
-        if axes:
-            reason = None if column.name in axes else reason or "beside the coordinates"
         if column.name in dropped:
-            reason = DROPPED
+            reason: str | None = DROPPED
         elif column.name in labels:
-            reason = "labels"
+            reason = LABELS
         elif column.name == names:
-            reason = "names of the rows"
+            reason = ROW_NAMES
         elif wanted:
-            reason = _unusable(column, options.categories) if column.name in wanted else "not among the columns"
-            if reason and column.name in options.columns:  # a column within a range is left out instead
-                raise SourceError(f"{table.path}: the column {column.name!r} cannot be a feature: {reason}")
+            reason = _wanted_reason(table, column, options) if column.name in wanted else UNWANTED
+        else:
+            reason = _usual_reason(table, column, options, numbered, axes)
         if reason is None:
             features.append(column.name)
         else:
@@ -76,6 +80,34 @@ def _by_rules(table: Table, options: ReadOptions) -> Chosen:
     if names is None and table.names is None:
         names = next((name for name, reason in reasons.items() if reason in IDENTIFYING and _is_complete(table[name])), None)
     return Chosen(features, reasons, names)
+
+
+def _wanted_reason(table: Table, column: TableColumn, options: ReadOptions) -> str | None:
+    """Why a column that the user names is not a feature; None if it is one. Within a range, such a column is left out."""
+    if column.name in table.malformed:
+        raise malformed_error(table, table.malformed[column.name], options)
+    is_named = column.name in options.columns
+    most = MOST if is_named else MANY
+    reason = WITH_COMMAS if has_decimal_commas(table, column) else _unusable(column, options.categories, most)
+    if reason and is_named:
+        can_be = not options.categories and _unusable(column, categories=True, most=most) is None
+        remedy = "; pass categories=True" if can_be else ""
+        raise SourceError(f"{table.path}: the column {column.name!r} cannot be a feature: {reason}{remedy}")
+    return reason
+
+
+def _usual_reason(
+    table: Table, column: TableColumn, options: ReadOptions, numbered: Container[str], axes: Sequence[str]
+) -> str | None:
+    """Why a column that nobody names is not a feature; None if it is one."""
+    reason = WITH_COMMAS if has_decimal_commas(table, column) else _reason(column, options.categories)
+    if (reason == CONSTANT and column.name in numbered) or (options.coordinates and reason in (CONSTANT, UNIQUE_INTEGERS)):
+        reason = None
+    if not axes:
+        return reason
+    if column.name in axes:
+        return None
+    return BESIDE if reason is None or column.name in table.malformed else reason
 
 
 def expand(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -101,13 +133,19 @@ def _reason(column: TableColumn, categories: bool) -> str | None:
     return next((reason for reason, holds in RULES if holds(column)), None) or _unusable(column, categories)
 
 
-def _unusable(column: TableColumn, categories: bool) -> str | None:
-    """Why a column can't be a feature even if it is asked for."""
+def _unusable(column: TableColumn, categories: bool, most: int = MANY) -> str | None:
+    """Why a column can't be a feature even if it is asked for; a text of at most this many values is a category."""
     if column.kind == NUMBER or (categories and column.kind == BOOLEAN):
         return None
     if column.kind == BOOLEAN:
         return "yes or no"
-    return None if categories and column.kind == TEXT and count_values(column) <= MANY else column.kind
+    if not categories or column.kind != TEXT:
+        return column.kind
+    count = count_values(column)
+    if count <= most:
+        return None
+    repeats = 2 * count <= int((~column.missing).sum())  # notes, of which few occur twice, are no categories
+    return f"text of more than {most:,} values" + (": name it in columns=[…]" if repeats and most < count <= MOST else "")
 
 
 def _is_called_id(column: TableColumn) -> bool:
@@ -127,7 +165,8 @@ def _is_constant(column: TableColumn) -> bool:
 
 
 def _all_differ(column: TableColumn) -> bool:
-    return count_values(column) == len(column.values) >= FEWEST
+    count = len(set(column.as_names().tolist())) if column.kind == TEXT else count_values(column)
+    return count == len(column.values) >= FEWEST
 
 
 def _numbers_rows(values: Array) -> bool:
@@ -143,6 +182,7 @@ def _numbers_rows(values: Array) -> bool:
 
 CALLED_ID = "named like an id"
 UNIQUE_TEXTS, UNIQUE_INTEGERS = "a different text in each row", "integers that number the rows"
+SET_ASIDE = (DROPPED, LABELS, ROW_NAMES, UNWANTED, BESIDE, CALLED_ID)  # reasons that hold whatever a column contains
 IDENTIFYING = (CALLED_ID, UNIQUE_TEXTS, UNIQUE_INTEGERS)
 RULES: tuple[tuple[str, Callable[[TableColumn], bool]], ...] = (  # reasons against a column; the first that holds is given
     ("empty", lambda column: column.kind == EMPTY),
@@ -164,29 +204,18 @@ def _numbered(names: Sequence[str]) -> set[str]:
 
 
 def _is_complete(column: TableColumn) -> bool:
-    return not column.missing.any()
+    return bool((column.as_names() != "").all()) if column.kind == TEXT else not column.missing.any()
 
 
-def features_of(table: Table, names: Sequence[str]) -> Array:
+def features_of(table: Table, names: Sequence[str], options: ReadOptions) -> Array:
     """The values (n, d) of features by name."""
+    check_features(table, dict.fromkeys(names, ("numbers", (NUMBER, BOOLEAN, EMPTY))), options)
     return np.column_stack([_values(table, name) for name in names]) if names else np.empty((len(table), 0))
 
 
 def _values(table: Table, name: str) -> Array:
-    if name not in table:
-        raise no_such_feature(table, name)
     column = table[name]
-    if column.kind == EMPTY:
-        return np.full(len(table), np.nan)
-    if column.kind not in (NUMBER, BOOLEAN):
-        raise SourceError(f"{table.path}: the column {name!r} should hold numbers, but it is one of kind {column.kind!r}")
-    return column.values
-
-
-def no_such_feature(table: Table, name: str) -> SourceError:
-    """The error for a table without a feature of an earlier one."""
-    known = summarize_names([each.name for each in table.columns])
-    return SourceError(f"{table.path} lacks the column {name!r} of the model or of the first file; its columns are {known}")
+    return np.full(len(table), np.nan) if column.kind == EMPTY else column.values
 
 
 def _as_before(table: Table, options: ReadOptions) -> Chosen:
@@ -202,8 +231,7 @@ def choice_messages(table: Table, chosen: Chosen) -> list[str]:
     lines = list(table.notes)
     lines += [] if table.names is None else ["the first column has no name: it holds the row names"]
     if chosen.reasons:
-        count = len(chosen.features)
-        lines.append(f"{count:,} feature{'s' if count != 1 else ''}: {summarize_names(chosen.features)}")
+        lines.append(f"{counted(len(chosen.features), 'feature')}: {summarize_names(chosen.features)}")
         by_reason: dict[str, list[str]] = {}
         for name, reason in chosen.reasons.items():
             by_reason.setdefault(reason, []).append(name)
@@ -224,7 +252,8 @@ def dropped_message(dropped: DroppedRows | None) -> list[str]:
     """A line that counts the rows without a place, if there are any."""
     if dropped is None:
         return []
-    return [f"{int((~dropped.kept).sum()):,} of {len(dropped.kept):,} rows lack values and are left out"]
+    count, total = int((~dropped.kept).sum()), len(dropped.kept)
+    return [f"{count:,} of {counted(total, 'row')} {agreeing(count, 'lack')} values and {agreeing(count, 'are')} left out"]
 
 
 def mixed_units(names: Sequence[str], values: Array) -> DominantColumns | None:

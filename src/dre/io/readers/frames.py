@@ -80,7 +80,8 @@ def vector_source(table: Table, vector: str, rows: Any, options: ReadOptions) ->
     metadata = {each.name: each.as_metadata() for each in table.columns if chosen.reasons.get(each.name) != DROPPED}
     names = table.names
     if chosen.names is not None:
-        names = to_strings(metadata.pop(chosen.names).tolist())
+        del metadata[chosen.names]
+        names = table[chosen.names].as_names()
     what = f"the rows are the vectors {vector!r} of {rows.shape[1]:,} values"
     messages = [f"{what}; other columns are not features"] if metadata and not options.where_possible else []
     return Source(rows, None, names, metadata, messages, chosen.names or Source.names_title)

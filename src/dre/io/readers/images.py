@@ -17,6 +17,7 @@ from dre.io.readers.memory import check_memory
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import INSTALL, Array, DroppedRows, Source, SourceError, SourceFormat, as_source_error, to_strings
 from dre.progress.activity import activity
+from dre.progress.counted import agreeing
 from dre.runtime.threads import map_in_threads
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
@@ -171,7 +172,8 @@ def _without(source: Source, folder: Path, kept: Array) -> Source:
     files, _ = _list(folder)
     names = to_strings(file.relative_to(folder).as_posix() for file in files)
     lost = names[~kept]
-    line = f"{len(lost):,} of {len(kept):,} images cannot be read and are left out: {', '.join(lost[:5])}"
+    count = f"{len(lost):,} of {len(kept):,} images"
+    line = f"{count} cannot be read and {agreeing(len(lost), 'are')} left out: {', '.join(lost[:5])}"
     return replace(source, dropped=DroppedRows(kept, names), messages=[*source.messages, line + ("…" if len(lost) > 5 else "")])
 
 

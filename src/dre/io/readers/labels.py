@@ -14,6 +14,7 @@ from dre.io.readers.delimited import FORMATS as DELIMITED
 from dre.io.readers.delimited import decoded_text, has_row_names, read_text
 from dre.io.readers.numpy_files import load_array
 from dre.io.readers.source import Array, check_file_kind, match_suffix, summarize_names, to_strings
+from dre.io.readers.table import MISSING, blank_missing
 
 NUMPY, JSON = (".npy", ".npz"), ".json"
 FLAT_LIST = 'write them as ["a", "b", "a"], one for each row'
@@ -38,7 +39,7 @@ def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
     Returns
     -------
     labels : array of shape (count,)
-        Numbers where all labels are written as numbers, otherwise strings.
+        Numbers where all labels are written as numbers, otherwise strings. A missing label, such as NA, is NaN or empty.
 
     Raises
     ------
@@ -62,7 +63,7 @@ def read_labels(path: Path, count: int, names: Array | None = None) -> Array:
     suffix = path.suffix.lower()
     if suffix in NUMPY:
         array = load_array(path, lambda shape: shape in ((count,), (count, 1)))
-        return _check_count(path, np.atleast_1d(array), count)
+        return blank_missing(_check_count(path, np.atleast_1d(array), count))
     if suffix == JSON:
         return _check_count(path, _read_json(path), count)
     if suffix in (".csv", ".tsv"):
@@ -101,7 +102,7 @@ def _read_json(path: Path) -> Array:
         raise ValueError(f"{path} has lists within lists: {FLAT_LIST}") from problem
     if not isinstance(labels, list) or any(isinstance(label, list | dict) for label in labels):
         raise ValueError(f"{path} is not a list of labels: {FLAT_LIST}")
-    return np.array(labels, dtype=object)
+    return blank_missing(np.array(labels, dtype=object))
 
 
 def _by_name(path: Path, table: list[list[str]], names: Array) -> list[str] | None:
@@ -144,8 +145,9 @@ def _is_header(first: str, others: list[str]) -> bool:
     return first not in others and not all(map(NUMBER.fullmatch, [first, *others]))
 
 
-def _to_typed_array(labels: list[str]) -> Array:
+def _to_typed_array(texts: list[str]) -> Array:
     """Convert to numbers if all labels are: they then sort by value, and fractions get a continuous color scale."""
+    labels = ["" if text.strip().lower() in MISSING else text for text in texts]
     if "" in labels and all(label == "" or NUMBER.fullmatch(label) for label in labels) and any(labels):
         return np.array([label or "nan" for label in labels], dtype=np.float64)
     if all(map(INTEGER.fullmatch, labels)):

@@ -124,7 +124,7 @@ def _lazy_names(table: LargeTable, column: str) -> Any:
     def load(start: int, stop: int) -> Array:
         with unchanged(path, state), as_source_error(path):
             frame = to_frame(path, _names(kind, path, state, column).read(start, stop))
-            return to_strings(table_of(path, frame).columns[0].as_metadata().tolist())
+            return table_of(path, frame).columns[0].as_names()
 
     blocks = BlockArray((n,), str, table.blocks([column], 1, NAMES_AT_ONCE).edges, load)
     return LazyNames(n, lambda start, stop: blocks[start:stop])
@@ -154,7 +154,7 @@ def open_large_table(table: LargeTable, flat: list[str], options: ReadOptions, i
     if options.preparation is not None:
         return _open_mixed(table, first, chosen, options, index)
     if options.features:
-        features_of(first, features)  # names a feature that is missing, or has no numbers
+        features_of(first, features, options)  # names a feature that is missing, or has no numbers
     is_mixed = not options.features and any(first[name].kind != NUMBER for name in chosen.features)
     if is_mixed or not set(features) <= set(flat):
         raise SourceError(f"{path} is too large to encode its categories: fit a part of its rows, and embed all")
@@ -180,7 +180,7 @@ def _open_mixed(table: LargeTable, first: Table, chosen: Chosen, options: ReadOp
     preparation = options.preparation
     assert preparation is not None
     names = preparation.columns or []
-    examined = prepare(first, preparation, allow_gaps=True)  # names a column that is missing, or of another kind
+    examined = prepare(first, preparation, options, allow_gaps=True)  # names a column that is missing, or of another kind
     preparation, own = _filled(table, preparation, options)
     beside = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name not in (index, chosen.names)]
     title, blocks = chosen.names or index, table.blocks(names, max(len(names), len(preparation.names_out)))
@@ -190,7 +190,7 @@ def _open_mixed(table: LargeTable, first: Table, chosen: Chosen, options: ReadOp
     def load(start: int, stop: int, *, allow_gaps: bool = options.missing == "drop") -> Array:
         part = table_of(table.path, to_frame(table.path, blocks.read(start, stop)))
         here = replace(part, place=lambda row, column: f"row {start + row + 1} of column {column!r}")
-        found = prepare(here, preparation, allow_gaps=allow_gaps)
+        found = prepare(here, preparation, options, allow_gaps=allow_gaps)
         for name, note in zip(found.unknown, found.unknown_notes, strict=True):
             if name not in told:
                 told.add(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,11 @@ from dre.data.table_columns import BOOLEAN, CATEGORY, to_texts
 from dre.data.table_columns import NUMBER as QUANTITY
 from dre.data.table_columns import missing as missing_values
 from dre.data.table_preparation import EncodedTable, TablePreparation
-from dre.io.readers.features import DROPPED, NAMES, Chosen, choice_messages, dropped_message, no_such_feature
+from dre.io.readers.features import DROPPED, NAMES, Chosen, choice_messages, dropped_message
 from dre.io.readers.missing import MIDDLES, places
+from dre.io.readers.not_numbers import check_features
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names, to_strings
+from dre.io.readers.source import Array, DroppedRows, Source, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN as ANSWER
 from dre.io.readers.table import EMPTY, MISSING, NUMBER, TEXT, Table, TableColumn
 
@@ -32,6 +33,7 @@ def mixed_source(table: Table, chosen: Chosen, options: ReadOptions) -> Source:
     """The rows of a table by a preparation: that of a model or of the first file, or one that is fitted to this table."""
     known = options.preparation
     kinds = _kinds_of(known) if known is not None else {name: KINDS[table[name].kind] for name in chosen.features}
+    _check_kinds(table, kinds, options)
     values = {name: _values(table, name, kind, known) for name, kind in kinds.items()}
     kept, dropped = _kept(table, values, known, options)
     values = {name: column[kept] for name, column in values.items()}
@@ -46,7 +48,7 @@ def mixed_source(table: Table, chosen: Chosen, options: ReadOptions) -> Source:
     except ValueError as problem:
         raise SourceError(f"{table.path}: {problem}") from None
     title = chosen.names or NAMES
-    names = table.names if chosen.names is None else to_strings(table[chosen.names].as_metadata().tolist())
+    names = table.names if chosen.names is None else table[chosen.names].as_names()
     beside = [name for name, reason in chosen.reasons.items() if reason != DROPPED and name != title]
     news = [] if options.features else [*choice_messages(table, chosen), *_encoding_messages(preparation)]
     return Source(
@@ -63,8 +65,11 @@ def mixed_source(table: Table, chosen: Chosen, options: ReadOptions) -> Source:
     )
 
 
-def prepare(table: Table, preparation: TablePreparation, *, allow_gaps: bool = False) -> EncodedTable:
+def prepare(
+    table: Table, preparation: TablePreparation, options: ReadOptions | None = None, *, allow_gaps: bool = False
+) -> EncodedTable:
     """Prepare the rows of a table by the preparation of a model; with ``allow_gaps``, rows with gaps are NaN."""
+    _check_kinds(table, _kinds_of(preparation), options or ReadOptions())
     values = {name: _values(table, name, kind, preparation) for name, kind in _kinds_of(preparation).items()}
     if not allow_gaps:
         _kept(table, values, preparation, ReadOptions())  # names the gaps that no fill is known for
@@ -144,8 +149,6 @@ def _kinds_of(preparation: TablePreparation) -> dict[str, str]:
 
 def _values(table: Table, name: str, kind: str, known: TablePreparation | None) -> Array:
     """The values of a column for its kind: NaN, or None among texts, where one is missing."""
-    if name not in table:
-        raise no_such_feature(table, name)
     column = table[name]
     if kind == CATEGORY:
         return _texts(column, _categories(known, name))
@@ -153,12 +156,19 @@ def _values(table: Table, name: str, kind: str, known: TablePreparation | None) 
         return np.full(len(table), np.nan)
     if column.kind in (NUMBER, ANSWER):
         return column.values
-    if kind == BOOLEAN and column.kind == TEXT:
-        return _texts(column, set())
-    raise SourceError(f"{table.path}: the column {name!r} should hold {_WANTED[kind]}, but it is one of kind {column.kind!r}")
+    return _texts(column, set())
 
 
-_WANTED = {QUANTITY: "numbers", BOOLEAN: "yes and no"}
+def _check_kinds(table: Table, kinds: Mapping[str, str], options: ReadOptions) -> None:
+    """Fail if the table lacks a column, or one can't be of the kind that a preparation reads."""
+    check_features(table, {name: _WANTED[kind] for name, kind in kinds.items()}, options)
+
+
+_WANTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    QUANTITY: ("numbers", (NUMBER, ANSWER, EMPTY)),
+    BOOLEAN: ("yes and no", (NUMBER, ANSWER, EMPTY, TEXT)),
+    CATEGORY: ("categories", ()),
+}
 
 
 def _categories(preparation: TablePreparation | None, name: str) -> set[str]:

@@ -27,7 +27,8 @@ class ReadOptions:
     id : str, default=None
         The column with the names of the rows.
     categories : bool, default=False
-        Whether columns of yes and no, and of few different texts, are features too.
+        Whether columns of yes and no, and texts of at most 20 values, are features too; of at most 1,000 if ``columns`` names
+        them.
     missing : {"error", "drop", "mean", "median"}, default="error"
         What happens to missing values of features.
     decimal : {".", ","}, default=None
@@ -42,6 +43,8 @@ class ReadOptions:
         Whether options that a format cannot follow are ignored instead of refused.
     features : sequence of str, default=()
         Features of an earlier table, by name, such as those of a model; nothing else is decided then.
+    owner : str, default="the model"
+        Whose features these are, for messages.
     row_shape : tuple of int, default=()
         Shape of the rows of a model, to which images are resized.
     fill : mapping of str to float, default=empty
@@ -67,6 +70,7 @@ class ReadOptions:
     coordinates: bool = False
     where_possible: bool = False
     features: Sequence[str] = ()
+    owner: str = "the model"
     row_shape: tuple[int, ...] = ()
     fill: Mapping[str, float] = field(default_factory=dict)
     preparation: TablePreparation | None = None

@@ -23,6 +23,7 @@ from dre.io.readers.lazy_columns import join_columns, join_names
 from dre.io.readers.options import ReadOptions
 from dre.io.readers.source import Array, DroppedRows, EmptySourceError, Source, SourceError, match_suffix
 from dre.progress.activity import activity
+from dre.progress.counted import counted
 
 OPEN_FILES = 64  # shards that are open at a time: a process may have about 1,000 files open
 HIDDEN = (".", "_")  # first letters of files that are no shards: _SUCCESS, _metadata
@@ -70,7 +71,7 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
     with activity("opening files", len(paths)) as opening:
         for path in paths:
             with suppress(EmptySourceError):
-                shard = open_one(path, _like(sources[0], options) if sources else options)
+                shard = open_one(path, _like(sources[0], kept[0], options) if sources else options)
                 if sources:
                     _check_alike(path, shard, kept[0], sources[0])
                 sources.append(shard)
@@ -83,7 +84,7 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
 
     @lru_cache(OPEN_FILES)
     def reopen(i: int) -> Rows:
-        rows: Rows = open_one(kept[i], _like(sources[0], options)).rows
+        rows: Rows = open_one(kept[i], _like(sources[0], kept[0], options)).rows
         if rows.shape != sources[i].rows.shape:
             raise SourceError(f"{kept[i]} has changed since it was opened: it has {rows.shape[0]:,} rows now. Start again.")
         return rows
@@ -92,12 +93,13 @@ def open_shards(paths: Sequence[Path], open_one: OpenOne, options: ReadOptions) 
     return _join(sources, JoinedRows(parts, [str(path) for path in kept]), len(paths))
 
 
-def _like(first: Source, options: ReadOptions) -> ReadOptions:
+def _like(first: Source, path: Path, options: ReadOptions) -> ReadOptions:
     """Read the features of the first shard, and fill their gaps by the same values."""
     found = first.preparation
     features = first.columns if found is None else found.columns
     shape = tuple(first.rows.shape[1:])
-    return replace(options, features=features or (), fill=first.fill, preparation=found, row_shape=shape)
+    owner = options.owner if options.features else f"the first file, {path}"
+    return replace(options, features=features or (), owner=owner, fill=first.fill, preparation=found, row_shape=shape)
 
 
 def _check_alike(path: Path, shard: Source, first_path: Path, first: Source) -> None:
@@ -217,7 +219,8 @@ def _join_names(parts: Iterable[Source | DroppedRows]) -> Array | None:
 def _join(sources: list[Source], rows: JoinedRows, count: int) -> Source:
     first = sources[0]
     left_out = count - len(sources)
-    messages = [f"{len(sources):,} files, {rows.shape[0]:,} rows" + (f"; {left_out:,} without rows" if left_out else "")]
+    sizes = f"{counted(len(sources), 'file')}, {counted(rows.shape[0], 'row')}"
+    messages = [sizes + (f"; {left_out:,} without rows" if left_out else "")]
     kept = None
     if any(each.dropped is not None for each in sources):
         parts = [np.ones(each.rows.shape[0], bool) if each.dropped is None else each.dropped.kept for each in sources]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dre.io.readers.source import Array, SourceError
+from dre.io.readers.source import Array, SourceError, to_strings
 
 NUMBER, BOOLEAN, TEXT, DATE, EMPTY = "number", "boolean", "text", "date", "empty"  # kinds of columns
 LARGEST_EXACT = 2**53  # float64 rounds integers beyond, such as long ids
@@ -18,6 +20,18 @@ MISSING = (  # texts, in lower case
     "", "na", "n/a", "nan", "none", "null", "nil", "<na>", "inf", "-inf", "?", "-", "--", "---", ".",
     "#n/a", "#value!", "#div/0!", "#ref!",
 )  # fmt: skip
+
+
+def blank_missing(values: Array) -> Array:
+    """Return texts without the words that stand for a missing value; arrays of other kinds stay as they are.
+
+    >>> blank_missing(np.array(["T cell", "NA", "?", "B cell"])).tolist()
+    ['T cell', '', '', 'B cell']
+    """
+    if values.dtype.kind not in "OU":
+        return values
+    gaps = np.fromiter((isinstance(each, str) and each.strip().lower() in MISSING for each in values), bool, len(values))
+    return np.where(gaps, "", values) if gaps.any() else values
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,8 @@ class TableColumn:
     integers : bool, default=False
         Whether all numbers were written without a fraction.
     texts : array of shape (n,), default=None
-        What stands in the file, if it is not the values: of booleans, and of integers that float64 would round.
+        What stands in the file, if it is not the values: of booleans, of integers that float64 would round, and of texts some
+        of which stand for a missing value.
     codes : bool, default=False
         Whether a text consists of digits that are no number, such as a postal code with a leading zero.
     """
@@ -60,14 +75,26 @@ class TableColumn:
         return np.isnan(self.values) if self.values.dtype.kind == "f" else self.values == ""
 
     def as_metadata(self) -> Array:
-        """The values as a person reads them: integers without a fraction, and yes or no as texts."""
+        """The values as a person reads them: integers without a fraction, yes or no as texts, and empty texts for gaps."""
         if self.texts is not None:
-            return self.texts
+            return np.where(self.missing, "", self.texts)
         if self.kind == BOOLEAN:
             return np.where(self.missing, "", np.where(self.values == 1, "yes", "no"))
         if self.kind == NUMBER and self.integers and not self.missing.any():
             return self.values.astype(np.int64)
         return self.values
+
+    def as_names(self) -> Array:
+        """The values as names of rows, where every text counts: a country may have the code NA."""
+        return to_strings((self.as_metadata() if self.texts is None else self.texts).tolist())
+
+
+def resembles_number(value: str) -> bool:
+    """Whether a value is a number, if need be with a decimal comma."""
+    try:
+        return math.isfinite(float(value.replace(",", ".", 1)))
+    except ValueError:
+        return False
 
 
 def is_rounded(integers: Array) -> bool:
@@ -98,6 +125,10 @@ class Table:
         Whether the columns are named in the file.
     notes : list of str, default=empty list
         What was left out of the file.
+    malformed : mapping of str to Malformed, default=empty
+        The first word of each column that holds numbers otherwise. Such a column is text.
+    decimal : {".", ","}, default=None
+        The mark of decimals by which texts were read as numbers; None if the numbers are stored as such.
     """
 
     path: Path
@@ -106,6 +137,8 @@ class Table:
     names: Array | None = None
     has_header: bool = True
     notes: list[str] = field(default_factory=list)
+    malformed: Mapping[str, Malformed] = field(default_factory=dict)
+    decimal: str | None = None
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

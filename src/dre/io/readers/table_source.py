@@ -22,8 +22,9 @@ from dre.io.readers.features import (
 from dre.io.readers.missing import Completed, complete
 from dre.io.readers.mixed import mixed_source, needs_preparation
 from dre.io.readers.options import ReadOptions
-from dre.io.readers.source import Array, Source, SourceError, summarize_names, to_strings
+from dre.io.readers.source import Array, Source, SourceError, summarize_names
 from dre.io.readers.table import BOOLEAN, TEXT, Table
+from dre.progress.counted import agreeing, counted
 
 FAR = 1000  # times the interquartile range from the median: a value that no measurement has
 
@@ -44,8 +45,8 @@ def source_of(table: Table, options: ReadOptions | None = None) -> Source:
             f"{table.path} has no column of numbers that can be a feature: {reasons or 'it has no columns'}{hint}"
         )
     title = chosen.names or NAMES
-    row_names = table.names if chosen.names is None else to_strings(table[chosen.names].as_metadata().tolist())
-    found = complete(replace(table, names=row_names), names, features_of(table, names), options.missing, options.fill)
+    row_names = table.names if chosen.names is None else table[chosen.names].as_names()
+    found = complete(replace(table, names=row_names), names, features_of(table, names, options), options.missing, options.fill)
     kept = slice(None) if found.dropped is None else found.dropped.kept
     metadata = {name: table[name].as_metadata()[kept] for name, reason in chosen.reasons.items() if reason != DROPPED}
     metadata.pop(title, None)
@@ -89,7 +90,8 @@ def _outliers(table: Table, names: Sequence[str], found: Completed) -> list[str]
 def _repeated_names(title: str | None, names: Array | None) -> list[str]:
     if title is None or names is None or len(set(names.tolist())) == len(names):
         return []
-    return [f"{len(names) - len(set(names.tolist())):,} values of {title!r} occur more than once: a join by them repeats rows"]
+    count = len(names) - len(set(names.tolist()))
+    return [f"{counted(count, 'value')} of {title!r} {agreeing(count, 'occur')} more than once: a join by them repeats rows"]
 
 
 def _own_fill(found: Completed, options: ReadOptions) -> list[str]:

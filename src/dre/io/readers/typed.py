@@ -16,6 +16,7 @@ GROUPS = {  # thousands by the mark of decimals: groups of three digits, and wha
     ".": (r"^[-+]?\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?$", r"[,'’]"),
     ",": (r"^[-+]?\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?$", r"[. \u00a0\u202f'’]"),
 }
+DECIMAL_COMMA = r"^[-+]?(?:\d+|\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+),\d+$"
 UNIT = r"^(?:[€$£¥]|CHF|EUR|USD|GBP)\s*|\s*(?:[€$£¥%]|[A-Za-zµ°]{1,4}[²³]?)$"  # currencies, percents, kg, m²
 INTEGER = r"^[-+]?\d+$"
 CODE = r"^0\d+$"  # digits with a leading zero: a postal code or a telephone number
@@ -33,7 +34,7 @@ MOSTLY = 0.5  # of the values: a column of so many numbers is one of numbers, an
 
 def decimal_mark(texts: pl.DataFrame) -> str:
     """Return the mark of decimals that the numbers of a table have. In doubt it is a point."""
-    with_comma = texts.select(pl.all().str.contains(r"^[-+]?\d+,\d+$").any()).row(0)
+    with_comma = texts.select(pl.all().str.contains(DECIMAL_COMMA).any()).row(0)
     with_point = texts.select(pl.all().str.contains(r"^[-+]?\d*\.\d+(?:[eE][-+]?\d+)?$").any()).row(0)
     groups = texts.select(pl.all().str.contains(r"^[-+]?\d{1,3}(?:\.\d{3})+$").any()).row(0)
     return "," if any(with_comma) and all(g or not p for p, g in zip(with_point, groups, strict=True)) else "."
@@ -172,12 +173,17 @@ def _other_column(name: str, texts: pl.Series, present: pl.Series, decimal: str 
         flags = [np.nan if each is None else float(each == answers[0]) for each in lower.to_list()]
         return TableColumn(name, BOOLEAN, np.array(flags), texts=_strings(texts))
     dates = _dates(present)
-    return TableColumn(name, TEXT, _strings(texts)) if dates is None else TableColumn(name, DATE, dates)
+    if dates is not None:
+        return TableColumn(name, DATE, dates)
+    has_words = present.null_count() > int((texts.fill_null("") == "").sum())  # that stand for a missing value
+    return TableColumn(name, TEXT, _strings(present), texts=_strings(texts) if has_words else None)
 
 
 def text_column(name: str, texts: pl.Series) -> TableColumn:
     """A column of texts: yes and no, dates, codes with leading zeros, or plain text."""
     texts, present = texts.str.strip_chars(), _present(texts)
+    if present.null_count() == len(present):
+        return TableColumn(name, EMPTY, _strings(present))
     digits = present.drop_nulls().str.contains(INTEGER).all() and present.drop_nulls().str.contains(CODE).any()
     return _other_column(name, texts, present, is_code=bool(digits))
 
