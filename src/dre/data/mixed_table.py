@@ -29,6 +29,9 @@ from dre.data.table_columns import (
 from dre.data.table_columns import missing as missing_values
 from dre.data.table_preparation import TablePreparation, check_missing
 from dre.data.validation import refuse_path, with_gaps
+from dre.data.weights import RowWeights
+
+Array = np.ndarray[Any, Any]
 
 ID_NAME = re.compile(r"id|ids|index|idx|key|uuid|guid|row|rowid|unnamed: ?0|.*[_\s.-](?:id|uuid|guid|key)")  # in lower case
 CAMEL_ID = re.compile(r".*[a-z](?:Id|ID|Key|Uuid)")
@@ -39,7 +42,9 @@ LISTED = 5  # columns that an error names
 REPEATED = "a different text in each row"
 
 
-def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "error") -> TablePreparation | None:
+def fit_table(
+    X: Any, columns: str | list[str] | None = None, missing: str = "error", weights: RowWeights | None = None
+) -> TablePreparation | None:
     """Return the preparation that X needs, fitted to it; None for rows of numbers alone, or of booleans alone.
 
     Parameters
@@ -49,6 +54,8 @@ def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "er
         Columns that are mapped. By default all, which must be numbers, booleans, or texts of few values.
     missing : {"error", "mean", "median"}, default="error"
         What fills gaps. A preparation that fills gaps is also made for numbers alone: rows to come may have gaps.
+    weights : RowWeights, optional
+        The preparation is that of each row as often as its weight says; rows that are left out count for nothing.
 
     Examples
     --------
@@ -63,8 +70,10 @@ def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "er
     check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        return None if missing == "error" else _fit_array(X, missing)
-    kinds = {name: column_kind(frame.get_column(name)) for name in _chosen(frame, columns)}
+        return None if missing == "error" else _fit_array(X, missing, weights)
+    ids = None if weights is None else weights.ids(len(frame))
+    present = _present(frame, ids)
+    kinds = {name: column_kind(present.get_column(name)) for name in _chosen(frame, columns)}
     if columns == NUMBERS:
         kinds = {name: kind for name, kind in kinds.items() if kind == NUMBER}
     if set(kinds.values()) in ({NUMBER}, {BOOLEAN}, {VECTORS}, set()) and (
@@ -74,21 +83,29 @@ def fit_table(X: Any, columns: str | list[str] | None = None, missing: str = "er
     are_named = all(isinstance(name, str) for name in kinds)
     if set(kinds.values()) == {NUMBER}:  # all of them are mapped, as they are without gaps
         if are_named:
-            return TablePreparation.fit(X, kinds, missing=missing)
+            return TablePreparation.fit(X, kinds, missing=missing, ids=ids)
         if len(kinds) == len(frame.columns):
-            return _fit_array(frame.to_numpy(), missing)
+            return _fit_array(frame.to_numpy(), missing, weights)
     if not are_named:
         raise ValueError("X has columns whose names are no texts: X.columns = X.columns.astype(str) makes them texts")
-    kinds, reasons = _resolved(frame, kinds, is_chosen=columns is not None)
+    kinds, reasons = _resolved(present, kinds, is_chosen=columns is not None)
     if reasons:
         raise ValueError(_unusable(kinds, reasons))
-    return TablePreparation.fit(X, kinds, missing=missing)
+    return TablePreparation.fit(X, kinds, missing=missing, ids=ids)
 
 
 def is_called_id(name: str) -> bool:
     """Whether a column has the name of an id, such as ``customer_id`` or ``Unnamed: 0``."""
     name = name.strip()
     return ID_NAME.fullmatch(name.lower()) is not None or CAMEL_ID.fullmatch(name) is not None
+
+
+def _present(frame: nw.DataFrame[Any], ids: Array | None) -> nw.DataFrame[Any]:
+    """Return each row with one of these ids once: a row that is repeated tells no more about the kind of a column."""
+    if ids is None:
+        return frame
+    once = np.unique(ids)
+    return frame if len(once) == len(frame) else frame[once]
 
 
 def _chosen(frame: nw.DataFrame[Any], columns: str | list[str] | None) -> Sequence[str]:
@@ -143,11 +160,13 @@ def _unusable(kinds: Mapping[str, str], reasons: Mapping[str, str]) -> str:
     return f"X has columns that can't be mapped: {listed}{more}; {remedy}."
 
 
-def _fit_array(X: Any, missing: str) -> TablePreparation | None:
+def _fit_array(X: Any, missing: str, weights: RowWeights | None = None) -> TablePreparation | None:
     """Return the fills of the gaps of an array."""
     refuse_path(X, "X")
     X = foreign_rows(X)
     if is_rows(X) or scipy.sparse.issparse(X) or len(np.shape(X)) != 2:
         raise ValueError(f"missing={missing!r} fills gaps of tables and of arrays (n, d): leave it out for other data")
     rows = with_gaps(X, "X")
-    return TablePreparation.fit(rows, {f"x{i}": NUMBER for i in range(rows.shape[1])}, missing=missing, named=False)
+    ids = None if weights is None else weights.ids(len(rows))
+    kinds = {f"x{i}": NUMBER for i in range(rows.shape[1])}
+    return TablePreparation.fit(rows, kinds, missing=missing, named=False, ids=ids)

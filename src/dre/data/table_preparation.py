@@ -113,7 +113,14 @@ class TablePreparation(Preparation):
 
     @classmethod
     def fit(
-        cls, X: Any, kinds: Mapping[str, str], *, missing: str = "error", standardize: bool | None = None, named: bool = True
+        cls,
+        X: Any,
+        kinds: Mapping[str, str],
+        *,
+        missing: str = "error",
+        standardize: bool | None = None,
+        named: bool = True,
+        ids: Array | None = None,
     ) -> Self:
         """Learn categories, units and fills.
 
@@ -127,12 +134,15 @@ class TablePreparation(Preparation):
         standardize : bool, optional
             Whether numbers are divided by their standard deviation; by default if there are other columns beside them.
         named : bool, default=True
+        ids : array of int, optional
+            Rows from which it learns, some of them several times: those of ``dre.data.weights.RowWeights``. By default all.
         """
         check_missing(missing)
         if standardize is None:
             standardize = len(set(kinds.values())) > 1
         columns = _select(X, list(kinds), named=named)
-        encodings = [_fit_column(name, kind, columns[name], missing, standardize) for name, kind in kinds.items()]
+        how: dict[str, Any] = {"missing": missing, "standardize": standardize, "ids": ids}
+        encodings = [_fit_column(name, kind, columns[name], **how) for name, kind in kinds.items()]
         fitted = cls(encodings, named)
         counts = Counter(fitted.names_out if fitted._has_categories else ())
         twice = [name for name, count in counts.items() if count > 1]
@@ -282,10 +292,13 @@ def check_missing(missing: Any) -> str:
     return missing
 
 
-def _fit_column(name: str, kind: str, column: Any, missing: str, standardize: bool) -> ColumnEncoding:
+def _fit_column(
+    name: str, kind: str, column: Any, *, missing: str, standardize: bool, ids: Array | None = None
+) -> ColumnEncoding:
     fills = missing != "error"
     each = ColumnEncoding(name, kind)
-    values = _values(each, column)
+    values = _values(each, column)  # of all rows, so that an error names the row of X
+    values = values if ids is None else values[ids]
     present = values[~missing_values(values)]
     if not len(present):
         raise ValueError(f"the column {name!r} has no value at all: leave it out, columns=[...] names the others")

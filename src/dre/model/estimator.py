@@ -38,7 +38,7 @@ from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
 from dre.data.table_preparation import check_missing
 from dre.data.validation import check_labels, check_rows, check_seed
-from dre.data.weights import check_weights, repeat_rows, repeated_ids
+from dre.data.weights import RowWeights, repeat_rows
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
 from dre.model.archive import save_map
@@ -246,9 +246,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,), optional
             Labels, for losses that read them; otherwise ignored. By default those of a torch dataset.
         sample_weight : array-like of shape (n,), optional
-            A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
-            normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
-            fraction.
+            A row of weight 3 acts as three rows, also where gaps of a table are filled and its columns encoded; one of weight 0
+            is not fitted, and embedded by the network. Weights are not normalized. A weight between two whole numbers is
+            rounded up or down at random, up with the probability of its fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
         live : bool, default=False
@@ -279,23 +279,18 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ):
             y = dataset_labels(X) if y is None and isinstance(X, TORCH) and self._reads_labels else y
             share = Share(ranks, is_own=isinstance(X, OwnRows))
-            X, preparation = self._prepare(X.rows if isinstance(X, OwnRows) else X)
+            X = X.rows if isinstance(X, OwnRows) else X
+            watching = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
+            opening = open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks)
+            if sample_weight is not None:
+                self._check_weighting(ranks, precomputed_knn)
+                with opening as saving:
+                    return self._fit_weighted(X, y, sample_weight, watching, saving, share=share)
+            X, preparation = self._prepare(X)
             if ranks.is_connected:
                 self._agree(X, share, preparation, checkpoint=str(checkpoint), resume=str(resume))
-            with (
-                _naming_columns(self._names_of(preparation)),
-                open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
-            ):
-                observers = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
-                if sample_weight is None:
-                    return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
-                is_known = isinstance(self.metric, str) and self.metric == PRECOMPUTED
-                if ranks.is_connected or precomputed_knn is not None or is_known:
-                    raise ValueError(
-                        "sample_weight repeats rows: fit in one process, without precomputed_knn and metric='precomputed', or "
-                        "repeat the rows yourself"
-                    )
-                return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
+            with _naming_columns(self._names_of(preparation)), opening as saving:
+                return self._fit(X, y, watching, precomputed_knn, saving, share=share, made_by=preparation)
 
     def partial_fit(self, X: Any, y: Any = None, *, memory: Any = None, observers: Iterable[Observer] = ()) -> Self:
         """Learn the map of X in the first call; in a further one, add the rows of X to it and keep it where it is.
@@ -363,36 +358,39 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._memory, self.sample_indices_ = seen.add(new), None
         return self
 
+    def _check_weighting(self, ranks: Ranks, precomputed_knn: Any) -> None:
+        """Raise a ValueError if what is fitted has no rows of its own that could be repeated."""
+        is_known = isinstance(self.metric, str) and self.metric == PRECOMPUTED
+        if ranks.is_connected or precomputed_knn is not None or is_known:
+            raise ValueError(
+                "sample_weight repeats rows: fit in one process, without precomputed_knn and metric='precomputed', or "
+                "repeat the rows yourself"
+            )
+
     def _fit_weighted(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        observers: Iterable[Observer],
-        saving: Saving | None,
-        *,
-        share: Share,
-        made_by: Preparation | None,
+        self, X: Any, y: Any, sample_weight: Any, observers: Iterable[Observer], saving: Saving | None, *, share: Share
     ) -> Self:
         """Fit each row as often as its weight says, and embed each once."""
-        weights = check_weights(sample_weight, X.shape[0])
         seed = self._seed(saving)  # one for both, which the checkpoint has: a resumed fit rounds the weights in the same way
-        ids = repeated_ids(weights, seed)
-        labels = check_labels(y, X.shape[0]).numpy()[ids] if y is not None and self._reads_labels else None
-        share = share._replace(repeats=ids)
-        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by, seed=seed)
-        sample = self.sample_indices_
-        fitted = np.unique(ids if sample is None else ids[sample])
-        self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
-        self._embedding = self._map.embed(X)
+        weights = RowWeights(sample_weight, seed)
+        X, made_by = self._prepare(X, weights)
+        with _naming_columns(self._names_of(made_by)):
+            ids = weights.ids(X.shape[0])
+            labels = check_labels(y, X.shape[0]).numpy()[ids] if y is not None and self._reads_labels else None
+            share = share._replace(repeats=ids)
+            self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by, seed=seed)
+            sample = self.sample_indices_
+            fitted = np.unique(ids if sample is None else ids[sample])
+            self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
+            self._embedding = self._map.embed(X)
         return self
 
-    def _prepare(self, X: Any) -> tuple[Any, Preparation | None]:
+    def _prepare(self, X: Any, weights: RowWeights | None = None) -> tuple[Any, Preparation | None]:
         """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
         self.__dict__.pop("fill_values_", None)  # those of an earlier fit
         columns = check_columns(self.columns)
         if not isinstance(X, Prepared):
-            found = fit_table(X, columns, check_missing(self.missing))
+            found = fit_table(X, columns, check_missing(self.missing), weights)
             if found is None:
                 rows = check_rows(self, open_device_array(select_features(X, columns)), fitting=True)
                 self._say_how_read(rows)
