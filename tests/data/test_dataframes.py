@@ -23,6 +23,9 @@ FRAME = pd.DataFrame(
 FRAMES = [FRAME, pl.from_pandas(FRAME)]
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:column .* makes up", "ignore:this model remembers no rows")
+
+
 def cheap(**options):
     return DRE(schedule="x: gaussian(5) -> kl * 2", random_state=0, device="cpu", **options)
 
@@ -72,3 +75,48 @@ def test_vectors_and_objects_are_told_apart():
 def test_arrays_are_left_alone():
     X = RNG.normal(size=(5, 2))
     assert select_features(X, "numbers") is X
+
+
+NUMBERS = FRAME[["size"]].assign(count=FRAME["count"].astype(int))
+
+
+@pytest.fixture(scope="module")
+def of_numbers():
+    return cheap().fit(NUMBERS)
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize("method", ["transform", "metric_rows", "prepare", "partial_fit"])
+@pytest.mark.parametrize(
+    "change",
+    [lambda frame: frame[["count", "size"]], lambda frame: frame.assign(new=1.0), lambda frame: frame.assign(kind="a")],
+    ids=["order", "a number more", "a text more"],
+)
+def test_a_query_of_numbers_with_other_columns_names_the_remedy(of_numbers, change, form, method):
+    query = form(change(NUMBERS))
+    with pytest.raises(ValueError, match="names should match those that were passed during fit") as problem:
+        getattr(of_numbers, method)(query)
+    assert "columns=" not in str(problem.value)
+    remedy = str(problem.value).partition("Select the columns of the fit: ")[2]
+    again = eval(remedy, {"X": query, "model": of_numbers})
+    np.testing.assert_array_equal(of_numbers.transform(again), of_numbers.transform(NUMBERS))
+
+
+def test_no_remedy_is_offered_where_columns_are_missing(of_numbers):
+    with pytest.raises(ValueError, match="now missing:\n- count") as problem:
+        of_numbers.transform(FRAME[["size", "name"]])
+    assert "Select" not in str(problem.value)
+
+
+def test_a_query_is_not_told_to_pass_columns_to_an_array_model():
+    model = cheap().fit(NUMBERS.to_numpy())
+    with pytest.raises(ValueError, match="Leave them out") as problem:
+        model.transform(FRAME[["size", "name"]])
+    assert "columns='numbers'" not in str(problem.value)
+
+
+def test_all_missing_columns_are_named_up_to_five():
+    with pytest.raises(ValueError, match="X has no columns 'a', 'b'; its columns: 'size', 'name', 'day', 'count', 'kind' and"):
+        cheap(columns=["size", "a", "b"]).fit(FRAME)
+    with pytest.raises(ValueError, match="X has no columns 'a', 'b', 'c', 'd', 'e' and 2 more;"):
+        cheap(columns=list("abcdefg")).fit(FRAME)

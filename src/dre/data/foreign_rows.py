@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dre.data.block_array import BlockArray
+from dre.data.column_names import check_known
 from dre.data.image_items import image_rows
 from dre.data.rows import HostRows, chunk_length, is_rows
 
@@ -154,9 +155,7 @@ def _arrow_features(schema: Any, chosen: Columns) -> list[str]:
 
     if chosen == NUMBERS:
         chosen = [name for name in schema.names if is_number(name) and not kinds.is_boolean(schema.field(name).type)]
-    lacking = [name for name in chosen or () if name not in schema.names]
-    if lacking:
-        raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, schema.names[:LISTED]))}")
+    check_known(chosen or (), schema.names)
     names = list(chosen or schema.names)
     vectors = [name for name in names if _is_list_of_numbers(schema.field(name).type)]
     if len(vectors) == 1 and (chosen is None or len(names) == 1):

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
-from dre.data.dataframes import check_known, check_unique
+from dre.data.column_names import check_known, check_unique
 from dre.data.foreign_rows import NUMBERS, foreign_rows
 from dre.data.rows import is_rows
 from dre.data.table_columns import (

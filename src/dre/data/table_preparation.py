@@ -40,6 +40,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
 from dre.data.column_encoding import ColumnEncoding
+from dre.data.column_names import check_known, check_unique, listed
 from dre.data.foreign_rows import foreign_rows
 from dre.data.preparation import Preparation, State
 from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
@@ -50,7 +51,6 @@ Array = np.ndarray[Any, Any]
 POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
 MOST_FREQUENT = "most_frequent"  # strategy for booleans and categories
 MISMATCH = math.sqrt(2.0)  # scale of categories: rows of different ones are 1 apart
-LISTED = 5  # columns or values that a message names
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class EncodedTable:
         """A line for each column with unknown values."""
         return [
             f"{len(values):,} row{'s have values' if len(values) > 1 else ' has a value'} of {name!r} that the fit did not "
-            f"have ({_listed(sorted(set(values)))}): {'they are' if len(values) > 1 else 'it is'} placed without this column"
+            f"have ({listed(sorted(set(values)))}): {'they are' if len(values) > 1 else 'it is'} placed without this column"
             for name, values in self.unknown.items()
         ]
 
@@ -341,33 +341,25 @@ def _refuse(gaps: Mapping[str, Array], n: int) -> None:
     parts = [f"{int(mask.sum()):,} in {name!r}, the first in row {int(mask.argmax())}" for name, mask in gaps.items()]
     rows = int(np.any(list(gaps.values()), axis=0).sum())
     raise GapError(
-        f"missing values in {rows:,} of {n:,} rows: {_listed(parts, '; ', quote=False)}. "
+        f"missing values in {rows:,} of {n:,} rows: {listed(parts, '; ', quote=False)}. "
         "Fit with missing='median' or missing='mean', which fill them in, or drop these rows."
     )
 
 
 def _select(X: Any, names: list[str], *, named: bool = True, all_numbers: bool = True) -> dict[str, Any]:
     """Return columns by name, from a DataFrame, a mapping, or an array whose columns have these names in this order."""
+    check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if named and isinstance(frame, nw.DataFrame | Mapping):
         known = frame.columns if isinstance(frame, nw.DataFrame) else list(frame)
-        lacking = [name for name in names if name not in known]
-        if lacking:
-            more = f" and {len(lacking) - 1:,} more that the model reads" if len(lacking) > 1 else ""
-            raise ValueError(f"X has no column {lacking[0]!r}{more}; its columns: {_listed(list(known))}")
+        check_known(names, known)
         return {name: frame.get_column(name) if isinstance(frame, nw.DataFrame) else frame[name] for name in names}
     if isinstance(frame, nw.DataFrame):
         X = frame.to_numpy()
     refuse_path(X, "X")
     if named and not all_numbers:
-        raise ValueError(f"the model reads the columns {_listed(names)} by name: pass a DataFrame with these columns")
+        raise ValueError(f"the model reads the columns {listed(names)} by name: pass a DataFrame with these columns")
     X = with_gaps(foreign_rows(X, names if named else None), "X")
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(f"X has the shape {X.shape}, but the model reads rows of {len(names)} columns")
     return dict(zip(names, X.T, strict=True))
-
-
-def _listed(values: Sequence[Any], joint: str = ", ", *, quote: bool = True) -> str:
-    shown = [repr(value) if quote else value for value in values[:LISTED]]
-    more = f" and {len(values) - LISTED:,} more" if len(values) > LISTED else ""
-    return joint.join(shown) + more

@@ -52,6 +52,16 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     return X
 
 
+def check_names(estimator: BaseEstimator, X: Any) -> None:
+    """Check the names of the columns of a DataFrame as scikit-learn does, and add the remedy where one line is enough."""
+    try:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    except ValueError as problem:
+        if set(estimator.feature_names_in_) <= set(X.columns):
+            raise ValueError(f"{problem}Select the columns of the fit: X[list(model.feature_names_in_)]") from None
+        raise
+
+
 def _check_device(estimator: BaseEstimator, X: DeviceArray, least: int, *, fitting: bool) -> Any:
     """Check an array where it lies; scikit-learn, which would copy it to the host, is shown its shape alone."""
     if X.columns is None:

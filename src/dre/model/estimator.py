@@ -22,7 +22,7 @@ from dre.affinity import clamping_silently
 from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
-from dre.data.dataframes import check_columns, fill_gaps, select_features
+from dre.data.dataframes import check_columns, fill_gaps, is_dataframe, select_features
 from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_items import dataset_labels
@@ -37,7 +37,7 @@ from dre.data.rows import RowSlice, is_rows, read_all
 from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
 from dre.data.table_preparation import check_missing
-from dre.data.validation import check_labels, check_rows, check_seed
+from dre.data.validation import check_labels, check_names, check_rows, check_seed
 from dre.data.weights import RowWeights, repeat_rows
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
@@ -426,6 +426,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the columns of the fit of a DataFrame; gaps of tables and arrays are filled if a file did so in the fit."""
         fills, names = getattr(self, "fill_values_", {}), getattr(self, "feature_names_in_", None)
         selected = select_features(X, check_columns(self.columns), names, self._map.shape)
+        if self.columns is None and names is not None and is_dataframe(selected):
+            check_names(self, selected)
         return fill_gaps(selected, fills, names) if fills else selected
 
     def _say_how_read(self, rows: Any) -> None:
