@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from dre.data.column_names import check_known, check_unique, listed
-from dre.data.foreign_rows import NUMBERS, foreign_rows
-from dre.data.table_columns import CATEGORY, DATE, NUMBER, OTHER, TEXT, VECTORS, column_kind
+from dre.data.foreign_rows import NUMBERS, foreign_rows, is_table
+from dre.data.rows import is_rows
+from dre.data.table_columns import CATEGORY, DATE, DURATION, NUMBER, OTHER, RECORDS, TEXT, VECTORS, column_kind
 
 REMEDIES = {  # by kind of column
     TEXT: "encode",
     DATE: "encode",
     CATEGORY: "encode",
     VECTORS: "pass numpy.stack(frame[name]) for",
+    DURATION: "convert",
+    RECORDS: "convert",
     OTHER: "convert",
 }
 
@@ -25,10 +29,23 @@ def check_columns(columns: Any) -> str | list[str] | None:
     """Check the parameter ``columns``: None, ``"numbers"``, or names."""
     if columns is None or (isinstance(columns, str) and columns == NUMBERS):
         return columns
-    is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
-    if not is_list or not all(isinstance(name, str) for name in columns) or not columns:
+    names = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str | Mapping) else []
+    if not names or not all(isinstance(name, str) for name in names):
         raise ValueError(f"columns={columns!r}: expected 'numbers', or a list of names of columns")
-    return list(columns)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"columns names {listed(twice)} more than once: name each column once")
+    return [str(name) for name in names]
+
+
+def check_has_columns(X: Any, columns: str | list[str] | None) -> None:
+    """Raise a ValueError if columns are chosen of rows without names, such as an array."""
+    if columns is None or is_rows(X) or is_table(X) or is_dataframe(X):
+        return
+    raise ValueError(
+        f"columns={columns!r} chooses columns of a table, but X is a {type(X).__name__}, whose columns have no names: leave "
+        "columns out, or pass pandas.DataFrame(X, columns=[...])"
+    )
 
 
 def is_dataframe(X: Any) -> bool:
@@ -75,8 +92,11 @@ def select_features(
         wanted = [name for name, kind in kinds.items() if kind == NUMBER] if columns == NUMBERS else list(columns)
     check_known(wanted, frame.columns)
     if not wanted and fitted is None:
-        raise ValueError("X has no column of numbers: encode its columns first, say with sklearn.preprocessing.OneHotEncoder")
-    _check_kinds({name: kinds[name] for name in wanted}, offers_numbers=columns is None and row_shape is None)
+        raise ValueError("X has no column of numbers: leave out columns='numbers' to map categories and texts of few values")
+    _check_kinds(
+        {name: kinds[name] for name in wanted},
+        offers_numbers=columns is None and row_shape is None and NUMBER in kinds.values(),
+    )
     return X if columns is None else frame.select(wanted).to_native()
 
 

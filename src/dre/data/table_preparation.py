@@ -46,6 +46,7 @@ from dre.data.preparation import Preparation, State
 from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
 from dre.data.table_columns import missing as missing_values
 from dre.data.validation import refuse_path, with_gaps
+from dre.runtime.caller import level_of_caller
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
@@ -173,7 +174,7 @@ class TablePreparation(Preparation):
         """
         found = self.encode(X)
         for note in found.unknown_notes:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=level_of_caller())
         return found.rows
 
     def encode(self, X: Any, *, allow_gaps: bool = False) -> EncodedTable:
@@ -184,6 +185,8 @@ class TablePreparation(Preparation):
         columns = _select(X, [each.name for each in self.encodings], named=self.named, all_numbers=self._reads_numbers)
         read = {each.name: _values(each, columns[each.name]) for each in self.encodings}
         n = len(next(iter(read.values())))
+        if not n:
+            raise ValueError("X has no rows: pass at least one")
         gaps = {name: missing_values(values) for name, values in read.items()}
         gaps = {name: mask for name, mask in gaps.items() if mask.any()}
         open_ = {each.name: gaps[each.name] for each in self.encodings if each.fill is None and each.name in gaps}
@@ -358,7 +361,8 @@ def _select(X: Any, names: list[str], *, named: bool = True, all_numbers: bool =
         X = frame.to_numpy()
     refuse_path(X, "X")
     if named and not all_numbers:
-        raise ValueError(f"the model reads the columns {listed(names)} by name: pass a DataFrame with these columns")
+        first = "X.collect(), " if hasattr(X, "collect") else ""
+        raise ValueError(f"the model reads the columns {listed(names)} by name: pass {first}a DataFrame with these columns")
     X = with_gaps(foreign_rows(X, names if named else None), "X")
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(f"X has the shape {X.shape}, but the model reads rows of {len(names)} columns")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,8 +23,12 @@ from dre.runtime import available_bytes
 LARGEST_SEED = 2**31 - 1
 REMEDIES = {  # by the beginning of an error of scikit-learn
     "could not convert string": "Encode text as numbers first, say with sklearn.preprocessing.OneHotEncoder.",
+    "dtype='numeric' is not compatible": "Encode text as numbers first, say with sklearn.preprocessing.OneHotEncoder.",
     "setting an array element with a sequence": "All rows need the same number of values: pad or cut them.",
 }
+TEXTS = ("could not convert string", "dtype='numeric' is not compatible")  # of which a fit or a model makes numbers
+OF_A_FIT = " fit also encodes the categories of a DataFrame."
+OF_A_MODEL = " Of a table that a model was fitted to, model.metric_rows(X) are the rows of numbers."
 FILLED_BEFORE = "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
 FILLED_BY_FIT = "Drop these rows, or fit with missing='median', which fills them in."
 # Options of scikit-learn's validation. Finiteness is checked here, to name the first row that is not finite.
@@ -46,7 +50,11 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
             return _check_device(estimator, X, least, fitting=fitting)
         X = X.tensor
     X = _to_numpy(X, "X")
-    X = _validated(lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
+    X = _validated(
+        lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED),
+        "X",
+        OF_A_FIT if fitting else "",
+    )
     fills = hasattr(estimator, "missing") and X.ndim == 2 and not scipy.sparse.issparse(X)
     _check_numbers(X, "X", getattr(estimator, "feature_names_in_", None), FILLED_BY_FIT if fills else FILLED_BEFORE)
     return X
@@ -101,7 +109,8 @@ def _check_stream(estimator: BaseEstimator, X: Rows | DeviceArray, least: int, *
 def check_array(rows: Any, name: str) -> Any:
     """Return rows outside of an estimator as an array (n, d) or (n, ...) of numbers; ``Rows`` are read completely."""
     rows = read_all(rows) if is_rows(rows) else _to_numpy(rows, name)
-    rows = _validated(lambda: sklearn.utils.check_array(rows, input_name=name, **ACCEPTED), name)
+    remedy = OF_A_MODEL if hasattr(rows, "columns") else ""
+    rows = _validated(lambda: sklearn.utils.check_array(rows, input_name=name, **ACCEPTED), name, remedy)
     _check_numbers(rows, name)
     return rows
 
@@ -134,9 +143,23 @@ def refuse_path(X: Any, name: str) -> None:
         raise TypeError(f"{name} is a path or string, {os.fspath(X)!r}, not an array. To read a file, {remedy}.")
 
 
+def refuse_records(X: Any, name: str) -> None:
+    """Raise a ValueError with the remedy if X has columns by name in a form that is neither an array nor a DataFrame."""
+    found = None
+    if isinstance(X, Mapping):
+        found = "a mapping of columns"
+    elif isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        found = "a list of records"
+    elif isinstance(X, np.ndarray) and X.dtype.names is not None:
+        found = "an array of records"
+    if found is not None:
+        raise ValueError(f"{name} is {found}: pass pandas.DataFrame({name})")
+
+
 def _to_numpy(X: Any, name: str) -> Any:
     """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
     refuse_path(X, name)
+    refuse_records(X, name)
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             first = int(np.argwhere(np.ma.getmaskarray(X))[0][0]) if X.ndim else 0
@@ -149,8 +172,11 @@ def _to_numpy(X: Any, name: str) -> Any:
     return to_host(X, name)
 
 
-def _validated(validate: Callable[[], Any], name: str) -> Any:
-    """Return what scikit-learn's validation returns, and add a remedy to its errors where they have none."""
+def _validated(validate: Callable[[], Any], name: str, of_texts: str = "") -> Any:
+    """Return what scikit-learn's validation returns, and add a remedy to its errors where they have none.
+
+    ``of_texts`` is another remedy of texts.
+    """
     try:
         return validate()
     except ValueError as problem:
@@ -160,7 +186,7 @@ def _validated(validate: Callable[[], Any], name: str) -> Any:
             raise ValueError(f"Complex data not supported: {name} holds complex numbers, {remedy}") from None
         for beginning, remedy in REMEDIES.items():
             if text.startswith(beginning):
-                raise ValueError(f"{text.rstrip('.')}. {remedy}") from None
+                raise ValueError(f"{text.rstrip('.')}. {remedy}{of_texts if beginning in TEXTS else ''}") from None
         raise
     except TypeError as problem:
         raise TypeError(f"{problem}. Convert {name} to an array of numbers first.") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -22,7 +21,7 @@ from dre.affinity import clamping_silently
 from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
-from dre.data.dataframes import check_columns, fill_gaps, is_dataframe, select_features
+from dre.data.dataframes import check_columns, check_has_columns, fill_gaps, is_dataframe, select_features
 from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_items import dataset_labels
@@ -59,6 +58,7 @@ from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.progress.display import say, shown
 from dre.runtime import Runtime, available_bytes, resolve_device
+from dre.runtime.caller import level_of_caller
 from dre.runtime.ranks import OwnRows, Ranks
 from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
@@ -390,6 +390,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("fill_values_", None)  # those of an earlier fit
         columns = check_columns(self.columns)
         if not isinstance(X, Prepared):
+            check_has_columns(X, columns)
             found = fit_table(X, columns, check_missing(self.missing), weights)
             if found is None:
                 rows = check_rows(self, open_device_array(select_features(X, columns)), fitting=True)
@@ -875,7 +876,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = scaling.dominant_columns.describe(names)
         warnings.warn(
             f"{found}: the map shows little else. If the columns have different units, pass standardize=True.",
-            stacklevel=_level_of_caller(),
+            stacklevel=level_of_caller(),
         )
 
     def _clamp(self, recipe: Recipe, n: int, ranks: int = 1) -> Recipe:
@@ -924,14 +925,6 @@ def _live(y: Any) -> list[Observer]:
         found = f"live=True: y of shape {shape} has several values for a row, and does not color the points"
         warnings.warn(found, stacklevel=3)
     return [Live(labels=y if is_color else None)]
-
-
-def _level_of_caller() -> int:
-    """Return the level of a warning, so that it names the line that called an estimator, by whichever of its methods."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("dre", "sklearn"):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 @contextmanager
