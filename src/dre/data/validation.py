@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -19,6 +21,7 @@ from torch import Tensor
 from dre.data.device_array import DeviceArray, check_finite, to_host
 from dre.data.rows import Rows, is_rows, read_all
 from dre.runtime import available_bytes
+from dre.runtime.caller import level_of_caller
 
 LARGEST_SEED = 2**31 - 1
 REMEDIES = {  # by the beginning of an error of scikit-learn
@@ -279,10 +282,36 @@ def check_seed(random_state: Any) -> int:
 
 
 def check_labels(y: Any, n: int) -> Tensor:
-    """Return labels as numbers, for losses that read them: integers and floats as given, other values as class codes."""
+    """Return labels as numbers, for losses that read them: integers and floats as given, other values as class codes.
+
+    A missing label would make the loss NaN, and is an error.
+    """
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has the shape {labels.shape}: expected one label for each of the {n} rows, ({n},)")
+    if labels.dtype.kind in "fO":
+        bad = [row for row, value in enumerate(labels.tolist()) if _is_no_label(value)]
+        if bad:
+            raise ValueError(
+                f"y has {len(bad):,} missing label(s), the first in row {bad[0]}, and a loss reads them: drop these rows, or "
+                "label them as a class of their own"
+            )
     if labels.dtype.kind not in "biuf":
         labels = np.unique(labels.astype(str), return_inverse=True)[1]
     return torch.from_numpy(np.ascontiguousarray(labels, np.int64 if labels.dtype.kind in "biu" else np.float32))
+
+
+def _is_no_label(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def warn_of_one_label(labels: Tensor) -> None:
+    """Warn if all rows have the same label: a loss that reads labels then learns nothing from them."""
+    if bool((labels == labels[0]).all()):
+        warnings.warn(
+            f"all {len(labels):,} rows have the same label: a loss that reads labels has nothing to learn from them. Pass "
+            "labels of two classes or more, or choose a schedule without this loss.",
+            stacklevel=level_of_caller(),
+        )

@@ -36,7 +36,7 @@ from dre.data.rows import RowSlice, is_rows, read_all
 from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
 from dre.data.table_preparation import check_missing
-from dre.data.validation import check_labels, check_names, check_rows, check_seed
+from dre.data.validation import check_labels, check_names, check_rows, check_seed, warn_of_one_label
 from dre.data.weights import RowWeights, repeat_rows
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
@@ -499,6 +499,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
         labels = check_labels(y, X.shape[0]) if reads_labels else None
+        if labels is not None:
+            warn_of_one_label(labels)
         work = MapFit(
             rows.X,
             scaling,
