@@ -120,7 +120,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``"adam(0.001, policy=constant, clip=1.0)"``, ``"adam(0.01, beta2=0.99, warmup=0.1, whiten=true)"``.
         ``learning_rate`` overrides its first value.
     standardize : bool, default=False
-        Divide each column by its standard deviation: for columns in different units.
+        Divide each column by its standard deviation: for columns in different units. The numbers of a table with categories or
+        booleans beside them are divided in any case.
     columns : "numbers" or list of str, optional
         Columns of a DataFrame to map: those that hold numbers, or these. By default all: numbers, booleans, categories, and
         texts of at most 20 values. Categories and booleans beside numbers are encoded, and the numbers standardized (see
@@ -488,6 +489,12 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return Moments.merged(ranks.collect(found.cpu())) if ranks.is_connected else found
 
         scaling = Scaling.fit(rows.scaled, device, metric=distances.metric.transform, standardize=standardize, merge=merge)
+        if scaling.is_constant:
+            warnings.warn(
+                "all rows are equal where the metric compares them: their map is one spot, and differences in it mean nothing. "
+                "Check the values and columns of X.",
+                stacklevel=level_of_caller(),
+            )
         if distances.read_units and not has_units:
             self._warn_of_units(scaling, self._names_of(made_by))
         all_rows = rows.n if share.is_own else X.shape[0]
@@ -722,6 +729,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         else:
             X = self._selected(X)
         X = to_array(to_host(X, "X"))
+        X = X if X.flags.writeable else X.copy()  # torch warns of read-only memory
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
 

@@ -162,7 +162,16 @@ def _given(knn: Any, n: int, k: int) -> Neighbors:
         return Neighbors(found.indices, found.distances)
     if not isinstance(knn, (tuple, list)) or len(knn) not in (2, 3):  # UMAP's third item is a search index
         raise TypeError("precomputed_knn must be a pair of arrays, (indices, distances), or a sparse matrix of distances")
-    return check_neighbors(knn[0], knn[1], n, max(1, min(k, count_others(knn[0], n))))
+    indices, distances = _own(knn[0]), _own(knn[1])
+    return check_neighbors(indices, distances, n, max(1, min(k, count_others(indices, n))))
+
+
+def _own(X: Any) -> Any:
+    """Return a tensor as it is, and anything else as an array that torch may share: it warns of read-only memory."""
+    if isinstance(X, torch.Tensor):
+        return X
+    values = np.asarray(X)
+    return values if values.flags.writeable else values.copy()
 
 
 def _lowered(recipe: Recipe, k: int, *, is_chosen: bool, quiet: bool) -> Recipe:
