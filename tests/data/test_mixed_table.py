@@ -1,5 +1,7 @@
 """Which tables need a preparation: those with categories, with booleans beside numbers, or with gaps to fill."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,6 +9,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from dre.data.foreign_rows import foreign_rows
 from dre.data.mixed_table import MANY, MOST, fit_table
 from dre.data.rows import HostRows
 from pretend_gpu import pretend_gpu
@@ -147,3 +150,88 @@ def test_numbers_alone_that_fit_without_fills_also_fit_with_them():
     fitted = fit_table(unnamed, missing="mean")
     assert fitted.columns is None  # found by position
     np.testing.assert_allclose(fitted.transform(unnamed), unnamed.fillna(unnamed.mean()))
+
+
+# Texts that are numbers: a file was read with another decimal mark
+
+LIKE = "numbers written as text"
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("values", "remedy"),
+    [
+        ([f"{i},50" for i in range(N)], "decimal=','"),
+        ([f"1.{i:03}" for i in range(N)], "pandas.to_numeric"),
+    ],
+    ids=["comma", "point"],
+)
+def test_texts_that_are_numbers_are_refused_with_how_to_read_them(values, remedy, form):
+    with pytest.raises(
+        ValueError, match=rf"'price' \(text with 60 different values that are {LIKE}\).* To read 'price'.*{remedy}"
+    ):
+        fit_table(form(NUMBERS.assign(price=values)))
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize("values", [["2,5", "3,5"], ["0", "1"]])
+def test_categories_that_are_numbers_are_warned_of_unless_they_are_meant(values, form):
+    frame = NUMBERS.assign(rating=values * (N // 2))
+    with pytest.warns(UserWarning, match=f"'rating' has {LIKE}, such as '{values[0]}'.*To read 'rating' as numbers"):
+        fitted = fit_table(form(frame))
+    assert f"rating={values[0]}" in fitted.names_out
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_table(form(frame.astype({"rating": "category"})))
+        fit_table(form(frame), ["a", "rating"])
+        fit_table(form(frame.assign(rating=["2,5", "two"] * (N // 2))))
+
+
+# Columns and frames that can't be mapped
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pd.to_timedelta(np.arange(N), "h"), "durations"),
+        ([{"a": 1}] * N, "records"),
+        ([[1.0, 2.0]] * N, "vectors"),
+    ],
+)
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+def test_kinds_that_cannot_be_mapped_have_their_names(values, kind, form):
+    with pytest.raises(ValueError, match=rf"'new' \({kind}\)") as problem:
+        fit_table(form(NUMBERS.assign(new=pd.Series(values))))
+    assert ("numpy.stack(X['new'])" in str(problem.value)) == (kind == "vectors")
+
+
+def test_the_remedy_names_all_columns_of_the_shorter_list():
+    many = NUMBERS.assign(**{f"c{i}": RNG.normal(size=N) for i in range(9)}, note=[f"note {i}" for i in range(N)])
+    with pytest.raises(ValueError, match=r"X\.drop\(columns=\['note'\]\)"):
+        fit_table(many)
+    few = NUMBERS[["a"]].assign(**{f"note {j}": [f"{j} note {i}" for i in range(N)] for j in range(7)})
+    with pytest.raises(ValueError, match=r"and 2 more; columns=\['a'\] maps the others"):
+        fit_table(few)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(), pl.DataFrame(), NUMBERS.assign(kind="a").iloc[:0], NUMBERS.iloc[:0]])
+def test_an_empty_frame_is_called_empty(frame):
+    with pytest.raises(ValueError, match=f"X is empty: a DataFrame of 0 rows and {frame.shape[1]} columns"):
+        fit_table(frame)
+    if frame.shape[1] == 4:
+        fitted = fit_table(NUMBERS.assign(kind="a"))
+        with pytest.raises(ValueError, match="X has no rows: pass at least one"):
+            fitted.transform(frame)
+
+
+def test_a_query_with_a_column_twice_is_named():
+    frame = NUMBERS.assign(kind=["u", "v"] * (N // 2))
+    with pytest.raises(ValueError, match="X has several columns called 'a'"):
+        fit_table(frame).transform(frame[["a", "a", "b", "c", "kind"]])
+
+
+def test_a_lazy_frame_with_categories_is_to_be_collected():
+    frame = pl.from_pandas(NUMBERS.assign(kind=["u", "v"] * (N // 2)))
+    for use in (foreign_rows, fit_table(frame).transform):
+        with pytest.raises(ValueError, match=r"X\.collect\(\)"):
+            use(frame.lazy())

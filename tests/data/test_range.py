@@ -146,7 +146,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "timedeltas": (X.astype("timedelta64[s]"), "convert or encode"),
     "objects": (np.full((5, 2), timedelta(1), dtype=object), "Convert X to an array of numbers"),
     "large integer": (BIG, "beyond float64.*divide X by a constant"),
-    "structured": (np.zeros((5, 2), dtype=[("a", float)]), "Convert your data to numeric"),
+    "structured": (np.zeros((5, 2), dtype=[("a", float)]), "pass pandas.DataFrame"),
     "ragged": ([[1.0, 2.0], [3.0]], "the same number of values: pad or cut"),
     "text": (np.array([["a", 1.0], ["b", 2.0]], dtype=object), "could not convert string.*OneHotEncoder"),
     "scalar": (np.float64(3), "Reshape your data"),

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import struct
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from dre import DRE, KL, DivergedError, EarlyStopping, Gaussian, ModelFileError, Recipe, Schedule, Stage
 from dre.batches import Fixed
+from dre.data.validation import check_labels
 from dre.encoder.mlp import MLP
 from dre.loss import Loss, Step
 from dre.model.archive import HEADER
@@ -489,3 +491,33 @@ def test_an_encoder_without_the_sources_of_the_recipe_gets_a_remedy(X):
 def test_the_embedding_of_a_loaded_model_is_to_be_had_by_transform(saved):
     with pytest.raises(AttributeError, match=r"not saved with a model: transform\(X\)"):
         _ = DRE.load(saved).embedding_
+
+
+@pytest.mark.parametrize("y", [[1.0, np.nan, 0.0], ["a", None, "b"], np.array(["a", np.nan, "b"], object), [1.0, np.inf, 0.0]])
+def test_a_missing_label_of_a_loss_is_named(y):
+    with pytest.raises(ValueError, match=r"y has 1 missing label\(s\), the first in row 1"):
+        check_labels(y, 3)
+
+
+@dataclass(frozen=True)
+class Classes(KL, name="classes-by-test-validation"):
+    """A loss of two classes: each is drawn together."""
+
+    reads_labels = True
+
+    def __call__(self, step: Step) -> torch.Tensor:
+        return super().__call__(step) + step.labels.float().mean() * step.y.square().mean()
+
+
+def test_labels_that_a_loss_reads_are_checked_in_a_fit():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = DRE(schedule=Schedule(Stage("x", Gaussian(5), Classes(), 1)), encoder="mlp(4)", random_state=0, device="cpu")
+    with pytest.warns(UserWarning, match="all 40 rows have the same label") as told:
+        model.fit(X, np.full(40, -1))
+    assert [each.filename for each in told] == [__file__]
+    with pytest.raises(ValueError, match="1 missing label"):
+        model.fit(X, np.where(np.arange(40) == 7, np.nan, 1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, np.arange(40) % 2)
+        DRE(schedule="x: gaussian(5) -> kl * 1", encoder="mlp(4)", device="cpu").fit(X, np.full(40, -1))  # nothing reads them

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -289,3 +290,30 @@ def test_tensors_are_measured_wherever_they_lie(metric: str) -> None:
         found = InputDistances.of(rows.to("mps:0"), metric, None)
         measured = found.X if metric == "precomputed" else found._measured_rows(found.X, Scaling.fit(rows.numpy()))
     np.testing.assert_array_equal(measured, rows.numpy())
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, "read-only"])
+def test_neighbors_may_be_data_frames_or_read_only(kind: Any) -> None:
+    distances, indices = NearestNeighbors(n_neighbors=20).fit(X).kneighbors(X)
+    given = [indices.copy(), distances.copy()]
+    for part in given:
+        part.setflags(write=False)
+    given = given if kind == "read-only" else [kind(part) for part in given]
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # else torch warns once in a process
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = cheap().fit(X, precomputed_knn=tuple(given))
+    finally:
+        torch.set_warn_always(before)
+    assert np.array_equal(model.embedding_, cheap().fit(X, precomputed_knn=(indices, distances)).embedding_)
+
+
+@pytest.mark.parametrize(
+    ("metric", "rows"), [("euclidean", np.ones((30, 3))), ("cosine", np.outer(np.arange(1, 31), np.ones(3)))]
+)
+def test_equal_rows_are_warned_of(metric: str, rows: Any) -> None:
+    with pytest.warns(UserWarning, match="all rows are equal where the metric compares them") as told:
+        cheap(metric=metric).fit(rows)
+    assert [each.filename for each in told if "equal" in str(each.message)] == [__file__]

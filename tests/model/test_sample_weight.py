@@ -5,14 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dre import DRE
 from dre.data.rows import HostRows
+from dre.data.validation import check_seed
+from dre.data.weights import repeated_ids
 
 SHORT = "x: gaussian(5) -> kl * 2"
 
@@ -96,3 +101,77 @@ def test_a_fit_with_fractions_and_no_seed_is_resumed(rows: np.ndarray, tmp_path:
     first = model.fit(rows, sample_weight=fractions, checkpoint=tmp_path).embedding_
     resumed = model.fit(rows, sample_weight=fractions, checkpoint=tmp_path, resume=True).embedding_
     assert np.array_equal(first, resumed)
+
+
+# Fills, units and categories. Weights of 5 and 0 lie in one half each, so that a statistic of the rows as given is another one.
+
+HEAVY = np.where(np.arange(120) < 60, 5.0, 1.0)
+HEAVY[100:] = 0
+FRACTIONS = HEAVY * 0.7
+
+
+def mixed_table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    far = np.arange(120) < 60
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=120) + 5 * far,
+            "age": rng.integers(20, 40, 120) + 30 * far,
+            "old": rng.random(120) < np.where(far, 0.9, 0.1),
+            "town": np.where(far, "Rome", np.where(rng.random(120) < 0.5, "Paris", "Bern")),
+        }
+    )
+    frame.loc[::7, "size"] = np.nan
+    frame.loc[3::11, "town"] = None
+    return frame
+
+
+def gaps(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[["size", "age"]]
+
+
+@pytest.mark.filterwarnings("ignore:column .* makes up")
+@pytest.mark.parametrize("weights", [HEAVY, FRACTIONS], ids=["whole", "fractions"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        mixed_table(),
+        pl.from_pandas(mixed_table()),
+        gaps(mixed_table()),
+        pl.from_pandas(gaps(mixed_table())),
+        gaps(mixed_table()).to_numpy(),
+        pd.DataFrame(gaps(mixed_table()).to_numpy()),
+    ],
+    ids=["mixed pandas", "mixed polars", "numbers in pandas", "numbers in polars", "array", "columns without names"],
+)
+def test_a_table_is_prepared_by_its_repeated_rows(table, weights) -> None:
+    model = DRE(schedule=SHORT, encoder="mlp(8)", missing="median", random_state=0, device="cpu")
+    ids = repeated_ids(weights, check_seed(0))
+    weighted = clone(model).fit(table, sample_weight=weights)
+    repeated = clone(model).fit(table.iloc[ids] if isinstance(table, pd.DataFrame) else table[ids])
+    assert weighted.preparation_.state() == repeated.preparation_.state()
+    assert np.array_equal(weighted.embedding_, repeated.transform(table))
+
+
+def test_a_category_of_rows_without_weight_is_unknown() -> None:
+    frame = mixed_table().dropna(ignore_index=True)
+    frame.loc[0, "town"] = "Oslo"
+    weights = np.ones(len(frame))
+    weights[0] = 0
+    model = DRE(schedule=SHORT, encoder="mlp(8)", random_state=0, device="cpu")
+    with pytest.warns(UserWarning, match=r"1 row has a value of 'town' that the fit did not have \('Oslo'\)"):
+        model.fit(frame, sample_weight=weights)
+    assert "town=Oslo" not in model.preparation_.names_out
+
+
+def test_repeating_a_row_does_not_make_a_text_a_category() -> None:
+    frame = pd.DataFrame({"size": np.arange(10) ** 2.0, "note": [f"note {i}" for i in range(10)]})
+    with pytest.raises(ValueError, match="a different text in each row"):
+        DRE(schedule=SHORT, device="cpu").fit(frame, sample_weight=np.full(10, 3))
+
+
+def test_errors_of_weighted_tables_name_the_row_of_the_table() -> None:
+    frame = mixed_table().assign(size=1.0)
+    frame.loc[50, "size"] = np.inf
+    with pytest.raises(ValueError, match="'size' has infinity in row 50"):
+        DRE(schedule=SHORT, missing="mean", device="cpu").fit(frame, sample_weight=HEAVY)

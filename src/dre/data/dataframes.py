@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from dre.data.foreign_rows import NUMBERS, foreign_rows
-from dre.data.table_columns import CATEGORY, DATE, NUMBER, OTHER, TEXT, VECTORS, column_kind
+from dre.data.column_names import check_known, check_unique, listed
+from dre.data.foreign_rows import NUMBERS, foreign_rows, is_table
+from dre.data.rows import is_rows
+from dre.data.table_columns import CATEGORY, DATE, DURATION, NUMBER, OTHER, RECORDS, TEXT, VECTORS, column_kind
 
-LISTED = 5  # columns that an error names
 REMEDIES = {  # by kind of column
     TEXT: "encode",
     DATE: "encode",
     CATEGORY: "encode",
     VECTORS: "pass numpy.stack(frame[name]) for",
+    DURATION: "convert",
+    RECORDS: "convert",
     OTHER: "convert",
 }
 
@@ -25,18 +29,28 @@ def check_columns(columns: Any) -> str | list[str] | None:
     """Check the parameter ``columns``: None, ``"numbers"``, or names."""
     if columns is None or (isinstance(columns, str) and columns == NUMBERS):
         return columns
-    is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
-    if not is_list or not all(isinstance(name, str) for name in columns) or not columns:
+    names = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str | Mapping) else []
+    if not names or not all(isinstance(name, str) for name in names):
         raise ValueError(f"columns={columns!r}: expected 'numbers', or a list of names of columns")
-    return list(columns)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"columns names {listed(twice)} more than once: name each column once")
+    return [str(name) for name in names]
 
 
-def check_known(wanted: Sequence[str], columns: Sequence[str]) -> None:
-    """Raise a ValueError that names the first of the wanted columns that is none of a table's."""
-    known = set(columns)
-    lacking = [name for name in wanted if name not in known]
-    if lacking:
-        raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, columns))}")
+def check_has_columns(X: Any, columns: str | list[str] | None) -> None:
+    """Raise a ValueError if columns are chosen of rows without names, such as an array."""
+    if columns is None or is_rows(X) or is_table(X) or is_dataframe(X):
+        return
+    raise ValueError(
+        f"columns={columns!r} chooses columns of a table, but X is a {type(X).__name__}, whose columns have no names: leave "
+        "columns out, or pass pandas.DataFrame(X, columns=[...])"
+    )
+
+
+def is_dataframe(X: Any) -> bool:
+    """Whether X is a DataFrame in memory."""
+    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
 def select_features(
@@ -55,7 +69,7 @@ def select_features(
     fitted : sequence of str, default=None
         Names of the columns that a model was fitted to: ``columns`` then selects these, whatever else X has.
     row_shape : tuple of int, default=None
-        Shape of the rows that a model was fitted to: images of a dataset are resized to it.
+        Shape of the rows that a model was fitted to: images of a dataset are resized to it. Given for a query alone.
 
     Examples
     --------
@@ -71,15 +85,18 @@ def select_features(
         return X
     kinds = {name: column_kind(frame.get_column(name)) for name in frame.columns}
     if columns is None:
-        wanted = frame.columns
+        wanted = frame.columns if fitted is None else [name for name in frame.columns if name in set(fitted)]
     elif fitted is not None:
         wanted = list(fitted)
     else:
         wanted = [name for name, kind in kinds.items() if kind == NUMBER] if columns == NUMBERS else list(columns)
     check_known(wanted, frame.columns)
-    if not wanted:
-        raise ValueError("X has no column of numbers: encode its columns first, say with sklearn.preprocessing.OneHotEncoder")
-    _check_kinds({name: kinds[name] for name in wanted}, offers_numbers=columns is None)
+    if not wanted and fitted is None:
+        raise ValueError("X has no column of numbers: leave out columns='numbers' to map categories and texts of few values")
+    _check_kinds(
+        {name: kinds[name] for name in wanted},
+        offers_numbers=columns is None and row_shape is None and NUMBER in kinds.values(),
+    )
     return X if columns is None else frame.select(wanted).to_native()
 
 
@@ -108,20 +125,11 @@ def _fill_array(X: Any, fills: Mapping[str, float], names: Sequence[str]) -> Any
     return np.where(np.isnan(X), values, X)
 
 
-def check_unique(X: Any) -> None:
-    """Raise a ValueError if a DataFrame of pandas has two columns of the same name."""
-    names: Any = getattr(X, "columns", None)
-    if hasattr(X, "iloc") and not getattr(names, "is_unique", True):
-        twice = names[names.duplicated()][0]
-        raise ValueError(f"X has several columns called {twice!r}: rename them, or pass X.to_numpy()")
-
-
 def _check_kinds(kinds: dict[str, str], *, offers_numbers: bool) -> None:
     wrong = {name: kind for name, kind in kinds.items() if kind in REMEDIES}
     if not wrong:
         return
-    listed = ", ".join(f"{name!r} ({kind})" for name, kind in list(wrong.items())[:LISTED])
-    more = f" and {len(wrong) - LISTED} more" if len(wrong) > LISTED else ""
+    named = listed([f"{name!r} ({kind})" for name, kind in wrong.items()], quote=False)
     first = REMEDIES[next(iter(wrong.values()))]
     numbers = "Pass columns='numbers' to map the numbers alone, or" if offers_numbers else "Leave them out, or"
-    raise ValueError(f"X has columns that do not hold numbers: {listed}{more}. {numbers} {first} these columns first.")
+    raise ValueError(f"X has columns that do not hold numbers: {named}. {numbers} {first} these columns first.")

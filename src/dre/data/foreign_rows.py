@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dre.data.block_array import BlockArray
+from dre.data.column_names import check_known
 from dre.data.image_items import image_rows
 from dre.data.rows import HostRows, chunk_length, is_rows
 
@@ -81,6 +82,11 @@ def foreign_rows(X: Any, columns: Columns = None, row_shape: Shape = None) -> An
     return X
 
 
+def is_table(X: Any) -> bool:
+    """Whether X is a table of another library that is read in pieces."""
+    return any((kind.__module__.split(".")[0], kind.__name__) in TABLES for kind in type(X).__mro__)
+
+
 # torch
 
 
@@ -105,7 +111,7 @@ def _from_data_loader(X: DataLoader[Any], row_shape: Shape) -> Any:
 
 
 def _from_arrow_table(X: Any, chosen: Columns) -> ForeignRows:
-    columns = _arrow_features(X.schema, chosen)
+    columns = _arrow_features(X.schema, chosen, "X.to_pandas()")
     first = _arrow_block(X.slice(0, 1), columns)
     edges = _edges(X.num_rows, first.shape[1:])
     array = BlockArray(
@@ -116,7 +122,7 @@ def _from_arrow_table(X: Any, chosen: Columns) -> ForeignRows:
 
 def _from_arrow_dataset(X: Any, chosen: Columns) -> ForeignRows:
     """A dataset of files: row groups are read one by one where the format has them, else files."""
-    columns = _arrow_features(X.schema, chosen)
+    columns = _arrow_features(X.schema, chosen, "X.to_table().to_pandas()")
     fragments = [part for each in X.get_fragments() for part in _row_groups(each)]
     counts = [_count_rows(part) for part in fragments]
     fragments = [part for part, count in zip(fragments, counts, strict=True) if count]
@@ -144,8 +150,11 @@ def _count_rows(fragment: Any) -> int:
     return int(fragment.count_rows() if groups is None else sum(group.num_rows for group in groups))
 
 
-def _arrow_features(schema: Any, chosen: Columns) -> list[str]:
-    """The columns that the user has chosen; else the one column of vectors, or all columns, which must hold numbers."""
+def _arrow_features(schema: Any, chosen: Columns, whole: str) -> list[str]:
+    """The columns that the user has chosen; else the one column of vectors, or all columns, which must hold numbers.
+
+    ``whole`` is the code that reads the table into memory, where other columns can be encoded.
+    """
     import pyarrow.types as kinds
 
     def is_number(name: str) -> bool:
@@ -154,9 +163,7 @@ def _arrow_features(schema: Any, chosen: Columns) -> list[str]:
 
     if chosen == NUMBERS:
         chosen = [name for name in schema.names if is_number(name) and not kinds.is_boolean(schema.field(name).type)]
-    lacking = [name for name in chosen or () if name not in schema.names]
-    if lacking:
-        raise ValueError(f"X has no column {lacking[0]!r}; its columns: {', '.join(map(repr, schema.names[:LISTED]))}")
+    check_known(chosen or (), schema.names)
     names = list(chosen or schema.names)
     vectors = [name for name in names if _is_list_of_numbers(schema.field(name).type)]
     if len(vectors) == 1 and (chosen is None or len(names) == 1):
@@ -166,7 +173,10 @@ def _arrow_features(schema: Any, chosen: Columns) -> list[str]:
     wrong = [name for name in names if not is_number(name)]
     if wrong or not names:
         listed = ", ".join(map(repr, wrong[:LISTED])) or "all"
-        raise ValueError(f"columns that do not hold numbers: {listed}. Choose others: columns='numbers', or a list of names.")
+        raise ValueError(
+            f"columns that do not hold numbers: {listed}. Choose others: columns='numbers', or a list "
+            f"of names. {whole} has the table in memory, where categories are mapped, too."
+        )
     return names
 
 
@@ -205,7 +215,7 @@ def _from_lazy_frame(X: Any, chosen: Columns) -> ForeignRows:
 
     n = int(X.select(pl.len()).collect().item())
     first = X.head(1).collect().to_arrow()
-    columns = _arrow_features(first.schema, chosen)
+    columns = _arrow_features(first.schema, chosen, "X.collect()")
     sample = _arrow_block(first, columns)
 
     def load(start: int, stop: int) -> Array:
@@ -218,7 +228,7 @@ def _from_lazy_frame(X: Any, chosen: Columns) -> ForeignRows:
 def _from_hugging_face(X: Any, chosen: Columns) -> ForeignRows:
     """A dataset of Hugging Face, which is an Arrow table in files."""
     arrow = X.with_format("arrow")
-    columns = _arrow_features(arrow[:1].schema, chosen)
+    columns = _arrow_features(arrow[:1].schema, chosen, "X.to_pandas()")
     first = _arrow_block(arrow[:1], columns)
     array = BlockArray(
         (len(X), *first.shape[1:]),

@@ -69,6 +69,7 @@ class Scaling(nn.Module):
         self.register_buffer("column_mean", None if columns is None else columns[0])
         self.register_buffer("column_std", None if columns is None else columns[1])
         self.dominant_columns: DominantColumns | None = None  # a few that outweigh all others
+        self.is_constant = False  # whether all rows of the fit were equal
 
     @classmethod
     def fit(
@@ -104,6 +105,7 @@ class Scaling(nn.Module):
         moments = merge(moments)
         _check_range(moments, float64_pieces(X, device))
         scaling = cls(moments.mean.cpu(), moments.scale(), metric=metric, columns=columns)
+        scaling.is_constant = moments.unit == 0
         if not standardize and len(shape) == 1 and shape[0] > 1 and moments.unit > 0:
             scaling.dominant_columns = dominant_columns(moments.squares.cpu())
         return scaling

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -12,7 +13,9 @@ Array = np.ndarray[Any, Any]
 Column = Any  # a Series of narwhals, or an array
 NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"  # kinds of columns that can be mapped
 MAPPED = (NUMBER, BOOLEAN, CATEGORY)
-TEXT, DATE, VECTORS, OTHER, EMPTY = "text", "dates", "vectors", "values of other kinds", "empty"
+TEXT, DATE, DURATION, VECTORS, RECORDS = "text", "dates", "durations", "vectors", "records"
+OTHER, EMPTY = "values of other kinds", "empty"
+NUMERAL = re.compile(r"\s*[+-]?(\d{1,3}([.,' ]\d{3})+|\d+)?([.,]\d+)?([eE][+-]?\d+)?\s*")
 
 ANSWERS = (
     ("true", "false"),
@@ -30,9 +33,11 @@ FLAGS = {word: float(i == 0) for pair in ANSWERS for i, word in enumerate(pair)}
 TYPES: tuple[tuple[str, Callable[[Any], bool]], ...] = (  # of columns; the others hold Python objects
     (NUMBER, lambda dtype: dtype.is_numeric()),
     (BOOLEAN, lambda dtype: isinstance(dtype, nw.Boolean)),
+    (DURATION, lambda dtype: isinstance(dtype, nw.Duration)),
     (DATE, lambda dtype: dtype.is_temporal()),
     (CATEGORY, lambda dtype: isinstance(dtype, nw.Categorical | nw.Enum)),
     (TEXT, lambda dtype: isinstance(dtype, nw.String)),
+    (RECORDS, lambda dtype: isinstance(dtype, nw.Struct)),
     (VECTORS, lambda dtype: dtype.is_nested()),
 )
 
@@ -57,6 +62,8 @@ def _kind_of_objects(values: list[Any]) -> str:
         return EMPTY
     if any(isinstance(value, list | tuple | np.ndarray) for value in values[:1]):
         return VECTORS
+    if isinstance(values[0], Mapping):
+        return RECORDS
     if all(isinstance(value, bool | np.bool_) for value in values):
         return BOOLEAN
     try:
@@ -146,3 +153,12 @@ def are_answers(texts: Array) -> bool:
     """Whether all texts are the two words of an answer, such as yes and no."""
     found = {text.lower() for text in texts if text is not None}
     return any(found == set(pair) for pair in ANSWERS)
+
+
+def are_numerals(texts: Array) -> bool:
+    """Whether all texts are numbers, with a point or a comma, such as ``2,5`` and ``1.024``.
+
+    >>> are_numerals(np.array(["2,5", "1.024", "-3e2"], dtype=object)), are_numerals(np.array(["2024.01.02"], dtype=object))
+    (True, False)
+    """
+    return len(texts) > 0 and all(NUMERAL.fullmatch(text) and any(map(str.isdigit, text)) for text in set(texts.tolist()))

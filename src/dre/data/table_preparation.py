@@ -40,17 +40,18 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
 from dre.data.column_encoding import ColumnEncoding
+from dre.data.column_names import check_known, check_unique, listed
 from dre.data.foreign_rows import foreign_rows
 from dre.data.preparation import Preparation, State
 from dre.data.table_columns import BOOLEAN, CATEGORY, NUMBER, to_flags, to_numbers, to_texts
 from dre.data.table_columns import missing as missing_values
 from dre.data.validation import refuse_path, with_gaps
+from dre.runtime.caller import level_of_caller
 
 Array = np.ndarray[Any, Any]
 POLICIES = {"error": None, "mean": "mean", "median": "median"}  # strategies of scikit-learn for numbers
 MOST_FREQUENT = "most_frequent"  # strategy for booleans and categories
 MISMATCH = math.sqrt(2.0)  # scale of categories: rows of different ones are 1 apart
-LISTED = 5  # columns or values that a message names
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ class EncodedTable:
         """A line for each column with unknown values."""
         return [
             f"{len(values):,} row{'s have values' if len(values) > 1 else ' has a value'} of {name!r} that the fit did not "
-            f"have ({_listed(sorted(set(values)))}): {'they are' if len(values) > 1 else 'it is'} placed without this column"
+            f"have ({listed(sorted(set(values)))}): {'they are' if len(values) > 1 else 'it is'} placed without this column"
             for name, values in self.unknown.items()
         ]
 
@@ -113,7 +114,14 @@ class TablePreparation(Preparation):
 
     @classmethod
     def fit(
-        cls, X: Any, kinds: Mapping[str, str], *, missing: str = "error", standardize: bool | None = None, named: bool = True
+        cls,
+        X: Any,
+        kinds: Mapping[str, str],
+        *,
+        missing: str = "error",
+        standardize: bool | None = None,
+        named: bool = True,
+        ids: Array | None = None,
     ) -> Self:
         """Learn categories, units and fills.
 
@@ -127,12 +135,15 @@ class TablePreparation(Preparation):
         standardize : bool, optional
             Whether numbers are divided by their standard deviation; by default if there are other columns beside them.
         named : bool, default=True
+        ids : array of int, optional
+            Rows from which it learns, some of them several times: those of ``dre.data.weights.RowWeights``. By default all.
         """
         check_missing(missing)
         if standardize is None:
             standardize = len(set(kinds.values())) > 1
         columns = _select(X, list(kinds), named=named)
-        encodings = [_fit_column(name, kind, columns[name], missing, standardize) for name, kind in kinds.items()]
+        how: dict[str, Any] = {"missing": missing, "standardize": standardize, "ids": ids}
+        encodings = [_fit_column(name, kind, columns[name], **how) for name, kind in kinds.items()]
         fitted = cls(encodings, named)
         counts = Counter(fitted.names_out if fitted._has_categories else ())
         twice = [name for name, count in counts.items() if count > 1]
@@ -163,7 +174,7 @@ class TablePreparation(Preparation):
         """
         found = self.encode(X)
         for note in found.unknown_notes:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=level_of_caller())
         return found.rows
 
     def encode(self, X: Any, *, allow_gaps: bool = False) -> EncodedTable:
@@ -174,6 +185,8 @@ class TablePreparation(Preparation):
         columns = _select(X, [each.name for each in self.encodings], named=self.named, all_numbers=self._reads_numbers)
         read = {each.name: _values(each, columns[each.name]) for each in self.encodings}
         n = len(next(iter(read.values())))
+        if not n:
+            raise ValueError("X has no rows: pass at least one")
         gaps = {name: missing_values(values) for name, values in read.items()}
         gaps = {name: mask for name, mask in gaps.items() if mask.any()}
         open_ = {each.name: gaps[each.name] for each in self.encodings if each.fill is None and each.name in gaps}
@@ -282,10 +295,13 @@ def check_missing(missing: Any) -> str:
     return missing
 
 
-def _fit_column(name: str, kind: str, column: Any, missing: str, standardize: bool) -> ColumnEncoding:
+def _fit_column(
+    name: str, kind: str, column: Any, *, missing: str, standardize: bool, ids: Array | None = None
+) -> ColumnEncoding:
     fills = missing != "error"
     each = ColumnEncoding(name, kind)
-    values = _values(each, column)
+    values = _values(each, column)  # of all rows, so that an error names the row of X
+    values = values if ids is None else values[ids]
     present = values[~missing_values(values)]
     if not len(present):
         raise ValueError(f"the column {name!r} has no value at all: leave it out, columns=[...] names the others")
@@ -328,33 +344,26 @@ def _refuse(gaps: Mapping[str, Array], n: int) -> None:
     parts = [f"{int(mask.sum()):,} in {name!r}, the first in row {int(mask.argmax())}" for name, mask in gaps.items()]
     rows = int(np.any(list(gaps.values()), axis=0).sum())
     raise GapError(
-        f"missing values in {rows:,} of {n:,} rows: {_listed(parts, '; ', quote=False)}. "
+        f"missing values in {rows:,} of {n:,} rows: {listed(parts, '; ', quote=False)}. "
         "Fit with missing='median' or missing='mean', which fill them in, or drop these rows."
     )
 
 
 def _select(X: Any, names: list[str], *, named: bool = True, all_numbers: bool = True) -> dict[str, Any]:
     """Return columns by name, from a DataFrame, a mapping, or an array whose columns have these names in this order."""
+    check_unique(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if named and isinstance(frame, nw.DataFrame | Mapping):
         known = frame.columns if isinstance(frame, nw.DataFrame) else list(frame)
-        lacking = [name for name in names if name not in known]
-        if lacking:
-            more = f" and {len(lacking) - 1:,} more that the model reads" if len(lacking) > 1 else ""
-            raise ValueError(f"X has no column {lacking[0]!r}{more}; its columns: {_listed(list(known))}")
+        check_known(names, known)
         return {name: frame.get_column(name) if isinstance(frame, nw.DataFrame) else frame[name] for name in names}
     if isinstance(frame, nw.DataFrame):
         X = frame.to_numpy()
     refuse_path(X, "X")
     if named and not all_numbers:
-        raise ValueError(f"the model reads the columns {_listed(names)} by name: pass a DataFrame with these columns")
+        first = "X.collect(), " if hasattr(X, "collect") else ""
+        raise ValueError(f"the model reads the columns {listed(names)} by name: pass {first}a DataFrame with these columns")
     X = with_gaps(foreign_rows(X, names if named else None), "X")
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(f"X has the shape {X.shape}, but the model reads rows of {len(names)} columns")
     return dict(zip(names, X.T, strict=True))
-
-
-def _listed(values: Sequence[Any], joint: str = ", ", *, quote: bool = True) -> str:
-    shown = [repr(value) if quote else value for value in values[:LISTED]]
-    more = f" and {len(values) - LISTED:,} more" if len(values) > LISTED else ""
-    return joint.join(shown) + more

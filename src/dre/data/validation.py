@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,12 +23,17 @@ from dre.data.distance_matrix import check_finite_distances
 from dre.data.metric import PRECOMPUTED
 from dre.data.rows import Rows, is_rows, read_all
 from dre.runtime import available_bytes
+from dre.runtime.caller import level_of_caller
 
 LARGEST_SEED = 2**31 - 1
 REMEDIES = {  # by the beginning of an error of scikit-learn
     "could not convert string": "Encode text as numbers first, say with sklearn.preprocessing.OneHotEncoder.",
+    "dtype='numeric' is not compatible": "Encode text as numbers first, say with sklearn.preprocessing.OneHotEncoder.",
     "setting an array element with a sequence": "All rows need the same number of values: pad or cut them.",
 }
+TEXTS = ("could not convert string", "dtype='numeric' is not compatible")  # of which a fit or a model makes numbers
+OF_A_FIT = " fit also encodes the categories of a DataFrame."
+OF_A_MODEL = " Of a table that a model was fitted to, model.metric_rows(X) are the rows of numbers."
 FILLED_BEFORE = "Drop these rows, or fill them in with sklearn.impute.SimpleImputer."
 FILLED_BY_FIT = "Drop these rows, or fit with missing='median', which fills them in."
 # Options of scikit-learn's validation. Finiteness is checked here, to name the first row that is not finite.
@@ -51,7 +58,11 @@ def check_rows(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
             return _check_device(estimator, X, least, fitting=fitting)
         X = X.tensor
     X = _to_numpy(X, "X")
-    X = _validated(lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED), "X")
+    X = _validated(
+        lambda: validate_data(estimator, X, reset=fitting, ensure_min_samples=least, **ACCEPTED),
+        "X",
+        OF_A_FIT if fitting else "",
+    )
     if are_distances:
         check_finite_distances(X)
     fills = hasattr(estimator, "missing") and X.ndim == 2 and not scipy.sparse.issparse(X)
@@ -67,6 +78,16 @@ def _check_distances_to_fitted(estimator: Any, X: Any) -> None:
             f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {fitted} features as input: "
             f"metric='precomputed' takes the distances of each new row to the {fitted} fitted rows, ({shape[0]}, {fitted})"
         )
+
+
+def check_names(estimator: BaseEstimator, X: Any) -> None:
+    """Check the names of the columns of a DataFrame as scikit-learn does, and add the remedy where one line is enough."""
+    try:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    except ValueError as problem:
+        if set(estimator.feature_names_in_) <= set(X.columns):
+            raise ValueError(f"{problem}Select the columns of the fit: X[list(model.feature_names_in_)]") from None
+        raise
 
 
 def _check_device(estimator: BaseEstimator, X: DeviceArray, least: int, *, fitting: bool) -> Any:
@@ -111,7 +132,8 @@ def check_array(rows: Any, name: str, *, are_distances: bool = False) -> Any:
     Of distances, an error names the two rows.
     """
     rows = read_all(rows) if is_rows(rows) else _to_numpy(rows, name)
-    rows = _validated(lambda: sklearn.utils.check_array(rows, input_name=name, **ACCEPTED), name)
+    remedy = OF_A_MODEL if hasattr(rows, "columns") else ""
+    rows = _validated(lambda: sklearn.utils.check_array(rows, input_name=name, **ACCEPTED), name, remedy)
     if are_distances:
         check_finite_distances(rows, name)
     _check_numbers(rows, name)
@@ -146,9 +168,23 @@ def refuse_path(X: Any, name: str) -> None:
         raise TypeError(f"{name} is a path or string, {os.fspath(X)!r}, not an array. To read a file, {remedy}.")
 
 
+def refuse_records(X: Any, name: str) -> None:
+    """Raise a ValueError with the remedy if X has columns by name in a form that is neither an array nor a DataFrame."""
+    found = None
+    if isinstance(X, Mapping):
+        found = "a mapping of columns"
+    elif isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        found = "a list of records"
+    elif isinstance(X, np.ndarray) and X.dtype.names is not None:
+        found = "an array of records"
+    if found is not None:
+        raise ValueError(f"{name} is {found}: pass pandas.DataFrame({name})")
+
+
 def _to_numpy(X: Any, name: str) -> Any:
     """Return a tensor or a masked array as an array, with the values that it shows; anything else unchanged."""
     refuse_path(X, name)
+    refuse_records(X, name)
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             first = int(np.argwhere(np.ma.getmaskarray(X))[0][0]) if X.ndim else 0
@@ -161,8 +197,11 @@ def _to_numpy(X: Any, name: str) -> Any:
     return to_host(X, name)
 
 
-def _validated(validate: Callable[[], Any], name: str) -> Any:
-    """Return what scikit-learn's validation returns, and add a remedy to its errors where they have none."""
+def _validated(validate: Callable[[], Any], name: str, of_texts: str = "") -> Any:
+    """Return what scikit-learn's validation returns, and add a remedy to its errors where they have none.
+
+    ``of_texts`` is another remedy of texts.
+    """
     try:
         return validate()
     except ValueError as problem:
@@ -172,7 +211,7 @@ def _validated(validate: Callable[[], Any], name: str) -> Any:
             raise ValueError(f"Complex data not supported: {name} holds complex numbers, {remedy}") from None
         for beginning, remedy in REMEDIES.items():
             if text.startswith(beginning):
-                raise ValueError(f"{text.rstrip('.')}. {remedy}") from None
+                raise ValueError(f"{text.rstrip('.')}. {remedy}{of_texts if beginning in TEXTS else ''}") from None
         raise
     except TypeError as problem:
         raise TypeError(f"{problem}. Convert {name} to an array of numbers first.") from None
@@ -265,10 +304,36 @@ def check_seed(random_state: Any) -> int:
 
 
 def check_labels(y: Any, n: int) -> Tensor:
-    """Return labels as numbers, for losses that read them: integers and floats as given, other values as class codes."""
+    """Return labels as numbers, for losses that read them: integers and floats as given, other values as class codes.
+
+    A missing label would make the loss NaN, and is an error.
+    """
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has the shape {labels.shape}: expected one label for each of the {n} rows, ({n},)")
+    if labels.dtype.kind in "fO":
+        bad = [row for row, value in enumerate(labels.tolist()) if _is_no_label(value)]
+        if bad:
+            raise ValueError(
+                f"y has {len(bad):,} missing label(s), the first in row {bad[0]}, and a loss reads them: drop these rows, or "
+                "label them as a class of their own"
+            )
     if labels.dtype.kind not in "biuf":
         labels = np.unique(labels.astype(str), return_inverse=True)[1]
     return torch.from_numpy(np.ascontiguousarray(labels, np.int64 if labels.dtype.kind in "biu" else np.float32))
+
+
+def _is_no_label(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def warn_of_one_label(labels: Tensor) -> None:
+    """Warn if all rows have the same label: a loss that reads labels then learns nothing from them."""
+    if bool((labels == labels[0]).all()):
+        warnings.warn(
+            f"all {len(labels):,} rows have the same label: a loss that reads labels has nothing to learn from them. Pass "
+            "labels of two classes or more, or choose a schedule without this loss.",
+            stacklevel=level_of_caller(),
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,22 @@ from dre.data.rows import RowSubset, is_rows, rows_at
 Array = np.ndarray[Any, Any]
 MOST_COPIES = 20  # rows that are fitted, as a multiple of the rows that were given
 LEAST = 2  # rows of a fit
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """Weights as a user passes them, with the seed that rounds them.
+
+    >>> RowWeights([1, 0, 3], seed=0).ids(3)
+    array([0, 2, 2, 2])
+    """
+
+    sample_weight: Any
+    seed: int
+
+    def ids(self, n: int) -> Array:
+        """Return the id of each of n rows as often as its weight says; the same ids in every call."""
+        return repeated_ids(check_weights(self.sample_weight, n), self.seed)
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -22,7 +21,7 @@ from dre.affinity import clamping_silently
 from dre.atomic import check_absent
 from dre.augment import Augment
 from dre.batches import Batches
-from dre.data.dataframes import check_columns, fill_gaps, select_features
+from dre.data.dataframes import check_columns, check_has_columns, fill_gaps, is_dataframe, select_features
 from dre.data.device_array import give_back, is_device_array, open_device_array, to_host, wants_container
 from dre.data.fingerprint import fingerprint
 from dre.data.image_items import dataset_labels
@@ -37,8 +36,8 @@ from dre.data.rows import RowSlice, is_rows, read_all
 from dre.data.scaling import Scaling
 from dre.data.subsample import to_array
 from dre.data.table_preparation import check_missing
-from dre.data.validation import check_labels, check_rows, check_seed
-from dre.data.weights import check_weights, repeat_rows, repeated_ids
+from dre.data.validation import check_labels, check_names, check_rows, check_seed, warn_of_one_label
+from dre.data.weights import RowWeights, repeat_rows
 from dre.encoder import Encoder
 from dre.encoder.backbone import Backbone
 from dre.model.archive import save_map
@@ -59,6 +58,7 @@ from dre.plan.recipe import DataSpec, Recipe
 from dre.plan.schedule import Schedule
 from dre.progress.display import say, shown
 from dre.runtime import Runtime, available_bytes, resolve_device
+from dre.runtime.caller import level_of_caller
 from dre.runtime.ranks import OwnRows, Ranks
 from dre.runtime.threads import one_thread_on
 from dre.runtime.torch_state import plain_torch
@@ -120,7 +120,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``"adam(0.001, policy=constant, clip=1.0)"``, ``"adam(0.01, beta2=0.99, warmup=0.1, whiten=true)"``.
         ``learning_rate`` overrides its first value.
     standardize : bool, default=False
-        Divide each column by its standard deviation: for columns in different units.
+        Divide each column by its standard deviation: for columns in different units. The numbers of a table with categories or
+        booleans beside them are divided in any case.
     columns : "numbers" or list of str, optional
         Columns of a DataFrame to map: those that hold numbers, or these. By default all: numbers, booleans, categories, and
         texts of at most 20 values. Categories and booleans beside numbers are encoded, and the numbers standardized (see
@@ -246,9 +247,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,), optional
             Labels, for losses that read them; otherwise ignored. By default those of a torch dataset.
         sample_weight : array-like of shape (n,), optional
-            A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
-            normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
-            fraction.
+            A row of weight 3 acts as three rows, also where gaps of a table are filled and its columns encoded; one of weight 0
+            is not fitted, and embedded by the network. Weights are not normalized. A weight between two whole numbers is
+            rounded up or down at random, up with the probability of its fraction.
         observers : iterable of callables
             Called with every event of the run, which they may end: ``[EarlyStopping(patience=20)]``.
         live : bool, default=False
@@ -279,23 +280,18 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ):
             y = dataset_labels(X) if y is None and isinstance(X, TORCH) and self._reads_labels else y
             share = Share(ranks, is_own=isinstance(X, OwnRows))
-            X, preparation = self._prepare(X.rows if isinstance(X, OwnRows) else X)
+            X = X.rows if isinstance(X, OwnRows) else X
+            watching = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
+            opening = open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks)
+            if sample_weight is not None:
+                self._check_weighting(ranks, precomputed_knn)
+                with opening as saving:
+                    return self._fit_weighted(X, y, sample_weight, watching, saving, share=share)
+            X, preparation = self._prepare(X)
             if ranks.is_connected:
                 self._agree(X, share, preparation, checkpoint=str(checkpoint), resume=str(resume))
-            with (
-                _naming_columns(self._names_of(preparation)),
-                open_checkpoints(checkpoint, resume=resume, minutes=checkpoint_minutes, ranks=ranks) as saving,
-            ):
-                observers = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
-                if sample_weight is None:
-                    return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
-                is_known = isinstance(self.metric, str) and self.metric == PRECOMPUTED
-                if ranks.is_connected or precomputed_knn is not None or is_known:
-                    raise ValueError(
-                        "sample_weight repeats rows: fit in one process, without precomputed_knn and metric='precomputed', or "
-                        "repeat the rows yourself"
-                    )
-                return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
+            with _naming_columns(self._names_of(preparation)), opening as saving:
+                return self._fit(X, y, watching, precomputed_knn, saving, share=share, made_by=preparation)
 
     def partial_fit(self, X: Any, y: Any = None, *, memory: Any = None, observers: Iterable[Observer] = ()) -> Self:
         """Learn the map of X in the first call; in a further one, add the rows of X to it and keep it where it is.
@@ -363,36 +359,40 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._memory, self.sample_indices_ = seen.add(new), None
         return self
 
+    def _check_weighting(self, ranks: Ranks, precomputed_knn: Any) -> None:
+        """Raise a ValueError if what is fitted has no rows of its own that could be repeated."""
+        is_known = isinstance(self.metric, str) and self.metric == PRECOMPUTED
+        if ranks.is_connected or precomputed_knn is not None or is_known:
+            raise ValueError(
+                "sample_weight repeats rows: fit in one process, without precomputed_knn and metric='precomputed', or "
+                "repeat the rows yourself"
+            )
+
     def _fit_weighted(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        observers: Iterable[Observer],
-        saving: Saving | None,
-        *,
-        share: Share,
-        made_by: Preparation | None,
+        self, X: Any, y: Any, sample_weight: Any, observers: Iterable[Observer], saving: Saving | None, *, share: Share
     ) -> Self:
         """Fit each row as often as its weight says, and embed each once."""
-        weights = check_weights(sample_weight, X.shape[0])
         seed = self._seed(saving)  # one for both, which the checkpoint has: a resumed fit rounds the weights in the same way
-        ids = repeated_ids(weights, seed)
-        labels = check_labels(y, X.shape[0]).numpy()[ids] if y is not None and self._reads_labels else None
-        share = share._replace(repeats=ids, n=X.shape[0])
-        self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by, seed=seed)
-        sample = self.sample_indices_
-        fitted = np.unique(ids if sample is None else ids[sample])
-        self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
-        self._embedding = self._map.embed(X)
+        weights = RowWeights(sample_weight, seed)
+        X, made_by = self._prepare(X, weights)
+        with _naming_columns(self._names_of(made_by)):
+            ids = weights.ids(X.shape[0])
+            labels = check_labels(y, X.shape[0]).numpy()[ids] if y is not None and self._reads_labels else None
+            share = share._replace(repeats=ids, n=X.shape[0])
+            self._fit(repeat_rows(X, ids), labels, observers, None, saving, share=share, made_by=made_by, seed=seed)
+            sample = self.sample_indices_
+            fitted = np.unique(ids if sample is None else ids[sample])
+            self.sample_indices_ = None if len(fitted) == X.shape[0] else fitted
+            self._embedding = self._map.embed(X)
         return self
 
-    def _prepare(self, X: Any) -> tuple[Any, Preparation | None]:
+    def _prepare(self, X: Any, weights: RowWeights | None = None) -> tuple[Any, Preparation | None]:
         """Return the rows to fit, and the preparation that made them of X; None if they are X itself."""
         self.__dict__.pop("fill_values_", None)  # those of an earlier fit
         columns = check_columns(self.columns)
         if not isinstance(X, Prepared):
-            found = fit_table(X, columns, check_missing(self.missing))
+            check_has_columns(X, columns)
+            found = fit_table(X, columns, check_missing(self.missing), weights)
             if found is None:
                 rows = check_rows(self, open_device_array(select_features(X, columns)), fitting=True)
                 self._say_how_read(rows)
@@ -428,6 +428,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the columns of the fit of a DataFrame; gaps of tables and arrays are filled if a file did so in the fit."""
         fills, names = getattr(self, "fill_values_", {}), getattr(self, "feature_names_in_", None)
         selected = select_features(X, check_columns(self.columns), names, self._map.shape)
+        if self.columns is None and names is not None and is_dataframe(selected):
+            check_names(self, selected)
         return fill_gaps(selected, fills, names) if fills else selected
 
     def _say_how_read(self, rows: Any) -> None:
@@ -487,6 +489,12 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return Moments.merged(ranks.collect(found.cpu())) if ranks.is_connected else found
 
         scaling = Scaling.fit(rows.scaled, device, metric=distances.metric.transform, standardize=standardize, merge=merge)
+        if scaling.is_constant:
+            warnings.warn(
+                "all rows are equal where the metric compares them: their map is one spot, and differences in it mean nothing. "
+                "Check the values and columns of X.",
+                stacklevel=level_of_caller(),
+            )
         if distances.read_units and not has_units:
             self._warn_of_units(scaling, self._names_of(made_by))
         all_rows = rows.n if share.is_own else X.shape[0]
@@ -498,6 +506,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         reads_labels = y is not None and any(stage.loss.reads_labels for stage in recipe.schedule)
         labels = check_labels(y, X.shape[0]) if reads_labels else None
+        if labels is not None:
+            warn_of_one_label(labels)
         work = MapFit(
             rows.X,
             scaling,
@@ -719,6 +729,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         else:
             X = self._selected(X)
         X = to_array(to_host(X, "X"))
+        X = X if X.flags.writeable else X.copy()  # torch warns of read-only memory
         rows: Array = self._map.scaling.standardized(torch.from_numpy(X)).numpy()
         return rows
 
@@ -875,7 +886,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = scaling.dominant_columns.describe(names)
         warnings.warn(
             f"{found}: the map shows little else. If the columns have different units, pass standardize=True.",
-            stacklevel=_level_of_caller(),
+            stacklevel=level_of_caller(),
         )
 
     def _clamp(self, recipe: Recipe, n: int, ranks: int = 1) -> Recipe:
@@ -924,14 +935,6 @@ def _live(y: Any) -> list[Observer]:
         found = f"live=True: y of shape {shape} has several values for a row, and does not color the points"
         warnings.warn(found, stacklevel=3)
     return [Live(labels=y if is_color else None)]
-
-
-def _level_of_caller() -> int:
-    """Return the level of a warning, so that it names the line that called an estimator, by whichever of its methods."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("dre", "sklearn"):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 @contextmanager

@@ -23,9 +23,10 @@ CLASSES = ("DRE", "DeepTSNE", "DeepUMAP")  # of dre, that a file may name
 def describe(model: Any) -> dict[str, Any]:
     """Return what a file holds of an estimator beside its map: class, parameters, names of columns, fills of gaps."""
     names = getattr(model, "feature_names_in_", None)
+    parameters = model.get_params(deep=False) | {"columns": check_columns(model.columns)}  # an Index as a list
     return {
         "class": type(model).__name__,
-        "parameters": {name: encode(value) for name, value in model.get_params(deep=False).items()},
+        "parameters": {name: encode(value) for name, value in parameters.items()},
         "feature_names_in": None if names is None else list(names),
         "fill_values": getattr(model, "fill_values_", {}),
     }
