@@ -14,6 +14,7 @@ from dre.encoder.mlp import MLP
 from dre.encoder.network import Network
 from dre.notation import write_value
 
+MODULE = "a network, such as torchvision.models.resnet18(weights='DEFAULT')"
 MOST_PIXELS = 4096  # a side, to which images are resized
 
 
@@ -62,8 +63,8 @@ class Backbone(Encoder):
 
     def __post_init__(self) -> None:
         if not isinstance(self.module, nn.Module):
-            hint = f": pass {self.module.__name__}()" if isinstance(self.module, type) else ""
-            raise TypeError(f"module={self.module!r}: expected an nn.Module{hint}")
+            made = f"{self.module.__name__}()" if isinstance(self.module, type) else MODULE
+            raise TypeError(f"module={self.module!r}: expected an nn.Module: pass {made}")
         head = ENCODERS.parse(self.head) if isinstance(self.head, str) else self.head
         if head is not None and (not isinstance(head, MLP) or head.n_pcs is not None):
             raise ValueError(

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from dre.encoder.module_error import naming_module
 from dre.encoder.pca_front import PCAFront
 
 WHITES = (1.0, 255.0, 65535.0)  # values of white: of fractions, and of images of 8 and 16 bits
 DARK = 1 / 12  # of white: where the mean image has no brighter pixel, white is probably another
 WHITE_MARGIN = 1.05  # above 1 times white no mean of pixels lies, but for rounding and odd files
 MOST_VALUES = 2**26  # of one image that the module reads: three channels of 4096 × 4096 pixels
+CHECK = "Check its first layer, its mean and std, and size, the pixels that it was trained with."
+SAME = 1e-6  # of the largest feature: features that differ by less are those of the same image
+PART_ROWS = 8192  # of features that are checked at a time
 PIECE_VALUES = 2**21  # of the images that go through the module at a time without gradients: hidden layers are far wider
 
 
@@ -118,9 +123,39 @@ class BackboneFeatures(nn.Module):
         return self.offset.device
 
     def count(self) -> int:
-        """The number of features."""
-        with torch.no_grad():
-            return int(self(torch.zeros(1, *self._shape, device=self.device)).shape[1])
+        """The number of features. Two images are tried, to see that each gets its own."""
+        shape = (self._channels, *(self._size or self._shape[1:]))
+        with torch.no_grad(), naming_module("backbone", type(self.module).__name__, shape, CHECK):
+            y = self(torch.zeros(2, *self._shape, device=self.device))
+        if len(y) != 2:
+            raise ValueError(
+                f"the {self.described} returns {len(y)} row(s) of features for 2 images: it must return one for each"
+            )
+        return int(y.shape[1])
+
+    @property
+    def described(self) -> str:
+        """Its name for messages."""
+        return f"backbone {type(self.module).__name__}"
+
+    def check(self, features: Tensor, name_image: Callable[[int], str]) -> None:
+        """Raise a ValueError that names the first image without finite features; warn if all images have the same."""
+        parts = features.split(PART_ROWS)
+        is_lost = torch.cat([~part.isfinite().all(1) for part in parts])
+        if bool(is_lost.any()):
+            first = int(is_lost.long().argmax())
+            kind = "NaN" if bool(features[first].isnan().any()) else "infinity"
+            raise ValueError(
+                f"the {self.described} returns {kind} for {int(is_lost.sum()):,} of {len(features):,} images, the first in "
+                f"{name_image(first)}. Check its weights, white, mean and std; a network of float16 overflows easily."
+            )
+        spread = max(float((part - features[:1]).abs().max()) for part in parts)
+        if len(features) > 1 and spread <= SAME * float(features[:1].abs().max()):
+            warnings.warn(
+                f"the {self.described} returns the same features for all images, so that the map shows nothing of them. "
+                "Check its weights, white, mean and std.",
+                stacklevel=2,
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.piecewise or torch.is_grad_enabled():
