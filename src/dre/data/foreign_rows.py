@@ -100,7 +100,7 @@ def _from_torch_dataset(X: Dataset[Any], row_shape: Shape) -> Any:
 
 def _from_data_loader(X: DataLoader[Any], row_shape: Shape) -> Any:
     """The dataset behind a loader: the order of the rows is that of the dataset, whatever the loader shuffles."""
-    sampler = getattr(X, "sampler", None)
+    sampler: Any = getattr(X, "sampler", None)
     chooses = hasattr(sampler, "__len__") and hasattr(X.dataset, "__len__") and len(sampler) != len(X.dataset)
     if chooses or getattr(sampler, "replacement", False):
         raise ValueError(
