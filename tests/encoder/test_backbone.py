@@ -235,3 +235,23 @@ def test_the_same_features_for_all_images_get_a_warning() -> None:
     model = DRE(encoder=Backbone(Scripted(3.0), "mlp(8)", white=1), schedule=SCHEDULE, device="cpu")
     with pytest.warns(UserWarning, match="backbone Scripted returns the same features for all images"):
         model.fit(np.maximum(PIXELS, 1))
+
+
+def test_statistics_of_another_range_and_images_that_are_normalized_already_get_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"mean=\(123\.0, 117\.0, 104\.0\) is that of pixels to 255: divide"):
+        features_of(PIXELS, mean=(123.0, 117.0, 104.0), std=(58.0, 57.0, 57.0))
+    normalized = (PIXELS / 255 - 0.5) / 0.25
+    with pytest.warns(UserWarning, match="negative values, as after Normalize"):
+        features_of(normalized, mean=(0.5,) * 3, std=(0.25,) * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        features_of(normalized)
+        features_of(PIXELS, mean=(0.5,) * 3, std=(0.25,) * 3)
+        features_of(PIXELS, mean=(123.0,) * 3, white=1)  # for a module that reads 0 to 255
+
+
+def test_normalized_images_keep_their_values() -> None:
+    normalized = np.concatenate([PIXELS[..., :2] / 255 + 1, PIXELS[..., 2:] / 255 - 1], 3)  # means of 1.5 and of -0.5
+    features = features_of(normalized)
+    features(features.scaled)
+    torch.testing.assert_close(Seen.last, torch.from_numpy(normalized).float().movedim(-1, 1), atol=1e-5, rtol=0)

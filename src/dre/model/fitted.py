@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dre.data.image_range import warn_of_range
 from dre.data.preparation import Preparation
 from dre.data.range_error import RangeError
 from dre.data.rows import ArrayRows, HostRows, Rows, RowSlice, describe_row, fits, is_rows
@@ -85,6 +86,7 @@ class FittedMap:
         """Embed rows as ``embed`` does; the result is on the device of the encoder."""
         self.check_shape(X.shape)
         raw = X if is_rows(X) else HostRows(X)
+        warn_of_range(raw, self.scaling)
         Y = outputs(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
         is_lost = ~Y.isfinite().all(1)
         if bool(is_lost.any()):
