@@ -147,6 +147,7 @@ def test_a_backbone_is_not_among_the_texts() -> None:
     assert "backbone" not in ENCODERS.members()
     assert not Backbone(cnn()).has_text
     assert str(Backbone(cnn(), mean=(0.5,), size=32)) == "backbone(Sequential, n_pcs=100, mean=0.5/, size=32)"
+    assert repr(Backbone(cnn(), "mlp(7)", size=32)) == "Backbone(Sequential(…), head='mlp(7)', n_pcs=100, size=32)"
 
 
 @pytest.mark.parametrize(

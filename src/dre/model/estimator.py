@@ -51,6 +51,7 @@ from dre.model.input_distances import InputDistances
 from dre.model.partial_fit import Memory, concatenate_rows, fit_further, to_memory
 from dre.model.portable import place_on_device, portable_state
 from dre.model.saved import describe, open_model
+from dre.model.shown_labels import shown_labels
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
@@ -244,7 +245,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ``dre.datasets.infimnist(70_000, 370_000)``: batches and chunks are read when they are needed. Only the features
             from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
-            Labels, for losses that read them; otherwise ignored. By default those of a torch dataset.
+            Labels, for losses that read them; otherwise they only color the map that a notebook shows of the model. By default
+            those of a torch dataset, for such losses.
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 acts as three rows, one of weight 0 is not fitted, and embedded by the network. Weights are not
             normalized. A weight between two whole numbers is rounded up or down at random, up with the probability of its
@@ -288,14 +290,16 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ):
                 observers = [*check_observers(observers), *(_live(y) if live and ranks.is_first else ())]
                 if sample_weight is None:
-                    return self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
+                    self._fit(X, y, observers, precomputed_knn, saving, share=share, made_by=preparation)
+                    return self._show_labels(y)
                 is_known = isinstance(self.metric, str) and self.metric == PRECOMPUTED
                 if ranks.is_connected or precomputed_knn is not None or is_known:
                     raise ValueError(
                         "sample_weight repeats rows: fit in one process, without precomputed_knn and metric='precomputed', or "
                         "repeat the rows yourself"
                     )
-                return self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
+                self._fit_weighted(X, y, sample_weight, observers, saving, share=share, made_by=preparation)
+                return self._show_labels(y)
 
     def partial_fit(self, X: Any, y: Any = None, *, memory: Any = None, observers: Iterable[Observer] = ()) -> Self:
         """Learn the map of X in the first call; in a further one, add the rows of X to it and keep it where it is.
@@ -337,6 +341,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._memory = Memory.of(self.prepare(X), check_seed(self.random_state))
             return self
         self._check_features("partial_fit")
+        self._shown_labels = None  # those of an earlier call
         if memory is None and "_memory" not in vars(self):
             warnings.warn(
                 "this model remembers no rows, since it comes from fit or load: the network places the new rows as it is. To "
@@ -361,6 +366,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self._map, new, seen, planned, distances, observers=[*bars, *watching]
             )
             self._memory, self.sample_indices_ = seen.add(new), None
+        return self
+
+    def _show_labels(self, y: Any) -> Self:
+        self._shown_labels = shown_labels(y, len(self._embedding))
         return self
 
     def _fit_weighted(
@@ -834,10 +843,14 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         from dre.model.notebook import model_html  # here and below: drawing is loaded where something is drawn
 
         ended = ("Ctrl-C ended the fit early",) if self.interrupted_ else ()
-        return model_html(type(self).__name__, repr(self), self._map, vars(self).get("_embedding"), remarks=ended)
+        own = vars(self)
+        embedding, labels = own.get("_embedding"), own.get("_shown_labels")
+        return model_html(type(self).__name__, repr(self), self._map, embedding, labels=labels, remarks=ended)
 
     def __getstate__(self) -> dict[str, Any]:
-        return portable_state(super().__getstate__())
+        state = portable_state(super().__getstate__())
+        state.pop("_shown_labels", None)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
