@@ -369,7 +369,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _show_labels(self, y: Any) -> Self:
-        self._shown_labels = shown_labels(y, len(self._embedding))
+        self._shown_labels: Array | None = shown_labels(y, len(self._embedding))
         return self
 
     def _fit_weighted(

@@ -208,7 +208,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
         resume=None if found is None else found.run,
         ranks=work.share.ranks,
         order=work.share.order,
-        origin=Origin(work.X, work.metric, work.ids, scaling.standardized),
+        origin=Origin(work.X, work.metric, work.ids, scaling.standardized, work.random_state),
     )
     watching: list[Observer] = [history, account, interrupt, *observers]
     if saving is not None and saving.writes:  # last: what another observer ends is written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -194,10 +195,17 @@ class TensorBoard:
             "batches": str(recipe.batches),
             "optimizer": str(recipe.optimizer),
             "learning rate": recipe.optimizer.lr,
-            "seed": run.streams.seed,
+            "random_state": self._random_state(),
         }
         for part in hparams(settings, {f"scores/{name}": value for name, value in self._scores.items()}):
             self._writer.file_writer.add_summary(part)
+
+    def _random_state(self) -> int | str:
+        """The seed as the user has passed it, to fit with it again; the name of its class if it is no number."""
+        given = None if self._sample.run.origin is None else self._sample.run.origin.random_state
+        if isinstance(given, Integral):
+            return int(given)
+        return "None" if given is None else type(given).__name__
 
 
 def _import_writer() -> Any:

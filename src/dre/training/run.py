@@ -34,12 +34,13 @@ NOT_PASSED = -1  # as the position of a row that a map remembers from an earlier
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The rows of the user that a run trains on, before they are scaled; observers read them."""
+    """The rows and the seed of the user that a run was made of, before they were scaled or spread; observers read them."""
 
     rows: Any  # as they were passed, a sample of them, or this rank's share
     metric: RowMetric = EUCLIDEAN  # between these rows
     ids: Any = None  # position of each in the data of the user, or NOT_PASSED; None: 0, 1, 2, …
     standardized: Callable[[Tensor], Tensor] | None = None  # the rows as the metric compares them
+    random_state: Any = None  # of the user, from which the seed of the run comes
 
 
 @dataclass
