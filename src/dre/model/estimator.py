@@ -341,7 +341,6 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._memory = Memory.of(self.prepare(X), check_seed(self.random_state))
             return self
         self._check_features("partial_fit")
-        self._shown_labels = None  # those of an earlier call
         if memory is None and "_memory" not in vars(self):
             warnings.warn(
                 "this model remembers no rows, since it comes from fit or load: the network places the new rows as it is. To "
@@ -349,7 +348,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
             self._embedding, self.sample_indices_ = self._map.embed(self.prepare(X)), None
-            return self
+            return self._show_labels(None)
         with (
             _all_or_nothing(self),
             shown(self.verbose),
@@ -366,10 +365,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self._map, new, seen, planned, distances, observers=[*bars, *watching]
             )
             self._memory, self.sample_indices_ = seen.add(new), None
-        return self
+        return self._show_labels(None)
 
     def _show_labels(self, y: Any) -> Self:
-        self._shown_labels: Array | None = shown_labels(y, len(self._embedding))
+        self._shown_labels = shown_labels(y, len(self._embedding))
         return self
 
     def _fit_weighted(
