@@ -74,6 +74,7 @@ def test_folders_are_hinted_at_and_damaged_images_can_be_left_out(
         (("--batch-size", 0), "a batch needs at least 2 rows"),
         (("--batch-size", -5), "a batch needs at least 2 rows"),
         (("--learning-rate", 0), "--learning-rate 0.0: must be a positive number"),
+        (("--device", "abacus"), "device='abacus' is unknown to torch"),
         (("--optimizer", "sgd"), "unknown optimizer 'sgd'; known: adam"),
         (("--schedule", "features: gaussian(5) -> kl * 2 unfreeze"), "needs a learning rate of its own"),
     ],

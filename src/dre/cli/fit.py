@@ -248,7 +248,8 @@ def fit(
             standardize=standardize,
         )
         check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
-        _check_overrides(
+        _check_options(
+            device,
             perplexity=perplexity,
             n_neighbors=n_neighbors,
             min_dist=min_dist,
@@ -334,10 +335,12 @@ def _hint_at_labels(source: Source, *, are_given: bool) -> None:
         echo(f"dre: the subfolders are kept as {FOLDER}; --labels {FOLDER} scores the map by them", err=True)
 
 
-def _check_overrides(**overrides: Any) -> None:
-    """Check the texts and numbers of options before the rows are read, which may take a while."""
+def _check_options(device: str, **overrides: Any) -> None:
+    """Check the device, the texts and the numbers of options before the rows are read, which may take a while."""
     from dre.plan.overrides import parse_overrides
+    from dre.runtime import resolve_device
 
+    resolve_device(device)
     parse_overrides(**overrides)
 
 

@@ -7,10 +7,10 @@ import warnings
 
 from torch import Tensor
 
-from dre.data.rows import Rows, read_checked
+from dre.data.rows import Rows, chunk_length, read_checked
 from dre.data.scaling import Scaling
 
-LOOKED_AT = 64  # rows, the first ones: reading all twice would cost as much as embedding them
+LOOKED_AT, LOOKED_AT_VALUES = 64, 2**20  # first rows, and values in them: to read all twice would cost as much as a pass
 FACTOR = 30  # standard deviations: the mean square of a fit is 1 of them, so that at most one of its rows in 900 is so far
 
 
@@ -18,7 +18,7 @@ def warn_of_range(rows: Rows, scaling: Scaling) -> None:
     """Warn if the first images lie far outside the range of the fit, or all are hardly more than its black."""
     if len(scaling.shape) < 2 or scaling.metric != "euclidean" or scaling.column_mean is not None:
         return
-    x = read_checked(rows, 0, min(LOOKED_AT, rows.shape[0])).cpu().double()
+    x = read_checked(rows, 0, min(LOOKED_AT, rows.shape[0], chunk_length(scaling.shape, LOOKED_AT_VALUES))).cpu().double()
     mean, scale = scaling.mean.cpu(), float(scaling.scale)
     usual = math.hypot(_root_mean_square(mean), scale)  # value of the fit
     is_far = _root_mean_square((x - mean) / scale) > FACTOR
