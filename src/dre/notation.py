@@ -167,7 +167,8 @@ class Registry:
     def read(self, reader: Reader) -> Any:
         """Read one object at the cursor and leave the cursor behind it."""
         members = self.members()
-        token = reader.expect("name", f"the name of a {self.what} ({', '.join(members)})")
+        article = "an" if self.what[0] in "aeiou" else "a"
+        token = reader.expect("name", f"the name of {article} {self.what} ({', '.join(members)})")
         if token.text not in members:
             raise reader.error(token, unknown(self.what, token.text, list(members)))
         member = members[token.text]
@@ -189,6 +190,8 @@ def _read_arguments(reader: Reader, name: str, member: type) -> tuple[dict[str, 
     while not reader.accept(")"):
         if values:
             reader.expect(",", "',' or ')'")
+        elif reader.next.kind == "end":
+            reader.expect(")", f"')' after the values of {name}")
         start, (key, value) = reader.next, read_argument(reader)
         if key is None:
             if len(values) >= len(positional):
@@ -227,7 +230,8 @@ def read_value(reader: Reader) -> Any:
         return float(token.text) if re.search(r"[.eE]", token.text) else int(token.text)
     if token.kind == "name":
         return CONSTANTS.get(token.text, token.text)
-    raise reader.error(token, "expected a number or a word")
+    found = repr(token.text) if token.text else "the end of the text"
+    raise reader.error(token, f"expected a number or a word, found {found}")
 
 
 def admits(annotation: Any, value: Any) -> bool:

@@ -71,11 +71,15 @@ def test_folders_are_hinted_at_and_damaged_images_can_be_left_out(
         (("--encoder", "patch-mpl"), "unknown encoder 'patch-mpl'; known: mlp, model-a.*Did you mean 'patch-mlp'"),
         (("--augment", "flop"), "unknown augmentation 'flop'; known: affine, color"),
         (("--batch-size", "egdes(5)"), "unknown batch sampler 'egdes'; known: auto, edges"),
+        (("--batch-size", 0), "a batch needs at least 2 rows"),
+        (("--batch-size", -5), "a batch needs at least 2 rows"),
+        (("--learning-rate", 0), "--learning-rate 0.0: must be a positive number"),
+        (("--device", "abacus"), "device='abacus' is unknown to torch"),
         (("--optimizer", "sgd"), "unknown optimizer 'sgd'; known: adam"),
         (("--schedule", "features: gaussian(5) -> kl * 2 unfreeze"), "needs a learning rate of its own"),
     ],
 )
-def test_wrong_texts_are_refused_before_a_folder_is_read(
+def test_wrong_options_are_refused_before_a_folder_is_read(
     dre: Run, photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options, message
 ) -> None:
     monkeypatch.setattr("dre.io.readers.images._list", lambda folder: pytest.fail("the folder is read"))

@@ -208,3 +208,35 @@ def test_the_first_value_that_is_not_finite_is_named_by_chunks(monkeypatch):
 def test_other_things_are_no_device_arrays():
     for other in (X, pd.DataFrame(X), pl.DataFrame(X), X.tolist(), None, 3.0, np.float32(1)):
         assert open_device_array(other) is other
+
+
+class ArrayInterface:
+    """Values that numpy can read, and nothing else: neither a shape nor a length."""
+
+    def __init__(self, values: np.ndarray, name: str = "__array_interface__") -> None:
+        self._values = values
+        setattr(self, name, values.__array_interface__)
+
+
+def test_the_array_interface_is_enough_for_fit_and_transform():
+    model = cheap().fit(ArrayInterface(X))
+    np.testing.assert_array_equal(model.embedding_, cheap().fit(X).embedding_)
+    np.testing.assert_array_equal(model.transform(ArrayInterface(X)), model.transform(X))
+
+
+class WithoutLength:
+    def __getitem__(self, i):
+        return X[i]
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (ArrayInterface(X, "__cuda_array_interface__"), "X is a ArrayInterface in the memory of a GPU.*no __dlpack__: "),
+        (WithoutLength(), "X is a WithoutLength with __getitem__, but without __len__: add it"),
+    ],
+)
+def test_what_can_not_be_read_is_an_error_with_the_remedy(odd, message):
+    for read in (cheap().fit, cheap().fit(X).transform):
+        with pytest.raises(TypeError, match=message):
+            read(odd)

@@ -13,10 +13,18 @@ import pytest
 import torch
 from PIL import Image
 from sklearn.datasets import load_digits
-from torch.utils.data import DataLoader, Dataset, Subset
+from torch.utils.data import (
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    Subset,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from dre import DRE
-from dre.data.image_items import ImageItems, dataset_labels
+from dre.data.image_items import ImageItems, dataset_labels, image_rows
 from dre.data.rows import is_rows
 from dre.loss import LOSSES, Loss
 
@@ -223,6 +231,68 @@ def test_labels_are_found_by_name(tmp_path) -> None:
     assert dataset_labels(changed).tolist() == ["cat"] * 30 + ["dog"] * 30
     assert dataset_labels(Mixed(np.zeros((2, 2)))) is None
     assert not is_rows(MNIST())
+
+
+class RandomHorizontalFlip:
+    """Has the attributes of torchvision's own, and never flips: nothing but its chance gives it away."""
+
+    def __init__(self, p: float | None) -> None:
+        if p is not None:
+            self.p = p
+
+    def __call__(self, image):
+        return image
+
+
+class Compose:
+    def __init__(self, *transforms) -> None:
+        self.transforms = list(transforms)
+
+    def __call__(self, image):
+        for transform in self.transforms:
+            image = transform(image)
+        return image
+
+
+@pytest.mark.parametrize("make", [MNIST, CIFAR10], ids=["gray", "color"])
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: Subset(x, range(30)), lambda x: ConcatDataset([x, x])])
+def test_a_transform_that_seldom_changes_an_image_is_found_by_what_it_declares(make, wrap) -> None:
+    def read(p: float | None) -> None:
+        image_rows(wrap(make(Compose(Compose(RandomHorizontalFlip(p))))))
+
+    for p in (0.02, None):
+        with pytest.raises(ValueError, match="has RandomHorizontalFlip, which changes images at random: leave it out"):
+            read(p)
+    read(0.0)
+    read(1.0)
+
+
+def test_items_are_read_several_times_to_see_that_they_stay() -> None:
+    class Flickers(MNIST):
+        def __getitem__(self, i: int):
+            self.reads += 1
+            return DIGITS[i] + (self.reads % 3 == 0), 0  # the same twice, and then not
+
+    with pytest.raises(ValueError, match="is another one each time it is read"):
+        ImageItems(Flickers())
+
+
+@pytest.mark.parametrize("kind", ["pictures", "tensors", "labelled arrays"])
+def test_a_list_of_images_of_several_sizes_is_read_as_a_dataset(kind) -> None:
+    images = [digit[: 6 + i % 2] for i, digit in enumerate(DIGITS)]
+    make = {"pictures": Image.fromarray, "tensors": torch.from_numpy, "labelled arrays": lambda x: (x, 3)}[kind]
+    given = [make(image) for image in images]
+    model = DRE(**OPTIONS).fit(given)
+    assert model.embedding_.shape == (60, 2)
+    np.testing.assert_array_equal(model.transform(given), model.embedding_)
+
+
+@pytest.mark.parametrize(
+    "sampler", [SubsetRandomSampler(range(9)), WeightedRandomSampler([1.0] * 60, 60), RandomSampler(range(60), True)]
+)
+def test_a_loader_that_chooses_items_is_refused(sampler) -> None:
+    with pytest.raises(ValueError, match=rf"sampler of the DataLoader, a {type(sampler).__name__}, .*Subset"):
+        DRE(**OPTIONS).fit(DataLoader(MNIST(), sampler=sampler))
 
 
 def test_a_loss_that_reads_labels_gets_those_of_the_dataset(monkeypatch) -> None:

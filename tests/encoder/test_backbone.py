@@ -147,12 +147,15 @@ def test_a_backbone_is_not_among_the_texts() -> None:
     assert "backbone" not in ENCODERS.members()
     assert not Backbone(cnn()).has_text
     assert str(Backbone(cnn(), mean=(0.5,), size=32)) == "backbone(Sequential, n_pcs=100, mean=0.5/, size=32)"
+    assert repr(Backbone(cnn(), "mlp(7)", size=32)) == "Backbone(Sequential(…), head='mlp(7)', n_pcs=100, size=32)"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"module": nn.Identity}, r"expected an nn\.Module: pass Identity\(\)"),
+        ({"module": "resnet18"}, r"expected an nn\.Module: pass a network, such as torchvision"),
+        ({"size": "224"}, "size='224': must be"),
         ({"head": "model-a"}, "head=model-a: expected an mlp without n_pcs"),
         ({"head": "mlp(5, n_pcs=3)"}, "expected an mlp without n_pcs"),
         ({"n_pcs": 0}, "n_pcs=0: must be an integer of at least 1"),
@@ -172,12 +175,24 @@ class Tokens(nn.Module):
         return x.flatten(2)
 
 
+class MeanOfFirst(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:1].flatten(1)
+
+
 @pytest.mark.parametrize(
     ("backbone", "shape", "message"),
     [
         (Backbone(cnn()), (60, 20), "a backbone reads images"),
         (Backbone(cnn(3)), (60, 8, 8, 4), "have 4 channels, the backbone Sequential reads 3"),
-        (Backbone(Tokens()), (60, 8, 8), r"must return features.*not a tensor of the shape \(1, 1, 64\).*wrap it"),
+        (
+            Backbone(cnn(), mean=(0.4, 0.4)),
+            (60, 8, 8),
+            r"backbone Sequential failed on rows of the shape \(2, 8, 8\): .*channels",
+        ),
+        (Backbone(cnn(), size=2), (60, 8, 8), r"backbone Sequential failed on rows of the shape \(3, 2, 2\): .*size"),
+        (Backbone(MeanOfFirst()), (60, 8, 8), r"backbone MeanOfFirst returns 1 row\(s\) of features for 2 images"),
+        (Backbone(Tokens()), (60, 8, 8), r"must return features.*not a tensor of the shape \(2, 1, 64\).*wrap it"),
     ],
 )
 def test_images_that_do_not_fit_are_named_before_a_fit(backbone, shape, message) -> None:
@@ -189,3 +204,55 @@ def test_images_that_do_not_fit_are_named_before_a_fit(backbone, shape, message)
 def test_distances_between_pixels_are_refused(options) -> None:
     with pytest.raises(ValueError, match="behind a backbone neighbors are those of its features"):
         DRE(encoder=Backbone(cnn(), "mlp(8)"), **options).fit(PIXELS)
+
+
+class Scripted(nn.Module):
+    """Mean colors, but for images whose first pixel is white."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = value
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean((2, 3)).where(x[:, :1, 0, 0] < 1, self.value)
+
+
+SCHEDULE = "features: gaussian(5) -> kl * 1"
+
+
+@pytest.mark.parametrize(("value", "kind"), [(float("nan"), "NaN"), (float("inf"), "infinity")])
+def test_the_first_image_without_finite_features_is_named_in_fit_and_in_transform(value, kind) -> None:
+    images = PIXELS // 2
+    model = DRE(encoder=Backbone(Scripted(value), "mlp(8)", white=255), schedule=SCHEDULE, device="cpu").fit(images)
+    odd = images.copy()
+    odd[[7, 20], 0, 0] = 255
+    with pytest.raises(ValueError, match=f"backbone Scripted returns {kind} for 2 of 50 images, the first in row 7"):
+        model.fit(odd)
+    with pytest.raises(ValueError, match=f"backbone Scripted returns {kind} .* the first in row 7"):
+        model.transform(odd)
+
+
+def test_the_same_features_for_all_images_get_a_warning() -> None:
+    model = DRE(encoder=Backbone(Scripted(3.0), "mlp(8)", white=1), schedule=SCHEDULE, device="cpu")
+    with pytest.warns(UserWarning, match="backbone Scripted returns the same features for all images"):
+        model.fit(np.maximum(PIXELS, 1))
+
+
+def test_statistics_of_another_range_and_images_that_are_normalized_already_get_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"mean=\(123\.0, 117\.0, 104\.0\) is that of pixels to 255: divide"):
+        features_of(PIXELS, mean=(123.0, 117.0, 104.0), std=(58.0, 57.0, 57.0))
+    normalized = (PIXELS / 255 - 0.5) / 0.25
+    with pytest.warns(UserWarning, match="negative values, as after Normalize"):
+        features_of(normalized, mean=(0.5,) * 3, std=(0.25,) * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        features_of(normalized)
+        features_of(PIXELS, mean=(0.5,) * 3, std=(0.25,) * 3)
+        features_of(PIXELS, mean=(123.0,) * 3, white=1)  # for a module that reads 0 to 255
+
+
+def test_normalized_images_keep_their_values() -> None:
+    normalized = np.concatenate([PIXELS[..., :2] / 255 + 1, PIXELS[..., 2:] / 255 - 1], 3)  # means of 1.5 and of -0.5
+    features = features_of(normalized)
+    features(features.scaled)
+    torch.testing.assert_close(Seen.last, torch.from_numpy(normalized).float().movedim(-1, 1), atol=1e-5, rtol=0)

@@ -6,10 +6,12 @@ import itertools
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from dre import DRE
 from dre.data.rows import ArrayRows
 from dre.encoder import ENCODERS, Encoder
 from dre.encoder.mlp import MLP
@@ -294,3 +296,21 @@ def test_an_exported_network_gives_the_same_for_any_number_of_rows(name):
             rows = torch.randn(n, 1, 8, 6, generator=generator)
             torch.testing.assert_close(exported(rows), network(rows), rtol=1e-5, atol=1e-6)
     assert not [node.target for node in program.graph.nodes if node.op == "get_attr"]  # no nested graph, as of autocast
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (
+            nn.Linear(6, 9),
+            r"Linear returns 9 components, but n_components=2: end it in nn\.Linear\(…, 2\); .*Backbone\(network\)",
+        ),
+        (nn.Linear(5, 2), r"Linear failed on rows of the shape \(6,\): .*\. Its first layer must read rows of this shape"),
+        (nn.Unflatten(1, (1, 2, 3)), r"Unflatten must return a tensor \(rows, components\), not .*\(2, 1, 2, 3\).*Backbone"),
+        (nn.LSTM(6, 2), r"LSTM must return a tensor \(rows, components\), not tuple .*Backbone"),
+    ],
+)
+def test_an_encoder_that_does_not_suit_the_rows_is_named_with_the_remedy(encoder, message):
+    model = DRE(encoder=encoder, schedule="x: gaussian(5) -> kl * 1", device="cpu")
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.fit(np.eye(40, 6))

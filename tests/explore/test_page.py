@@ -247,3 +247,9 @@ def test_one_point_and_points_in_one_place_can_be_shown(tmp_path: Path) -> None:
     for n in (1, 3):
         write_page(tmp_path / f"{n}.html", build_explorer([("s", np.zeros((n, 2), np.float32))], title="t"))
         assert (tmp_path / f"{n}.html").stat().st_size > 10_000
+
+
+def test_a_column_without_values_is_named() -> None:
+    Y = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    with pytest.raises(ValueError, match=r"metadata\['kind'\] is None, .*dataset without labels: leave it out"):
+        build_explorer([("map", Y)], title="t", metadata={"size": np.arange(30), "kind": None})

@@ -106,6 +106,7 @@ def test_a_model_from_a_file_says_that_it_has_no_embedding(model: DRE, tmp_path:
     assert "img" not in page.tags
     assert "transform(X) computes the map" in page.text
     assert "time in epochs" in page.text
+    assert "Rows of 6 values → 2 dimensions" in page.text
     assert f"{model.history_[-1]['loss']:.4g}" in page.text
 
 
@@ -133,6 +134,29 @@ def test_maps_of_other_dimensions_are_drawn(n_components: int, said: str, X: Arr
     page = Page(cheap(n_components=n_components).fit(X)._repr_html_())
     assert "img" in page.tags
     assert said in page.text
+    assert f"→ {n_components} dimension{'s' * (n_components > 1)} in" in page.text
+
+
+def picture_of(model: DRE) -> str:
+    found = re.search(r"data:image/png;base64,([^\"]+)", model._repr_html_())
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("y", [["a", "b", "c"] * 20, [{"x": 1}, {"y": 2}] * 30, np.linspace(0, 1, 60), [True, None] * 30])
+def test_labels_color_the_map_until_the_model_is_saved_or_goes_on(y: Any, X: Array) -> None:
+    plain, model = cheap().fit(X), cheap().fit(X, y)
+    np.testing.assert_array_equal(plain.embedding_, model.embedding_)
+    assert "colored by y" in Page(model._repr_html_()).text
+    assert picture_of(model) != picture_of(plain)
+    assert "colored by y" not in pickle.loads(pickle.dumps(model))._repr_html_()
+    assert model.partial_fit(X[:5], memory=X)._repr_html_().count("colored by y") == 0
+    assert "colored by y" not in model.fit(X)._repr_html_()
+
+
+@pytest.mark.parametrize("y", [np.zeros((60, 2)), ["a"], 5, [[1], [2, 3]] * 30])
+def test_what_is_no_label_for_each_row_is_ignored(y: Any, X: Array) -> None:
+    assert "colored by y" not in cheap().fit(X, y)._repr_html_()
 
 
 def test_a_sample_and_the_shown_part_are_told(X: Array, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,19 @@ def test_the_recipe_and_its_settings_are_there(fitted: Any) -> None:
     assert seed_of(events) == 0
 
 
+@pytest.mark.parametrize(
+    ("random_state", "shown"), [(7, 7.0), (np.int64(7), 7.0), (None, "None"), (np.random.RandomState(0), "RandomState")]
+)
+def test_the_random_state_is_that_of_the_user(random_state: Any, shown: Any, X: Array, tmp_path: Path) -> None:
+    cheap(random_state=random_state, schedule="x: gaussian(5) -> kl * 1").fit(X, observers=[TensorBoard(tmp_path)])
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    metadata = read(tmp_path).summary_metadata["_hparams_/session_start_info"]
+    content = HParamsPluginData.FromString(metadata.plugin_data.content)
+    value = content.session_start_info.hparams["random_state"]
+    assert getattr(value, value.WhichOneof("kind")) == shown
+
+
 def test_watching_does_not_change_a_bit(X: Array, tmp_path: Path) -> None:
     augmented = {"augment": "noise(0.5)", "batch_size": "edges(16)"}
     for others in ({}, {"schedule": "x: gaussian(5) -> kl * 3"}, {"schedule": "x: gaussian(5) -> kl * 3", **augmented}):

@@ -253,8 +253,20 @@ def fit(
             standardize=standardize,
         )
         check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
-        _check_texts(
-            metric, metric_kwds, schedule=schedule, encoder=encoder, augment=augment, batch_size=batch_size, optimizer=optimizer
+        _check_options(
+            device,
+            metric,
+            metric_kwds,
+            perplexity=perplexity,
+            n_neighbors=n_neighbors,
+            min_dist=min_dist,
+            recursions=recursions,
+            schedule=schedule,
+            encoder=encoder,
+            augment=augment,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            optimizer=optimizer,
         )
         page = check_view_options(
             output, watch, page, show, tensorboard, data=path_of(data), n_components=n_components, resume=resume, force=force
@@ -331,13 +343,15 @@ def _hint_at_labels(source: Source, *, are_given: bool) -> None:
         echo(f"dre: the subfolders are kept as {FOLDER}; --labels {FOLDER} scores the map by them", err=True)
 
 
-def _check_texts(metric: str, metric_kwds: str | None, **texts: Any) -> None:
-    """Parse the texts of options before the rows are read, which may take a while."""
+def _check_options(device: str, metric: str, metric_kwds: str | None, **overrides: Any) -> None:
+    """Check the device, the metric, and the texts and numbers of options before the rows are read, which may take a while."""
     from dre.data.metric import row_metric
     from dre.plan.overrides import parse_overrides
+    from dre.runtime import resolve_device
 
+    resolve_device(device)
     row_metric(metric, parse_metric_kwds(metric_kwds))
-    parse_overrides(**texts)
+    parse_overrides(**overrides)
 
 
 def _check_plan(model: Any, shape: tuple[int, ...]) -> None:

@@ -52,7 +52,7 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bopset=(\w+)": r"--opset \1",
     r"\bdtype='(\w+)'": r"--dtype \1",
     r"\bcheck=False\b": "--no-check",
-    r"\blr=(\S+): must": r"--learning-rate \1: must",
+    r"\b(?:lr|learning_rate)=(\S+): must": r"--learning-rate \1: must",
     r"\bpass encoder=Backbone\(module\)": "fit it in Python, with DRE(encoder=Backbone(module))",
     r"\bleave the model out\b": "drop --with-model",
     r"\bLeave the model out(?: of the page)?": "Drop --with-model",

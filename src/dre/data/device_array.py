@@ -50,15 +50,29 @@ def _is_table(X: Any) -> bool:
 def open_device_array(X: Any) -> Any:
     """Return a tensor, or an array or table of another library that needs no copy on the host, as a DeviceArray.
 
-    Anything else is returned unchanged.
+    What has the array interface alone becomes a numpy array. Anything else is returned unchanged.
 
     >>> open_device_array(torch.zeros(3, 2)).shape
     (3, 2)
     """
     if not is_device_array(X):
-        return X
+        return _host_array(X)
     columns = [str(name) for name in X.columns] if _is_table(X) else None
     return DeviceArray(plain_tensor(_tensor_of(X), "X"), columns)
+
+
+def _host_array(X: Any) -> Any:
+    """Return what has the array interface and nothing else as a numpy array, which scikit-learn can count; others unchanged."""
+    if isinstance(X, type) or hasattr(X, "shape") or hasattr(X, "__array__"):
+        return X
+    if hasattr(X, "__array_interface__"):
+        return np.asarray(X)
+    if hasattr(X, "__cuda_array_interface__"):
+        remedy = "pass torch.as_tensor(X, device='cuda')" if torch.cuda.is_available() else "copy it to a numpy array first"
+        raise TypeError(f"X is a {type(X).__name__} in the memory of a GPU, which has no __dlpack__: {remedy}")
+    if hasattr(type(X), "__getitem__") and not hasattr(type(X), "__len__"):
+        raise TypeError(f"X is a {type(X).__name__} with __getitem__, but without __len__: add it, to be read as a dataset")
+    return X
 
 
 def give_back(Y: Tensor, X: Any) -> Any:

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from dre.data.block_array import BlockArray
 from dre.data.column_names import check_known
-from dre.data.image_items import image_rows
+from dre.data.image_items import image_rows, is_list_of_images
 from dre.data.rows import HostRows, chunk_length, is_rows
 
 Array = np.ndarray[Any, Any]
@@ -73,6 +73,8 @@ def foreign_rows(X: Any, columns: Columns = None, row_shape: Shape = None) -> An
     """
     if is_rows(X) or isinstance(X, np.ndarray | Tensor):
         return X
+    if is_list_of_images(X):
+        return image_rows(X, row_shape)
     for kind in type(X).__mro__:
         name = (kind.__module__.split(".")[0], kind.__name__)
         if name in TABLES:
@@ -104,6 +106,13 @@ def _from_torch_dataset(X: Dataset[Any], row_shape: Shape) -> Any:
 
 def _from_data_loader(X: DataLoader[Any], row_shape: Shape) -> Any:
     """The dataset behind a loader: the order of the rows is that of the dataset, whatever the loader shuffles."""
+    sampler: Any = getattr(X, "sampler", None)
+    chooses = hasattr(sampler, "__len__") and hasattr(X.dataset, "__len__") and len(sampler) != len(X.dataset)
+    if chooses or getattr(sampler, "replacement", False):
+        raise ValueError(
+            f"the sampler of the {type(X).__name__}, a {type(sampler).__name__}, chooses items; the rows would be all of them. "
+            "Pass torch.utils.data.Subset(dataset, ids) instead of the loader"
+        )
     return _from_torch_dataset(X.dataset, row_shape)
 
 

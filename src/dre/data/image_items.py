@@ -13,6 +13,7 @@ from torch.utils.data import Subset
 
 from dre.data.image_layout import channels_first, image_layout
 from dre.data.pictures import COLOR, GRAY, Header, PictureArray, Size, common_size, describe, sizes_message, to_pixels
+from dre.data.random_transforms import check_transforms
 from dre.data.rows import HostRows
 from dre.data.subsample import evenly_spaced_ids
 from dre.progress.activity import activity
@@ -20,7 +21,7 @@ from dre.runtime.threads import map_in_threads
 
 Array = np.ndarray[Any, Any]
 LOOKED_AT = 10_000  # items, evenly spaced, whose sizes and modes are looked at before all are read
-READ_TWICE = 8  # items that must be the same when they are read again
+READ_AGAIN, READS = 8, 4  # items that must be the same each time they are read
 LABELS = ("targets", "labels", "_labels")  # attributes of datasets of torchvision
 
 
@@ -57,6 +58,7 @@ class ImageItems:
     def __init__(
         self, dataset: Any, size: int | tuple[int, int] | None = None, *, row_shape: tuple[int, ...] | None = None
     ) -> None:
+        check_transforms(dataset)
         self._dataset = dataset
         n = len(dataset)
         if n == 0:
@@ -93,7 +95,7 @@ class ImageItems:
             for i, image in zip(ids, each_item, strict=True):
                 found.append(Header.of(image) if _is_picture(image) else self._check(i, image))
                 looking.advance(1)
-        self._check_repeatable(ids[:: max(1, len(ids) // READ_TWICE)])
+        self._check_repeatable(ids[:: max(1, len(ids) // READ_AGAIN)])
         headers = [each for each in found if isinstance(each, Header)]
         if headers and len(headers) < len(found):
             raise TypeError(f"{type(self._dataset).__name__} has items of Pillow and others: convert all to tensors")
@@ -116,8 +118,9 @@ class ImageItems:
 
     def _check_repeatable(self, ids: list[int]) -> None:
         for i in ids:
-            first, second = (np.asarray(as_array(self._item(i))) for _ in range(2))
-            if first.shape != second.shape or not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
+            first = np.asarray(as_array(self._item(i)))
+            others = (np.asarray(as_array(self._item(i))) for _ in range(READS - 1))
+            if not all(np.array_equal(first, other, equal_nan=first.dtype.kind == "f") for other in others):
                 raise ValueError(
                     f"{self.place(i)} is another one each time it is read: leave random changes out of its transform, and pass "
                     "them as augment='flip + crop', which acts in training alone"
@@ -165,8 +168,24 @@ def _picture_items(headers: list[Header], size: Size | None, row_shape: tuple[in
     return Items((size[1], size[0], *((3,) if mode == COLOR else ())), np.uint8, describe(headers, mode, size))
 
 
+def is_list_of_images(X: Any) -> bool:
+    """Whether X is a list of images of Pillow, or of arrays or tensors of several sizes, of which numpy makes no array.
+
+    >>> is_list_of_images([np.zeros((2, 3)), np.zeros((3, 3))]), is_list_of_images([[1.0, 2.0], [3.0, 4.0]])
+    (True, False)
+    """
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    images = [item[0] if isinstance(item, list | tuple) and len(item) else item for item in (X[0], *X)]
+    if _is_picture(images[0]):
+        return True
+    are_arrays = all(isinstance(image, np.ndarray | Tensor) and image.ndim >= 2 for image in images)
+    return are_arrays and len({tuple(image.shape) for image in images}) > 1
+
+
 def image_rows(dataset: Any, row_shape: tuple[int, ...] | None = None) -> Any:
     """Return the array that a dataset reads its items from, if they are its items unchanged; else ImageItems."""
+    check_transforms(dataset)
     array = _array_behind(dataset)
     return ImageItems(dataset, row_shape=row_shape) if array is None else array
 

@@ -20,6 +20,7 @@ from dre.data.rows import (
     Rows,
     check_stream_output,
     chunk_length,
+    describe_row,
     empty_rows,
     float64_pieces,
     in_blocks,
@@ -170,6 +171,9 @@ class ScaledRows:
         self._piece = chunk_length(rows.shape[1:], CACHED_VALUES)
         self.thread_safe = bool(getattr(rows, "thread_safe", False))
         self.in_blocks, self.is_stream = in_blocks(rows), not isinstance(rows, HostRows)
+
+    def place(self, row: int) -> str:
+        return describe_row(self._rows, row)
 
     @property
     def sparse(self) -> ScaledSparse | None:

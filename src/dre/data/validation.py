@@ -286,7 +286,7 @@ def parse_param(name: str, value: Any, parse: Callable[[str], Any], *kinds: type
 def check_number(name: str, value: Any, *, integer: bool = False) -> Any:
     """Check a parameter that may be a number, also one of numpy, or None."""
     value = _as_python(value)
-    if value is None or isinstance(value, Integral if integer else Real):
+    if value is None or (isinstance(value, Integral if integer else Real) and not isinstance(value, bool)):
         return value
     raise TypeError(f"{name}={value!r}: expected {'an integer' if integer else 'a number'}")
 

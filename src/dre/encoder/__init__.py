@@ -78,7 +78,7 @@ def check_positive_ints(encoder: Encoder, *names: str) -> None:
         value = getattr(encoder, name)
         numbers = value if isinstance(value, tuple) else (value,)
         if not numbers or not all(isinstance(number, Integral) and int(number) >= 1 for number in numbers):
-            raise ValueError(f"{name}={value}: must be an integer of at least 1, or several where a tuple is expected")
+            raise ValueError(f"{name}={value!r}: must be an integer of at least 1, or several where a tuple is expected")
 
 
 def check_image(name: str, shape: tuple[int, ...]) -> None:

@@ -14,6 +14,8 @@ from dre.encoder.mlp import MLP
 from dre.encoder.network import Network
 from dre.notation import write_value
 
+OPTIONS = ("mean", "std", "size", "white")  # which are None by default
+MODULE = "a network, such as torchvision.models.resnet18(weights='DEFAULT')"
 MOST_PIXELS = 4096  # a side, to which images are resized
 
 
@@ -62,8 +64,8 @@ class Backbone(Encoder):
 
     def __post_init__(self) -> None:
         if not isinstance(self.module, nn.Module):
-            hint = f": pass {self.module.__name__}()" if isinstance(self.module, type) else ""
-            raise TypeError(f"module={self.module!r}: expected an nn.Module{hint}")
+            made = f"{self.module.__name__}()" if isinstance(self.module, type) else MODULE
+            raise TypeError(f"module={self.module!r}: expected an nn.Module: pass {made}")
         head = ENCODERS.parse(self.head) if isinstance(self.head, str) else self.head
         if head is not None and (not isinstance(head, MLP) or head.n_pcs is not None):
             raise ValueError(
@@ -124,8 +126,14 @@ class Backbone(Encoder):
         size = (self.size, self.size) if isinstance(self.size, int) else self.size
         return BackboneFeatures(self.module, shape, mean=self.mean, std=self.std, size=size, white=self.white)
 
+    def __repr__(self) -> str:
+        """The call, with the class of the module alone: that of a ResNet has a hundred lines."""
+        head = [] if self.head is None else [f"head={str(self.head)!r}"]
+        given = [f"{name}={getattr(self, name)!r}" for name in OPTIONS if getattr(self, name) is not None]
+        return f"Backbone({', '.join([f'{type(self.module).__name__}(…)', *head, f'n_pcs={self.n_pcs}', *given])})"
+
     def __str__(self) -> str:
-        options = {name: getattr(self, name) for name in ("mean", "std", "size", "white")}
+        options = {name: getattr(self, name) for name in OPTIONS}
         own = [f"{name}={write_value(value)}" for name, value in options.items() if value is not None]
         parts = [type(self.module).__name__, *([] if self.head is None else [str(self.head)]), f"n_pcs={self.n_pcs}", *own]
         return f"backbone({', '.join(parts)})"

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from dre.encoder.module_error import naming_module
 from dre.encoder.pca_front import PCAFront
 
 WHITES = (1.0, 255.0, 65535.0)  # values of white: of fractions, and of images of 8 and 16 bits
 DARK = 1 / 12  # of white: where the mean image has no brighter pixel, white is probably another
+MOST_NORMALIZED = 10.0  # no mean of normalized pixels, of which some are negative, is as many standard deviations
 WHITE_MARGIN = 1.05  # above 1 times white no mean of pixels lies, but for rounding and odd files
 MOST_VALUES = 2**26  # of one image that the module reads: three channels of 4096 × 4096 pixels
+CHECK = "Check its first layer, its mean and std, and size, the pixels that it was trained with."
+SAME = 1e-6  # of the largest feature: features that differ by less are those of the same image
+PART_ROWS = 8192  # of features that are checked at a time
 PIECE_VALUES = 2**21  # of the images that go through the module at a time without gradients: hidden layers are far wider
 
 
@@ -58,6 +64,7 @@ class BackboneFeatures(nn.Module):
         self.module = copy.deepcopy(module).float().eval()
         self._learns = [name for name, weight in self.module.named_parameters() if weight.requires_grad]
         self._shape, self._size, self._finds_white = shape, size, white is None
+        self._normalizes = mean is not None or std is not None
         self._channels = _channels_read(self.module, shape[0]) if mean is None else len(mean)
         if shape[0] not in (1, self._channels):
             raise ValueError(
@@ -86,15 +93,34 @@ class BackboneFeatures(nn.Module):
         self.offset.copy_(offset)
         self.scale.fill_(scale)
         if self._finds_white:
-            brightest = float(offset.max())
-            white = next((white for white in WHITES if brightest <= WHITE_MARGIN * white), WHITES[-1])
+            darkest, brightest = float(offset.min()), float(offset.max())
+            is_normalized = darkest < 0 and brightest < MOST_NORMALIZED
+            white = next((white for white in WHITES if is_normalized or brightest <= WHITE_MARGIN * white), WHITES[-1])
             self.white.fill_(white)
-            if float(offset.min()) >= 0 and brightest < DARK * white:  # not of normalized images, which have negative means
+            if darkest >= 0 and brightest < DARK * white:
                 warnings.warn(
                     f"the images are dark if white is {white:g}: their mean is at most {brightest:g}. The backbone would read "
                     f"hardly more than black. Pass the value that white has in them, or white={white:g} if they are dark.",
                     stacklevel=2,
                 )
+        self._warn_of_statistics(offset / self.white)
+
+    def _warn_of_statistics(self, pixels: Tensor) -> None:
+        """Warn if mean and std can't be those of the mean image."""
+        if not self._normalizes:
+            return
+        if float(self.mean.max()) > 1 and float(pixels.max()) <= WHITE_MARGIN:
+            warnings.warn(
+                f"the backbone reads pixels from 0 to 1, and mean={_numbers(self.mean)} is that of pixels to 255: divide mean "
+                "and std by 255",
+                stacklevel=3,
+            )
+        elif float(pixels.min()) < 0:
+            warnings.warn(
+                "the images have negative values, as after Normalize, and mean and std would normalize them again: leave out "
+                "either Normalize, or mean and std",
+                stacklevel=3,
+            )
 
     def freeze(self) -> None:
         """Keep the weights of the module as they are."""
@@ -118,9 +144,39 @@ class BackboneFeatures(nn.Module):
         return self.offset.device
 
     def count(self) -> int:
-        """The number of features."""
-        with torch.no_grad():
-            return int(self(torch.zeros(1, *self._shape, device=self.device)).shape[1])
+        """The number of features. Two images are tried, to see that each gets its own."""
+        shape = (self._channels, *(self._size or self._shape[1:]))
+        with torch.no_grad(), naming_module("backbone", type(self.module).__name__, shape, CHECK):
+            y = self(torch.zeros(2, *self._shape, device=self.device))
+        if len(y) != 2:
+            raise ValueError(
+                f"the {self.described} returns {len(y)} row(s) of features for 2 images: it must return one for each"
+            )
+        return int(y.shape[1])
+
+    @property
+    def described(self) -> str:
+        """Its name for messages."""
+        return f"backbone {type(self.module).__name__}"
+
+    def check(self, features: Tensor, name_image: Callable[[int], str]) -> None:
+        """Raise a ValueError that names the first image without finite features; warn if all images have the same."""
+        parts = features.split(PART_ROWS)
+        is_lost = torch.cat([~part.isfinite().all(1) for part in parts])
+        if bool(is_lost.any()):
+            first = int(is_lost.long().argmax())
+            kind = "NaN" if bool(features[first].isnan().any()) else "infinity"
+            raise ValueError(
+                f"the {self.described} returns {kind} for {int(is_lost.sum()):,} of {len(features):,} images, the first in "
+                f"{name_image(first)}. Check its weights, white, mean and std; a network of float16 overflows easily."
+            )
+        spread = max(float((part - features[:1]).abs().max()) for part in parts)
+        if len(features) > 1 and spread <= SAME * float(features[:1].abs().max()):
+            warnings.warn(
+                f"the {self.described} returns the same features for all images, so that the map shows nothing of them. "
+                "Check its weights, white, mean and std.",
+                stacklevel=2,
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.piecewise or torch.is_grad_enabled():
@@ -184,6 +240,10 @@ def pooled(y: object, module: nn.Module) -> Tensor:
         f"the backbone {type(module).__name__} must return features (images, f), or (images, f, height, width), not {given}: "
         "wrap it in a module that returns one of its outputs"
     )
+
+
+def _numbers(x: Tensor) -> tuple[float, ...]:
+    return tuple(round(float(value), 4) for value in x.flatten())
 
 
 def _channels_read(module: nn.Module, default: int) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from dre.data.rows import Rows, chunk_length, empty_rows
 from dre.encoder.backbone_front import BackboneFront
+from dre.encoder.module_error import naming_module
 from dre.encoder.network import Network
 from dre.encoder.pca_front import PCAFront, ProjectedRows, sparse_of
 from dre.notation import unknown
@@ -23,6 +24,8 @@ from dre.runtime.threads import all_threads, map_in_threads
 CHUNK_ROWS = 8192  # at most, however small the rows: hidden layers can hold many times the values of a row
 CPU_CHUNK_ROWS = 2048  # threads share the chunks
 INPUT = "x"
+READS_ROWS = "Its first layer must read rows of this shape."
+FEATURE_NETWORK = "a network of features, such as a pretrained one, goes into encoder=Backbone(network)"
 
 
 def chunk_rows(shape: tuple[int, ...], device: str = "cpu") -> int:
@@ -80,7 +83,7 @@ def _behind_front(encoder: nn.Module, rows: Rows) -> tuple[Network, ProjectedRow
 def _output_of(encoder: nn.Module, source: str | None) -> Iterator[Callable[[Tensor], Tensor]]:
     """Yield a function from rows to the output (rows, d) of the encoder, or of a submodule; threads may call it."""
     seen: dict[int, object] = {}  # by the thread that has called the submodule
-    exchange = is_opaque(encoder)
+    exchange, name = is_opaque(encoder), type(encoder).__name__
 
     def keep(module: nn.Module, args: object, output: object) -> None:
         # a copy: a later module may write into the same memory, as ReLU(inplace=True) does
@@ -90,11 +93,15 @@ def _output_of(encoder: nn.Module, source: str | None) -> Iterator[Callable[[Ten
         # An encoder that draws at random in eval mode too gives the same map every time, and leaves the global state alone.
         with torch.no_grad(), IsolatedRNG(0, x.device, exchange=exchange)():
             seen.pop(get_ident(), None)
-            y = encoder(x)
+            with nullcontext() if type(encoder) is Network else naming_module("encoder", name, tuple(x.shape[1:]), READS_ROWS):
+                y = encoder(x)
         if source is not None:
             return _check_source(seen, source, x).reshape(len(x), -1)
         if not isinstance(y, Tensor) or y.ndim != 2 or len(y) != len(x):
-            raise TypeError(f"the encoder must return a tensor (rows, components), not {_describe(y)} for {len(x)} rows")
+            raise TypeError(
+                f"the encoder {name} must return a tensor (rows, components), not {_describe(y)} for {len(x)} rows; "
+                f"{FEATURE_NETWORK}"
+            )
         return y
 
     hook = None if source is None else submodule(encoder, source).register_forward_hook(keep)
@@ -126,7 +133,10 @@ def check_sources(encoder: nn.Module, sources: list[str], rows: Rows, n_componen
     """Try every source on two rows, so that a wrong name costs a moment and not the stages before it."""
     y = outputs(encoder, rows, limit=2)
     if y.shape[1] != n_components:
-        raise ValueError(f"the encoder returns {y.shape[1]} components, but n_components={n_components}")
+        raise ValueError(
+            f"the encoder {type(encoder).__name__} returns {y.shape[1]} components, but n_components={n_components}: end it in "
+            f"nn.Linear(…, {n_components}); {FEATURE_NETWORK}"
+        )
     for source in sources:
         outputs(encoder, rows, source, limit=2)
 

@@ -206,6 +206,9 @@ def make_columns(metadata: Mapping[str, Any], color: str | None) -> tuple[list[C
     """The columns, as many and as long as a page can hold, and what to say about them."""
     if color is not None and color not in [*metadata, TRUST, CLUSTER]:
         raise ValueError(f"color {color!r} is not a column; columns: {', '.join(metadata) or 'none'}")
+    missing = [name for name, values in metadata.items() if values is None]
+    if missing:
+        raise ValueError(f"metadata[{missing[0]!r}] is None, as dataset_labels is of a dataset without labels: leave it out")
     kept, notes, left_out, size = [], [], [], 0
     for name, values in sorted(metadata.items(), key=lambda item: item[0] != color):
         column, cut = cut_texts(make_column(name, values, colors_points=name == color))

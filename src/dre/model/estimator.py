@@ -50,6 +50,7 @@ from dre.model.input_distances import InputDistances
 from dre.model.partial_fit import Memory, concatenate_rows, fit_further, to_memory
 from dre.model.portable import place_on_device, portable_state
 from dre.model.saved import describe, open_model
+from dre.model.shown_labels import shown_labels
 from dre.observe import Observer, check_observers
 from dre.observe.progress import PartsNote, Progress, Verbose
 from dre.optimizer import Optimizer
@@ -245,7 +246,8 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ``dre.datasets.infimnist(70_000, 370_000)``: batches and chunks are read when they are needed. Only the features
             from which a stage takes its neighbors, and the output of a PCA front, are kept, in scratch files if they are large.
         y : array-like of shape (n,), optional
-            Labels, for losses that read them; otherwise ignored. By default those of a torch dataset.
+            Labels, for losses that read them; otherwise they only color the map that a notebook shows of the model. By default
+            those of a torch dataset, for such losses.
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 acts as three rows, also where gaps of a table are filled and its columns encoded; one of weight 0
             is not fitted, and embedded by the network. Weights are not normalized. A weight between two whole numbers is
@@ -286,12 +288,14 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if sample_weight is not None:
                 self._check_weighting(ranks, precomputed_knn)
                 with opening as saving:
-                    return self._fit_weighted(X, y, sample_weight, watching, saving, share=share)
+                    self._fit_weighted(X, y, sample_weight, watching, saving, share=share)
+                    return self._show_labels(y)
             X, preparation = self._prepare(X)
             if ranks.is_connected:
                 self._agree(X, share, preparation, checkpoint=str(checkpoint), resume=str(resume))
             with _naming_columns(self._names_of(preparation)), opening as saving:
-                return self._fit(X, y, watching, precomputed_knn, saving, share=share, made_by=preparation)
+                self._fit(X, y, watching, precomputed_knn, saving, share=share, made_by=preparation)
+                return self._show_labels(y)
 
     def partial_fit(self, X: Any, y: Any = None, *, memory: Any = None, observers: Iterable[Observer] = ()) -> Self:
         """Learn the map of X in the first call; in a further one, add the rows of X to it and keep it where it is.
@@ -340,7 +344,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
             self._embedding, self.sample_indices_ = self._map.embed(self.prepare(X)), None
-            return self
+            return self._show_labels(None)
         with (
             _all_or_nothing(self),
             shown(self.verbose),
@@ -357,6 +361,10 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self._map, new, seen, planned, distances, observers=[*bars, *watching]
             )
             self._memory, self.sample_indices_ = seen.add(new), None
+        return self._show_labels(None)
+
+    def _show_labels(self, y: Any) -> Self:
+        self._shown_labels = shown_labels(y, len(self._embedding))
         return self
 
     def _check_weighting(self, ranks: Ranks, precomputed_knn: Any) -> None:
@@ -845,10 +853,14 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         from dre.model.notebook import model_html  # here and below: drawing is loaded where something is drawn
 
         ended = ("Ctrl-C ended the fit early",) if self.interrupted_ else ()
-        return model_html(type(self).__name__, repr(self), self._map, vars(self).get("_embedding"), remarks=ended)
+        own = vars(self)
+        embedding, labels = own.get("_embedding"), own.get("_shown_labels")
+        return model_html(type(self).__name__, repr(self), self._map, embedding, labels=labels, remarks=ended)
 
     def __getstate__(self) -> dict[str, Any]:
-        return portable_state(super().__getstate__())
+        state = portable_state(super().__getstate__())
+        state.pop("_shown_labels", None)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dre.data.image_range import warn_of_range
 from dre.data.preparation import Preparation
 from dre.data.range_error import RangeError
-from dre.data.rows import ArrayRows, HostRows, Rows, fits, is_rows
+from dre.data.rows import ArrayRows, HostRows, Rows, RowSlice, describe_row, fits, is_rows
 from dre.data.scaling import ScaledRows, Scaling
 from dre.data.sparse import is_sparse
 from dre.data.validation import check_memory
+from dre.encoder.backbone_front import BackboneFront
 from dre.encoder.forward import outputs
 from dre.observe.account import Account
 from dre.plan.recipe import Recipe
@@ -84,6 +86,7 @@ class FittedMap:
         """Embed rows as ``embed`` does; the result is on the device of the encoder."""
         self.check_shape(X.shape)
         raw = X if is_rows(X) else HostRows(X)
+        warn_of_range(raw, self.scaling)
         Y = outputs(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
         is_lost = ~Y.isfinite().all(1)
         if bool(is_lost.any()):
@@ -102,6 +105,7 @@ class FittedMap:
         x = raw.read(row, row + 1).cpu()
         scores = self.scaling.scores(x)[0].abs().nan_to_num(torch.inf)
         if float(scores.max()) < FAR:
+            self._check_backbone(row, raw)
             return ValueError(
                 f"the encoder gives no finite coordinates for row {row} of X, an ordinary row: fit the model again"
             )
@@ -112,6 +116,13 @@ class FittedMap:
             "Check the units of X, or leave this row out."
         )
         return RangeError(row, place, float(x.flatten()[at]), reason)
+
+    def _check_backbone(self, row: int, raw: Rows) -> None:
+        """Raise a ValueError if the features of this row, by the last weights, are not finite."""
+        front = getattr(self.encoder, "features", None)
+        if isinstance(front, BackboneFront):
+            scaled = ScaledRows(RowSlice(raw, row, row + 1), self.scaling, self.device)
+            front.backbone.check(outputs(front.backbone, scaled), lambda _: describe_row(raw, row))
 
     def module(self, stage: int | None = None, *, prepares: bool = True) -> MapModule:
         """Return a copy of preparation, scaling and encoder as one module, in eval mode.

@@ -7,10 +7,11 @@ from typing import Any
 
 from dre.data.subsample import evenly_spaced_ids
 from dre.model.fitted import Array, FittedMap
+from dre.model.shown_labels import MOST_POINTS
 from dre.model.stage_summary import StageSummary, summarize_stages
+from dre.plot.colors import color_by
 from dre.plot.raster import image_element, point_colors
 
-MOST_POINTS = 10_000  # of the map
 MOST_STAGES = 40  # of the table
 MOST_TEXT = 300  # characters of a text
 SHOWN = 260  # pixels of the place where the map is shown
@@ -20,7 +21,15 @@ CELL = f"padding:2px 14px 2px 0;border-top:{LINE};vertical-align:top;text-align:
 NUMBER = f"padding:2px 14px 2px 0;border-top:{LINE};vertical-align:top;text-align:right;white-space:nowrap"
 
 
-def model_html(title: str, code: str, fitted: FittedMap, embedding: Array | None, *, remarks: tuple[str, ...] = ()) -> str:
+def model_html(
+    title: str,
+    code: str,
+    fitted: FittedMap,
+    embedding: Array | None,
+    *,
+    labels: Array | None = None,
+    remarks: tuple[str, ...] = (),
+) -> str:
     """Return the summary of a model.
 
     Parameters
@@ -32,6 +41,8 @@ def model_html(title: str, code: str, fitted: FittedMap, embedding: Array | None
     fitted : FittedMap
     embedding : array of shape (n, n_components) or None
         Of the fitted rows; None for a model from a file.
+    labels : array, optional
+        Of the rows that are shown, by which they are colored: `shown_labels`.
     remarks : tuple of str
         More to say of the fit.
     """
@@ -46,7 +57,7 @@ def model_html(title: str, code: str, fitted: FittedMap, embedding: Array | None
         _table(stages, whole=account is not None),
         f'<div style="margin-top:8px;opacity:.75;font:12px ui-monospace,monospace;overflow-wrap:anywhere">{_text(code)}</div>',
     ]
-    body = f'<div style="flex:1 1 380px;min-width:0">{"".join(left)}</div>{_picture(embedding)}'
+    body = f'<div style="flex:1 1 380px;min-width:0">{"".join(left)}</div>{_picture(embedding, labels)}'
     style = "display:flex;flex-wrap:wrap;gap:20px;font:13px/1.45 system-ui,sans-serif;max-width:900px"
     return f'<div class="dre-model" style="{style}">{body}</div>'
 
@@ -55,10 +66,11 @@ def _facts(fitted: FittedMap, embedding: Array | None) -> list[str]:
     account = fitted.account
     shape = " × ".join(map(str, fitted.shape))
     parameters = sum(p.numel() for p in fitted.encoder.parameters())
+    dimensions = "1 dimension" if fitted.n_components == 1 else f"{fitted.n_components} dimensions"
     if account is None or embedding is None:
-        first = f"rows of {shape} values → {fitted.n_components} dimensions"
+        first = f"Rows of {shape} values → {dimensions}"
     else:
-        first = f"{len(embedding):,} rows of {shape} values → {fitted.n_components} dimensions"
+        first = f"{len(embedding):,} rows of {shape} values → {dimensions}"
         first += f" in {account.seconds:.1f} s on {account.runtime}" if account.runtime else ""
     facts = [first, f"{fitted.recipe.encoder}, {parameters:,} parameters"]
     if account is not None and embedding is not None and 0 < account.rows < len(embedding):
@@ -91,7 +103,7 @@ def _row(stage: StageSummary) -> str:
     return "<tr>" + "".join(f'<td style="{style}">{cell}</td>' for cell, style in cells) + "</tr>"
 
 
-def _picture(embedding: Array | None) -> str:
+def _picture(embedding: Array | None, labels: Array | None) -> str:
     if embedding is None:
         remark = "The file of a model has no embedding: <code>transform(X)</code> computes the map."
         return f'<div style="flex:0 1 {SHOWN}px;opacity:.7">{remark}</div>'
@@ -99,8 +111,10 @@ def _picture(embedding: Array | None) -> str:
     note = f"{len(shown):,} of {len(embedding):,} rows" if len(shown) < len(embedding) else ""
     if embedding.shape[1] > 2:
         note = ", ".join(filter(None, (note, f"the first two of {embedding.shape[1]} dimensions")))
+    if labels is not None:
+        note = ", ".join(filter(None, (note, "colored by y")))
     caption = f'<div style="opacity:.7;font-size:12px">{_text(note)}</div>' if note else ""
-    image = image_element(shown, point_colors(None, len(shown)), SHOWN)
+    image = image_element(shown, point_colors(color_by(labels, len(shown)), len(shown)), SHOWN)
     return f'<div style="flex:0 1 auto">{image}{caption}</div>'
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,6 @@ class TensorBoard:
 
         run = self._sample.run
         recipe = run.recipe
-        seed = None if run.origin is None else run.origin.random_state
         settings = {
             "rows": run.n_rows,
             "schedule": str(recipe.schedule),
@@ -200,10 +200,17 @@ class TensorBoard:
             "batches": str(recipe.batches),
             "optimizer": str(recipe.optimizer),
             "learning rate": recipe.optimizer.lr,
-            "random_state": seed if isinstance(seed, int | np.integer) else str(seed),
+            "random_state": self._random_state(),
         }
         for part in hparams(settings, {f"scores/{name}": value for name, value in self._scores.items()}):
             self._writer.file_writer.add_summary(part)
+
+    def _random_state(self) -> int | str:
+        """The seed as the user has passed it, to fit with it again; the name of its class if it is no number."""
+        given = None if self._sample.run.origin is None else self._sample.run.origin.random_state
+        if isinstance(given, Integral):
+            return int(given)
+        return "None" if given is None else type(given).__name__
 
 
 def _import_writer() -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
 from torch import Tensor, nn
 
 from dre.affinity import Affinity
@@ -68,15 +71,33 @@ def parse_overrides(
         n_neighbors=check_number("n_neighbors", n_neighbors, integer=True),
         min_dist=check_number("min_dist", min_dist),
         recursions=check_number("recursions", recursions, integer=True),
-        batches=parse_param("batch_size", batch_size, _parse_batches, Batches, int),
-        learning_rate=check_number("learning_rate", learning_rate),
+        batches=_parse_batch_size(batch_size),
+        learning_rate=_check_learning_rate(learning_rate),
         optimizer=parse_param("optimizer", optimizer, OPTIMIZERS.parse, Optimizer),
         augment=_parse_augment(augment),
     )
 
 
+def _parse_batch_size(batch_size: Any) -> Batches | int | None:
+    if isinstance(batch_size, Real | np.bool_) and (isinstance(batch_size, bool) or not isinstance(batch_size, Integral)):
+        raise TypeError(
+            f"batch_size={batch_size!r}: expected a whole number of rows, such as 256, or a text, such as 'edges(256)'"
+        )
+    parsed: Batches | int | None = parse_param("batch_size", batch_size, _parse_batches, Batches, int)
+    if isinstance(parsed, int):
+        Auto(parsed)  # checks it
+    return parsed
+
+
 def _parse_batches(text: str) -> Any:
-    return int(text) if text.isdigit() else BATCHES.parse(text)
+    return int(text) if re.fullmatch(r"[+-]?\d+", text.strip()) else BATCHES.parse(text)
+
+
+def _check_learning_rate(learning_rate: Any) -> Any:
+    number = check_number("learning_rate", learning_rate)
+    if number is not None and not 0 < float(number) < math.inf:
+        raise ValueError(f"learning_rate={number!r}: must be a positive number, such as 0.002")
+    return number
 
 
 def _parse_augment(augment: str | Augment | Callable[[Tensor], Tensor] | None) -> Augment | None:

@@ -79,14 +79,22 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     except (RuntimeError, TypeError) as problem:
         raise ValueError(f"device={device!r} is unknown to torch; use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from problem
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r}, but torch finds no CUDA device; use device='cpu' or 'auto'")
+        raise ValueError(f"device={str(device)!r}, but torch finds no CUDA device; use device='cpu' or 'auto'")
     if chosen.type == "cuda":
         _check_fork(device)
     try:
         torch.zeros(1, device=chosen).cpu()
-    except (RuntimeError, NotImplementedError, AssertionError) as problem:
-        raise ValueError(f"device={device!r} can't be used here ({problem}); use device='cpu' or 'auto'") from problem
+    except (RuntimeError, NotImplementedError, AssertionError, ImportError) as problem:
+        reason = _why_unusable(chosen, problem)
+        raise ValueError(f"device={str(device)!r} can't be used here ({reason}); use device='cpu' or 'auto'") from problem
     return chosen
+
+
+def _why_unusable(device: torch.device, problem: Exception) -> str:
+    """Say in one line why a device can't be used: torch appends a list of all its backends."""
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        return "torch finds no Apple GPU"
+    return str(problem).partition("\n")[0].partition(". ")[0]
 
 
 def _check_fork(device: str | torch.device) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from dre.augment import Augment
 from dre.augment.augmentation import apply_augment, split_augment
 from dre.data.cached_rows import array_of, without_blocks
-from dre.data.rows import ArrayRows, Rows, RowSlice, RowSubset, is_stream
+from dre.data.rows import ArrayRows, Rows, RowSlice, RowSubset, describe_row, is_stream
 from dre.encoder import Encoder
 from dre.encoder.backbone_front import BackboneFront
 from dre.encoder.forward import INPUT, outputs
@@ -171,7 +172,9 @@ def _with_backbone(
         rows = without_blocks(rows, mean.device)
     if is_cached or not front.is_fitted:
         read = rows if is_cached else RowSubset(rows, _sample(rows.shape[0], generator))
-        features = array_of(rows, outputs(front.backbone, read), mean.device)
+        found = outputs(front.backbone, read)
+        front.backbone.check(found, partial(describe_row, read))
+        features = array_of(rows, found, mean.device)
         if not front.is_fitted:
             with torch.no_grad(), full_float32(), activity("computing principal components"):
                 if ranks.is_first:
