@@ -23,6 +23,7 @@ from dre.data.gene_pca import CountNormalization, GenePCA
 from dre.data.preparation import Prepared
 from dre.model import export
 from dre.model.export import DTYPES, ExportError
+from dre.model.fitted import MapModule
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 N, TOLERANCE = 60, 1e-4
@@ -139,6 +140,30 @@ def test_a_module_of_a_user_gives_the_same_map(tmp_path):
     model = fitted(encoder=Own(), schedule="x: gaussian(5) -> kl * 2")
     model.to_onnx(tmp_path / "own.onnx")
     assert_agrees(tmp_path / "own.onnx", model, rows())
+
+
+@pytest.mark.parametrize("value", [1e17, 1.3e19, 1e25, 1e38, np.inf, -np.inf, np.nan])
+def test_a_row_that_transform_refuses_is_nan_and_leaves_the_others_alone(value, tmp_path):
+    model = fitted()
+    model.to_onnx(tmp_path / "map.onnx")
+    model.to_torch_export(tmp_path / "map.pt2")
+    X = rows()[:3].astype(np.float32)
+    expected = model.transform(X)
+    X[1, 4] = value
+    with pytest.raises(ValueError, match="row 1"):
+        model.transform(X)
+    program = torch.export.load(tmp_path / "map.pt2").module()
+    for run in (session(tmp_path / "map.onnx"), lambda X: program(torch.from_numpy(X)).detach().numpy()):
+        assert np.isnan(run(X)[1]).all()
+        np.testing.assert_allclose(run(X)[[0, 2]], expected[[0, 2]], atol=TOLERANCE)
+
+
+def test_a_file_that_gives_coordinates_to_a_refused_row_is_not_written(tmp_path, monkeypatch):
+    model = fitted()
+    monkeypatch.setattr(MapModule, "forward", lambda self, x: self.encoder(torch.nan_to_num(self.scaling(x))))
+    with pytest.raises(ExportError, match="deviates from transform by inf of a coordinate on rows too far out for transform"):
+        model.to_onnx(tmp_path / "map.onnx")
+    assert not (tmp_path / "map.onnx").exists()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
