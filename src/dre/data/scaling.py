@@ -32,7 +32,6 @@ from dre.data.units import DominantColumns, dominant_columns
 from dre.progress.activity import activity
 from dre.runtime.float64 import float64_device
 
-
 FARTHEST = 1e15  # units of the scale: float32 holds squares of such values and sums of 1e8 of them, as layer norm computes
 
 
