@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from model_pages import (
 from PIL import Image, ImageOps
 
 from dre import DRE
+from dre.data.pictures import to_pixels
 
 CLOSE = 1e-3  # what is promised
 
@@ -408,6 +410,81 @@ def test_images_are_placed_as_the_same_pixels(browser: Any, tmp_path: Path, shap
         assert seen.page.locator("#new-pinned b").first.inner_text() == "large.png"
         assert bring(seen, ("broken.png", b"no image")) == "broken.png could not be placed: this browser can't decode it."
         assert seen.said == []
+
+
+def rows_of_images(seen: Seen, files: list[bytes], shape: tuple[int, ...]) -> np.ndarray:
+    """The rows that the page makes of images, as bytes of the given shape."""
+    script = """async ([texts, [height, width, channels]]) => {
+        const spec = { ...explorer.imageSpec, height, width, channels, layout: "hwc", low: 0, high: 255 };
+        const rows = [];
+        for (const text of texts) {
+            const file = new Blob([Uint8Array.from(atob(text), (each) => each.charCodeAt(0))]);
+            rows.push(Array.from(explorer.engine.rowOfImage(await explorer.readPixels(file), spec).row));
+        }
+        return rows;
+    }"""
+    texts = [base64.b64encode(each).decode() for each in files]
+    found = seen.page.evaluate(script, [texts, [shape[0], shape[1], shape[2] if len(shape) > 2 else 1]])
+    return np.array(found).reshape(len(files), *shape)
+
+
+@pytest.fixture(scope="module")
+def image_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    rows = np.random.default_rng(0).integers(0, 256, size=(40, 9, 8)).astype(np.uint8)
+    path = write_model_page(tmp_path_factory.mktemp("pages") / "map.html", small_model(rows), rows)
+    with visit(browser, path) as seen:
+        yield seen
+        assert seen.said == []
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_images_of_any_size_are_resized_as_pillow_does(image_page: Seen, mode: str) -> None:
+    rng = np.random.default_rng(1)
+    for side in (7, 28, 40):
+        sizes = [(side, 2 * side), (43, 100), (24, 24), *rng.integers(6, 90, (20, 2)).tolist()]
+        images = [rng.integers(0, 256, (height, width, len(mode))).astype(np.uint8).squeeze() for width, height in sizes]
+        for size in ((side, side), (side, side + 9)):
+            expected = [np.asarray(ImageOps.fit(Image.fromarray(each), size)) for each in images]
+            found = rows_of_images(image_page, [png(each) for each in images], expected[0].shape)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+@pytest.mark.parametrize("wanted", ["L", "RGB"])
+@pytest.mark.parametrize("size", [(16, 16), (9, 7)])
+def test_transparent_images_are_laid_on_white(image_page: Seen, mode: str, wanted: str, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    pixels = rng.integers(0, 256, (16, 16, len(mode))).astype(np.uint8)
+    pixels[:4, :, -1], pixels[4:8, :, -1] = 0, 255
+    for image in (Image.fromarray(pixels), Image.fromarray(pixels).convert("RGBA")):
+        file = io.BytesIO()
+        image.save(file, "PNG")
+        with Image.open(file) as opened:
+            expected = to_pixels(opened, wanted, size)
+        found = rows_of_images(image_page, [file.getvalue()], expected.shape)[0]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_photos_are_turned_upright(image_page: Seen) -> None:
+    pixels = np.zeros((16, 8), np.uint8)
+    pixels[:8] = 255
+    for orientation in range(1, 9):
+        file, exif = io.BytesIO(), Image.Exif()
+        exif[0x0112] = orientation
+        Image.fromarray(pixels).save(file, "JPEG", quality=100, exif=exif)
+        with Image.open(file) as opened:
+            expected = to_pixels(opened, "L", (8, 8))
+        assert np.abs(rows_of_images(image_page, [file.getvalue()], (8, 8))[0] - expected).max() < 8, orientation
+
+
+def test_a_transparent_image_is_placed_where_transform_places_it_on_white(image_page: Seen, tmp_path: Path) -> None:
+    clear = np.zeros((9, 8, 4), np.uint8)
+    clear[3:6, :, 3] = 128
+    assert bring(image_page, ("clear.png", png(clear))) == "clear.png placed."
+    rows = np.random.default_rng(0).integers(0, 256, size=(40, 9, 8)).astype(np.uint8)
+    white = np.full((1, 9, 8), 255, np.uint8)
+    white[0, 3:6] = 127
+    assert np.abs(placed(image_page)[-1:] - small_model(rows).transform(white)).max() < CLOSE
 
 
 def test_images_are_refused_by_a_model_of_columns(page: Seen) -> None:

@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ LOWERED_TOLERANCE = 1e-4  # what the steps may deviate before they are written
 CHECK_ROWS = 4  # with known coordinates
 ON_MAP_ROWS = 16  # of the page, that are placed again
 PROBES, MEAN_COUNT = 16, 4  # made rows of a model whose preparation is a module, and the mean of their counts
+PILLOW_ROWS_FIRST = 13  # version
 CHANNELS = (1, 3)  # that images of a browser have
 READ_BY_PAGE = ("table",)  # kinds of preparations that the page computes itself, from the JSON of a model's file
 REMEDY = "Leave the model out of the page, or export it as ONNX for a runtime that has all operators."
@@ -50,6 +52,8 @@ class ImageRows:
     height, width, channels : int
     layout : {"hw", "hwc", "chw"}
     low, high : float
+    rows_first : bool
+        Whether Pillow removes the rows of tall images before it resizes across, as it does from version 13 on.
     """
 
     height: int
@@ -58,6 +62,7 @@ class ImageRows:
     layout: str
     low: float
     high: float
+    rows_first: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +232,15 @@ def _about_images(shape: tuple[int, ...], images: ImageView | None) -> dict[str,
     channels, height, width = (1, *size) if layout == "hw" else size if layout == "chw" else (size[2], *size[:2])
     if channels not in CHANNELS:
         return None
-    return vars(ImageRows(height, width, channels, layout, *_pixel_range(images)))
+    return vars(ImageRows(height, width, channels, layout, *_pixel_range(images), _resizes_rows_first()))
+
+
+def _resizes_rows_first() -> bool:
+    """Whether the Pillow that reads images here does so; without one, as the newest does."""
+    try:
+        return int(version("pillow").partition(".")[0]) >= PILLOW_ROWS_FIRST
+    except PackageNotFoundError:
+        return True
 
 
 def _pixel_range(images: ImageView) -> tuple[float, float]:

@@ -1,6 +1,5 @@
 // How new rows come to the page: dropped, chosen or pasted. Nothing leaves the browser.
 const placer = new Placer();
-const MAX_IMAGE_PIXELS = 2 ** 26;
 const IMAGE_NAME = /\.(png|jpe?g|bmp|gif|webp|avif)$/i;
 let isPlacing = false;
 
@@ -68,22 +67,6 @@ async function readBytes(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   if (bytes[0] !== 31 || bytes[1] !== 139) return bytes;
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
-}
-
-// The pixels of an image file as the browser decodes it, without a conversion of its colors.
-async function readPixels(file) {
-  let bitmap;
-  try {
-    bitmap = await createImageBitmap(file, { colorSpaceConversion: "none", premultiplyAlpha: "none", imageOrientation: "none" });
-  } catch {
-    throw new Error("this browser can't decode it");
-  }
-  const { width, height } = bitmap;
-  if (width * height > MAX_IMAGE_PIXELS) throw new Error("it has too many pixels");
-  const canvas = make("canvas", { width, height }), context = canvas.getContext("2d", { willReadFrequently: true });
-  context.drawImage(bitmap, 0, 0);
-  bitmap.close();
-  return context.getImageData(0, 0, width, height);
 }
 
 async function placeImages(files) {
@@ -196,6 +179,8 @@ function listenToNewRows() {
     newRows: () => ({ count: newRows.count, original: newRows.original.map((each) => Array.from(each)), lines: Array.from(newRows.line) }),
     newScreen: (k, map = 0) => maps[map].toArea(newSpot(maps[map], k)),
     newPinned: () => newPinned,
+    imageSpec: about.model.image,
+    readPixels,
     engine,
   });
 }
