@@ -31,6 +31,8 @@ from PIL import Image, ImageOps
 
 from dre import DRE
 from dre.data.pictures import to_pixels
+from dre.io.readers.delimited import read_table
+from dre.io.readers.source import SourceError
 
 CLOSE = 1e-3  # what is promised
 
@@ -83,6 +85,69 @@ def test_a_file_is_placed_where_transform_places_it_whatever_the_order_of_its_co
 def test_separators_decimals_quotes_and_ends_of_lines(page: Seen, fit: Any, options: dict[str, Any]) -> None:
     new = table(5, seed=2).round(3)
     bring(page, ("new.csv", b"\xef\xbb\xbf" + as_csv(new, **options)))
+    assert_placed(page, expected(fit, new))
+
+
+AMOUNTS = {
+    "currency in front": ["€ 5.1", "€ 1,056.12", "€-3"],
+    "words": ["CHF 5", "CHF 7.25", "CHF1'056"],
+    "percent": ["66.9 %", "5%", "-0.1 %"],
+    "unit": ["12.0 kg", "7 kg", "1e1 kg"],
+    "area": ["12.0m²", "7 m²", "8 m²"],
+    "gaps": ["12 g", "n/a", "8 g"],
+    "accounting": ["(5.5)", "7", "8"],
+    "different units": ["12 kg", "7 g", "8 kg"],
+    "some without": ["12 kg", "7", "8 kg"],
+    "words alone": ["kg", "kg", "kg"],
+    "grouped": ["1,056", "2,000", "12"],
+}
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("kind", AMOUNTS)
+def test_numbers_with_units_are_read_as_dre_reads_them(page: Seen, fit: Any, tmp_path: Path, kind: str, decimal: str) -> None:
+    new = table(3, seed=2).round(2)[NAMES].astype(str).assign(weight=AMOUNTS[kind])
+    if decimal == ",":
+        swapped = new.map(lambda text: text.translate(str.maketrans(".,", ",.")))
+        text = swapped.to_csv(index=False, sep=";").encode()
+    else:
+        text = new.to_csv(index=False).encode()
+    (tmp_path / "new.csv").write_bytes(text)
+    try:
+        column = read_table(tmp_path / "new.csv")["weight"]
+        read = column.values if column.kind == "number" else np.full(3, np.nan)
+    except SourceError:
+        read = np.full(3, np.nan)
+    message = bring(page, ("new.csv", text))
+    wanted = np.flatnonzero(np.isfinite(read))
+    if len(wanted) == 0:  # of the file Python says so, the page of each row
+        assert "in “weight” is not a number" in message or "not be placed" in message
+        return
+    numbers = new[NAMES].assign(weight=read).iloc[wanted]
+    assert_placed(page, expected(fit, numbers))
+    saved = saved_rows(page)
+    assert [float(row["weight"]) for row in saved] == list(read[wanted])
+
+
+def test_what_is_saved_of_a_table_with_decimal_commas_can_be_read_again(page: Seen, fit: Any, tmp_path: Path) -> None:
+    new = table(5, seed=2).round(3).assign(weight=[f"{k}.056,12 €" for k in range(1, 6)])
+    bring(page, ("german.csv", as_csv(new, sep=";", decimal=",")))
+    first = placed(page)
+    assert len(first) == 5
+    with page.page.expect_download() as waiting:
+        page.page.locator("#new-save").click()
+    saved = Path(waiting.value.path()).read_bytes()
+    assert bring(page, ("saved.csv", saved)).startswith("5 rows of saved.csv placed.")
+    np.testing.assert_allclose(placed(page)[5:], first, atol=1e-6)
+    (tmp_path / "saved.csv").write_bytes(saved)
+    again = read_table(tmp_path / "saved.csv")
+    np.testing.assert_allclose(again["weight"].values, [1056.12 + 1000 * k for k in range(5)])
+
+
+def test_quoted_numbers_with_commas_are_read_between_commas(page: Seen, fit: Any) -> None:
+    new = table(3, seed=2).round(2)[NAMES]
+    text = "\n".join(",".join(f'"{value:.2f}"'.replace(".", ",") for value in row) for row in new.to_numpy())
+    assert paste(page, text) == "3 pasted rows placed."
     assert_placed(page, expected(fit, new))
 
 
