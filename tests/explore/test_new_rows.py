@@ -35,6 +35,10 @@ from dre.io.readers.delimited import read_table
 from dre.io.readers.source import SourceError
 
 CLOSE = 1e-3  # what is promised
+IS_SEEN = """(element) => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    return element.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +189,44 @@ def test_typed_rows_are_placed(page: Seen, fit: Any) -> None:
     page.page.locator("#new-place").click()
     page.page.wait_for_selector('#new-rows[data-brought="1"]')
     assert_placed(page, expected(fit, new))
+    assert page.page.locator("#new-text").input_value() == ""
+
+
+def test_typed_rows_that_are_refused_stay_in_the_field(page: Seen, fit: Any) -> None:
+    page.page.locator("#new-paste").click()
+    page.page.locator("#new-text").fill("1,2,tall,4")
+    page.page.locator("#new-place").click()
+    page.page.wait_for_selector('#new-rows[data-brought="1"]')
+    assert page.page.locator("#new-status").inner_text() == "No row of the pasted text could be placed:"
+    assert page.texts("#new-problems li") == ["line 1: “tall” in “weight” is not a number"]
+    assert page.page.locator("#new-text").input_value() == "1,2,tall,4"
+
+
+def test_of_several_files_the_good_ones_are_placed_and_all_messages_stay(page: Seen, fit: Any) -> None:
+    new = table(5, seed=2).round(3)
+    odd = as_csv(new).replace(b"\n", b"\nx", 1)
+    message = bring(page, ("first.csv", odd), ("bad.csv", b"length\n1\n"), ("last.csv", as_csv(new)), ("a.png", b""))
+    assert message.splitlines() == [
+        "a.png could not be placed: this page places rows of numbers, not images: bring a table.",
+        "4 rows of first.csv placed. 1 row could not be placed:",
+        "bad.csv could not be placed: it lacks the columns “width”, “weight”, “age”; its columns are “length”.",
+        "5 rows of last.csv placed.",
+    ]
+    assert [text.partition(":")[0] for text in page.texts("#new-problems li")] == ["line 2"]
+    assert_placed(page, expected(fit, pd.concat([new.iloc[1:], new])))
+
+
+def test_a_drop_without_rows_replaces_the_message_of_the_last_one(page: Seen) -> None:
+    bring(page, ("new.csv", as_csv(table(2))))
+    page.page.evaluate(
+        """() => {
+            const clipboardData = new DataTransfer();
+            clipboardData.setData("text/plain", " ");
+            document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+        }"""
+    )
+    assert page.page.locator("#new-status").inner_text() == "There are no rows in it: bring a file, or copy rows of a table."
+    assert len(placed(page)) == 2
 
 
 def test_text_that_is_pasted_into_the_field_stays_there(page: Seen) -> None:
@@ -222,6 +264,10 @@ def test_what_is_wrong_is_named_with_its_line(page: Seen, fit: Any) -> None:
         "line 5: it has 3 values, the others 5",
         "line 6: it lies too far from the rows of the fit: check its units",
     ]
+    message = bring(page, ("inf.csv", as_csv(new.assign(age=["inf", 1, 2, 3, 4, 5]))))
+    assert page.texts("#new-problems li") == ["line 2: “inf” in “age” is read as a missing value"]
+    page.page.locator("#new-clear").click()
+    bring(page, ("odd.csv", "\n".join(text).encode()))
     assert lines(page) == [2, 7]
     assert_placed(page, expected(fit, new.iloc[[0, 5]]))
 
@@ -234,6 +280,11 @@ def test_what_is_wrong_is_named_with_its_line(page: Seen, fit: Any) -> None:
         ("length,width,weight,age\n", "it has names of columns but no rows below them"),
         ("", "it is empty"),
         ("PK\x03\x04\0\0", "it is not text: save the table as CSV"),
+        ("%PDF-1.7\nobj\n", "it is not text: save the table as CSV"),
+        (
+            "Lorem\nipsum\ndolor\n",
+            "it is no table with the columns “length”, “width”, “weight”, “age”: its first line is “Lorem”",
+        ),
     ],
 )
 def test_a_file_that_can_not_be_read_is_refused_with_the_reason(page: Seen, text: str, message: str) -> None:
@@ -555,6 +606,28 @@ def test_a_transparent_image_is_placed_where_transform_places_it_on_white(image_
 def test_images_are_refused_by_a_model_of_columns(page: Seen) -> None:
     message = bring(page, ("a.png", png(np.zeros((4, 4), np.uint8))))
     assert message == "a.png could not be placed: this page places rows of numbers, not images: bring a table."
+
+
+def test_of_several_images_those_that_can_be_decoded_are_placed(image_page: Seen) -> None:
+    good = png(np.full((9, 8), 7, np.uint8))
+    message = bring(image_page, ("a.png", good), ("b.png", b"no image"), ("c.png", good), ("d.csv", b"no table"))
+    assert message.splitlines() == [
+        "2 images placed. 1 image could not be placed:",
+        "d.csv could not be placed: it has no name of an image, such as .png or .jpg, and as a table it has names of columns "
+        "but no rows below them.",
+    ]
+    assert image_page.texts("#new-problems li") == ["b.png: this browser can't decode it"]
+    assert image_page.texts("#new-list button[aria-label$='c.png']") != []
+    message = bring(image_page, ("x.png", b""), ("y.png", b""))
+    assert message == "None of 2 images could be placed:"
+
+
+def test_on_a_phone_a_refusal_is_seen_and_nothing_is_said_of_drops(browser: Any, path: Path) -> None:
+    with visit(browser, path, phone=True) as seen:
+        assert seen.page.locator("#new-hint").inner_text() == "Choose a CSV file, or paste rows of a spreadsheet."
+        seen.page.evaluate("scrollTo(0, 0)")
+        bring(seen, ("bad.csv", b"a,b\n1,2\n"))
+        assert seen.page.locator("#new-status").evaluate(IS_SEEN)
 
 
 def test_on_a_phone_controls_fit_a_thumb_and_nothing_is_too_wide(browser: Any, path: Path) -> None:

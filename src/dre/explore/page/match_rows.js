@@ -1,5 +1,5 @@
 // The columns of a text, matched by name to the features of the model; a row that can't be placed is named with its reason.
-const SNIFFED_ROWS = 500, LISTED_NAMES = 5; // rows that tell the mark of decimals and yes and no; names in an error
+const SNIFFED_ROWS = 500, LISTED_NAMES = 5, LISTED_TEXT = 40; // rows that tell the mark of decimals and yes and no; names and characters in an error
 
 const quoted = (name) => `“${name}”`;
 
@@ -73,6 +73,7 @@ function matchByName(header, names) {
     if (of === null) lacking.push(name);
     return { index: places.get(of), name: of, equals: of === null ? null : name.slice(of.length + 1) };
   });
+  if (lacking.length === names.length && header.length === 1) throw new Error(`it is no table with the columns ${listNames(names)}: its first line is ${quoted(header[0].slice(0, LISTED_TEXT))}`);
   if (lacking.length) throw new Error(`it lacks the column${lacking.length > 1 ? "s" : ""} ${listNames(lacking)}; its columns are ${listNames(header.filter(Boolean))}`);
   const twice = columns.find(({ name }) => header.indexOf(name) !== header.lastIndexOf(name));
   if (twice) throw new Error(`it has several columns ${quoted(twice.name)}: rename all but one`);

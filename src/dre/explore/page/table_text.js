@@ -3,6 +3,7 @@ const SEPARATORS = ["\t", ";", ",", "|", " "]; // in the order in which they are
 const SNIFFED = 65536, SNIFFED_RECORDS = 20; // characters and records that tell the separator
 const MIN_COUNTED = 4, FEWEST_BELOW_TITLE = 3;
 const PLAIN_NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
+const NO_TEXT = /^%PDF-|[\0-\x08\x0e-\x1a\x1c-\x1f]/; // control characters, which no table has
 const DEFUSED = /^'('*[=+\-@\t\r\n＝＋－＠])/; // the apostrophe before a formula is not part of the value
 
 // UTF-16 and UTF-8 by their marks, else UTF-8 or what older programs write. Ends of lines become line feeds.
@@ -15,7 +16,7 @@ function decodeText(bytes) {
   } catch {
     text = new TextDecoder("windows-1252").decode(bytes);
   }
-  if (text.slice(0, SNIFFED).includes("\0")) throw new Error("it is not text: save the table as CSV");
+  if (NO_TEXT.test(text.slice(0, SNIFFED))) throw new Error("it is not text: save the table as CSV");
   return unifiedLines(text);
 }
 
