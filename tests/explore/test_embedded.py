@@ -79,7 +79,20 @@ class MixesRows(Sorts):
         return y
 
 
-@pytest.mark.parametrize(("encoder", "message"), [(Sorts(), r"operator aten\.sort .* ONNX"), (MixesRows(), "mixes rows")])
+class Branches(Sorts):
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.out(self.h1(x if x.sum() > 0 else -x))
+        return y
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (Sorts(), r"operator aten\.sort .* ONNX"),
+        (MixesRows(), "mixes rows"),
+        (Branches(), r"^(?!.*ONNX).*transform; or write the module without branches"),
+    ],
+)
 def test_a_module_that_a_page_can_not_compute_is_refused_by_its_reason(encoder: nn.Module, message: str) -> None:
     fitted = DRE(schedule="x: fuzzy(10) -> ce * 1", encoder=encoder, random_state=0, verbose=False).fit(
         table()[["length", "width", "age"]]

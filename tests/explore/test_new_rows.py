@@ -213,6 +213,10 @@ def test_of_several_files_the_good_ones_are_placed_and_all_messages_stay(page: S
         "5 rows of last.csv placed.",
     ]
     assert [text.partition(":")[0] for text in page.texts("#new-problems li")] == ["line 2"]
+    bring(page, ("first.csv", odd), ("last.csv", odd))
+    assert [text.partition(":")[0] for text in page.texts("#new-problems li")] == ["first.csv, line 2", "last.csv, line 2"]
+    page.page.locator("#new-clear").click()
+    bring(page, ("new.csv", as_csv(new.iloc[1:])), ("new.csv", as_csv(new)))
     assert_placed(page, expected(fit, pd.concat([new.iloc[1:], new])))
 
 

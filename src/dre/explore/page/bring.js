@@ -68,8 +68,9 @@ async function placeAll(jobs) {
     outcomes.push(await outcome(job));
     if (outcomes.at(-1).isCancelled) break;
   }
-  const text = outcomes.map((each) => each.text).join("\n");
-  (outcomes.some((each) => each.isRefused) ? sayRefused : say)(text, outcomes.flatMap((each) => each.problems));
+  const text = outcomes.map((each) => each.text).join("\n"), ofSeveral = outcomes.filter((each) => each.problems.length).length > 1;
+  const problems = outcomes.flatMap((each, k) => each.problems.map((problem) => (ofSeveral && jobs[k].isTable ? `${jobs[k].name}, ${problem}` : problem)));
+  (outcomes.some((each) => each.isRefused) ? sayRefused : say)(text, problems);
   announce(text);
   isPlacing = false;
   showProgress(null);
@@ -133,7 +134,7 @@ async function placeTableFile(file) {
 
 async function bringFiles(list) {
   const files = [...list], images = files.filter(isImageFile), tables = files.filter((file) => !isImageFile(file));
-  const jobs = tables.map((file) => ({ name: file.name, place: () => placeTableFile(file) }));
+  const jobs = tables.map((file) => ({ name: file.name, isTable: true, place: () => placeTableFile(file) }));
   if (images.length) jobs.unshift({ name: images.length > 1 ? plural(images.length, "image") : images[0].name, place: () => placeImages(images) });
   if (jobs.length) await placeAll(jobs);
 }
