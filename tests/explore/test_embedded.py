@@ -114,6 +114,7 @@ def test_pixels_have_the_range_of_the_rows(values: list[float], ends: tuple[floa
     from dre.explore.thumbnails import ImageView
 
     about = embed_model(model, images=ImageView(rows, (4, 4))).about["image"]
+    del about["rows_first"]  # depends on the version of Pillow
     assert about | {"low": 0, "high": 0} == {"height": 4, "width": 4, "channels": 1, "layout": "hw", "low": 0, "high": 0}
     assert (about["low"], about["high"]) == pytest.approx(ends, abs=0.01)
 

@@ -122,10 +122,13 @@ def test_numbers_with_units_are_read_as_dre_reads_them(page: Seen, fit: Any, tmp
         read = column.values if column.kind == "number" else np.full(3, np.nan)
     except SourceError:
         read = np.full(3, np.nan)
-    message = bring(page, ("new.csv", text))
+    bring(page, ("new.csv", text))
     wanted = np.flatnonzero(np.isfinite(read))
-    if len(wanted) == 0:  # of the file Python says so, the page of each row
-        assert "in “weight” is not a number" in message or "not be placed" in message
+    if len(wanted) == 0:  # Python refuses the column, the page each row that has no plain number in it
+        refused = [line for line, value in enumerate(AMOUNTS[kind], 2) if not value.isdigit()]
+        reasons = page.texts("#new-problems li")
+        assert all(f"line {line}: " in reason for line, reason in zip(refused, reasons, strict=True))
+        assert all("in “weight” is not a number" in reason for reason in reasons)
         return
     numbers = new[NAMES].assign(weight=read).iloc[wanted]
     assert_placed(page, expected(fit, numbers))
