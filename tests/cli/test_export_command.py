@@ -76,3 +76,14 @@ def test_a_missing_model_is_a_usage_error(dre: Run, capsys: pytest.CaptureFixtur
 
 def test_the_types_that_are_completed_are_those_that_exist() -> None:
     assert EXPORT_TYPES == DTYPES
+
+
+@pytest.mark.parametrize("options", [(), ("--device", "auto")])
+def test_a_model_of_a_gpu_is_used_on_the_cpu_and_a_line_says_so(
+    options: tuple[str, ...], dre: Run, model: DRE, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model.set_params(device="cuda:99").save("gpu.safetensors")
+    np.save("rows.npy", X)
+    assert dre("transform", "gpu.safetensors", "rows.npy", "-o", "map.npy", *options) == 0
+    np.testing.assert_array_equal(np.load("map.npy"), model.transform(X))
+    assert "dre: the model stays on the CPU: device='cuda:99'" in capsys.readouterr().err

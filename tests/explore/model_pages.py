@@ -71,7 +71,7 @@ def bring(seen: Seen, *files: tuple[str, bytes]) -> str:
     given = [
         {"name": name, "mimeType": "image/png" if name.endswith("png") else "text/csv", "buffer": data} for name, data in files
     ]
-    return _after(seen, lambda: seen.page.set_input_files("#new-input", given), times=_jobs(files))
+    return _after(seen, lambda: seen.page.set_input_files("#new-input", given))
 
 
 def paste(seen: Seen, text: str) -> str:
@@ -94,13 +94,8 @@ def drop(seen: Seen, name: str, text: str, *, onto: str = "#points") -> str:
     return _after(seen, lambda: seen.page.evaluate(script, [name, text, onto]))
 
 
-def _jobs(files: Any) -> int:
-    images = sum(name.endswith("png") for name, _ in files)
-    return len(files) - images + bool(images)
-
-
-def _after(seen: Seen, action: Any, times: int = 1) -> str:
-    done = int(seen.page.locator("#new-rows").get_attribute("data-brought") or 0) + times
+def _after(seen: Seen, action: Any) -> str:
+    done = int(seen.page.locator("#new-rows").get_attribute("data-brought") or 0) + 1
     action()
     seen.page.wait_for_selector(f'#new-rows[data-brought="{done}"]', state="attached", timeout=60_000)
     return str(seen.page.locator("#new-status").inner_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 from collections.abc import Iterator
@@ -29,8 +30,15 @@ from model_pages import (
 from PIL import Image, ImageOps
 
 from dre import DRE
+from dre.data.pictures import to_pixels
+from dre.io.readers.delimited import read_table
+from dre.io.readers.source import SourceError
 
 CLOSE = 1e-3  # what is promised
+IS_SEEN = """(element) => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    return element.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +92,72 @@ def test_separators_decimals_quotes_and_ends_of_lines(page: Seen, fit: Any, opti
     assert_placed(page, expected(fit, new))
 
 
+AMOUNTS = {
+    "currency in front": ["€ 5.1", "€ 1,056.12", "€-3"],
+    "words": ["CHF 5", "CHF 7.25", "CHF1'056"],
+    "percent": ["66.9 %", "5%", "-0.1 %"],
+    "unit": ["12.0 kg", "7 kg", "1e1 kg"],
+    "area": ["12.0m²", "7 m²", "8 m²"],
+    "gaps": ["12 g", "n/a", "8 g"],
+    "accounting": ["(5.5)", "7", "8"],
+    "different units": ["12 kg", "7 g", "8 kg"],
+    "some without": ["12 kg", "7", "8 kg"],
+    "words alone": ["kg", "kg", "kg"],
+    "grouped": ["1,056", "2,000", "12"],
+}
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("kind", AMOUNTS)
+def test_numbers_with_units_are_read_as_dre_reads_them(page: Seen, fit: Any, tmp_path: Path, kind: str, decimal: str) -> None:
+    new = table(3, seed=2).round(2)[NAMES].astype(str).assign(weight=AMOUNTS[kind])
+    if decimal == ",":
+        swapped = new.map(lambda text: text.translate(str.maketrans(".,", ",.")))
+        text = swapped.to_csv(index=False, sep=";").encode()
+    else:
+        text = new.to_csv(index=False).encode()
+    (tmp_path / "new.csv").write_bytes(text)
+    try:
+        column = read_table(tmp_path / "new.csv")["weight"]
+        read = column.values if column.kind == "number" else np.full(3, np.nan)
+    except SourceError:
+        read = np.full(3, np.nan)
+    bring(page, ("new.csv", text))
+    wanted = np.flatnonzero(np.isfinite(read))
+    if len(wanted) == 0:  # Python refuses the column, the page each row that has no plain number in it
+        refused = [line for line, value in enumerate(AMOUNTS[kind], 2) if not value.isdigit()]
+        reasons = page.texts("#new-problems li")
+        assert all(f"line {line}: " in reason for line, reason in zip(refused, reasons, strict=True))
+        assert all("in “weight” is not a number" in reason for reason in reasons)
+        return
+    numbers = new[NAMES].assign(weight=read).iloc[wanted]
+    assert_placed(page, expected(fit, numbers))
+    saved = saved_rows(page)
+    assert [float(row["weight"]) for row in saved] == list(read[wanted])
+
+
+def test_what_is_saved_of_a_table_with_decimal_commas_can_be_read_again(page: Seen, fit: Any, tmp_path: Path) -> None:
+    new = table(5, seed=2).round(3).assign(weight=[f"{k}.056,12 €" for k in range(1, 6)])
+    bring(page, ("german.csv", as_csv(new, sep=";", decimal=",")))
+    first = placed(page)
+    assert len(first) == 5
+    with page.page.expect_download() as waiting:
+        page.page.locator("#new-save").click()
+    saved = Path(waiting.value.path()).read_bytes()
+    assert bring(page, ("saved.csv", saved)).startswith("5 rows of saved.csv placed.")
+    np.testing.assert_allclose(placed(page)[5:], first, atol=1e-6)
+    (tmp_path / "saved.csv").write_bytes(saved)
+    again = read_table(tmp_path / "saved.csv")
+    np.testing.assert_allclose(again["weight"].values, [1056.12 + 1000 * k for k in range(5)])
+
+
+def test_quoted_numbers_with_commas_are_read_between_commas(page: Seen, fit: Any) -> None:
+    new = table(3, seed=2).round(2)[NAMES]
+    text = "\n".join(",".join(f'"{value:.2f}"'.replace(".", ",") for value in row) for row in new.to_numpy())
+    assert paste(page, text) == "3 pasted rows placed."
+    assert_placed(page, expected(fit, new))
+
+
 def test_encodings_and_compressed_files(page: Seen, fit: Any) -> None:
     new = table(4, seed=3).assign(kind="größe")
     for name, data in {
@@ -118,6 +192,48 @@ def test_typed_rows_are_placed(page: Seen, fit: Any) -> None:
     page.page.locator("#new-place").click()
     page.page.wait_for_selector('#new-rows[data-brought="1"]')
     assert_placed(page, expected(fit, new))
+    assert page.page.locator("#new-text").input_value() == ""
+
+
+def test_typed_rows_that_are_refused_stay_in_the_field(page: Seen, fit: Any) -> None:
+    page.page.locator("#new-paste").click()
+    page.page.locator("#new-text").fill("1,2,tall,4")
+    page.page.locator("#new-place").click()
+    page.page.wait_for_selector('#new-rows[data-brought="1"]')
+    assert page.page.locator("#new-status").inner_text() == "No row of the pasted text could be placed:"
+    assert page.texts("#new-problems li") == ["line 1: “tall” in “weight” is not a number"]
+    assert page.page.locator("#new-text").input_value() == "1,2,tall,4"
+
+
+def test_of_several_files_the_good_ones_are_placed_and_all_messages_stay(page: Seen, fit: Any) -> None:
+    new = table(5, seed=2).round(3)
+    odd = as_csv(new).replace(b"\n", b"\nx", 1)
+    message = bring(page, ("first.csv", odd), ("bad.csv", b"length\n1\n"), ("last.csv", as_csv(new)), ("a.png", b""))
+    assert message.splitlines() == [
+        "a.png could not be placed: this page places rows of numbers, not images: bring a table.",
+        "4 rows of first.csv placed. 1 row could not be placed:",
+        "bad.csv could not be placed: it lacks the columns “width”, “weight”, “age”; its columns are “length”.",
+        "5 rows of last.csv placed.",
+    ]
+    assert [text.partition(":")[0] for text in page.texts("#new-problems li")] == ["line 2"]
+    bring(page, ("first.csv", odd), ("last.csv", odd))
+    assert [text.partition(":")[0] for text in page.texts("#new-problems li")] == ["first.csv, line 2", "last.csv, line 2"]
+    page.page.locator("#new-clear").click()
+    bring(page, ("new.csv", as_csv(new.iloc[1:])), ("new.csv", as_csv(new)))
+    assert_placed(page, expected(fit, pd.concat([new.iloc[1:], new])))
+
+
+def test_a_drop_without_rows_replaces_the_message_of_the_last_one(page: Seen) -> None:
+    bring(page, ("new.csv", as_csv(table(2))))
+    page.page.evaluate(
+        """() => {
+            const clipboardData = new DataTransfer();
+            clipboardData.setData("text/plain", " ");
+            document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+        }"""
+    )
+    assert page.page.locator("#new-status").inner_text() == "There are no rows in it: bring a file, or copy rows of a table."
+    assert len(placed(page)) == 2
 
 
 def test_text_that_is_pasted_into_the_field_stays_there(page: Seen) -> None:
@@ -155,6 +271,10 @@ def test_what_is_wrong_is_named_with_its_line(page: Seen, fit: Any) -> None:
         "line 5: it has 3 values, the others 5",
         "line 6: it lies too far from the rows of the fit: check its units",
     ]
+    message = bring(page, ("inf.csv", as_csv(new.assign(age=["inf", 1, 2, 3, 4, 5]))))
+    assert page.texts("#new-problems li") == ["line 2: “inf” in “age” is read as a missing value"]
+    page.page.locator("#new-clear").click()
+    bring(page, ("odd.csv", "\n".join(text).encode()))
     assert lines(page) == [2, 7]
     assert_placed(page, expected(fit, new.iloc[[0, 5]]))
 
@@ -167,6 +287,11 @@ def test_what_is_wrong_is_named_with_its_line(page: Seen, fit: Any) -> None:
         ("length,width,weight,age\n", "it has names of columns but no rows below them"),
         ("", "it is empty"),
         ("PK\x03\x04\0\0", "it is not text: save the table as CSV"),
+        ("%PDF-1.7\nobj\n", "it is not text: save the table as CSV"),
+        (
+            "Lorem\nipsum\ndolor\n",
+            "it is no table with the columns “length”, “width”, “weight”, “age”: its first line is “Lorem”",
+        ),
     ],
 )
 def test_a_file_that_can_not_be_read_is_refused_with_the_reason(page: Seen, text: str, message: str) -> None:
@@ -410,9 +535,106 @@ def test_images_are_placed_as_the_same_pixels(browser: Any, tmp_path: Path, shap
         assert seen.said == []
 
 
+def rows_of_images(seen: Seen, files: list[bytes], shape: tuple[int, ...]) -> np.ndarray:
+    """The rows that the page makes of images, as bytes of the given shape."""
+    script = """async ([texts, [height, width, channels]]) => {
+        const spec = { ...explorer.imageSpec, height, width, channels, layout: "hwc", low: 0, high: 255 };
+        const rows = [];
+        for (const text of texts) {
+            const file = new Blob([Uint8Array.from(atob(text), (each) => each.charCodeAt(0))]);
+            rows.push(Array.from(explorer.engine.rowOfImage(await explorer.readPixels(file), spec).row));
+        }
+        return rows;
+    }"""
+    texts = [base64.b64encode(each).decode() for each in files]
+    found = seen.page.evaluate(script, [texts, [shape[0], shape[1], shape[2] if len(shape) > 2 else 1]])
+    return np.array(found).reshape(len(files), *shape)
+
+
+@pytest.fixture(scope="module")
+def image_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    rows = np.random.default_rng(0).integers(0, 256, size=(40, 9, 8)).astype(np.uint8)
+    path = write_model_page(tmp_path_factory.mktemp("pages") / "map.html", small_model(rows), rows)
+    with visit(browser, path) as seen:
+        yield seen
+        assert seen.said == []
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_images_of_any_size_are_resized_as_pillow_does(image_page: Seen, mode: str) -> None:
+    rng = np.random.default_rng(1)
+    for side in (7, 28, 40):
+        sizes = [(side, 2 * side), (43, 100), (24, 24), *rng.integers(6, 90, (20, 2)).tolist()]
+        images = [rng.integers(0, 256, (height, width, len(mode))).astype(np.uint8).squeeze() for width, height in sizes]
+        for size in ((side, side), (side, side + 9)):
+            expected = [np.asarray(ImageOps.fit(Image.fromarray(each), size)) for each in images]
+            found = rows_of_images(image_page, [png(each) for each in images], expected[0].shape)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+@pytest.mark.parametrize("wanted", ["L", "RGB"])
+@pytest.mark.parametrize("size", [(16, 16), (9, 7)])
+def test_transparent_images_are_laid_on_white(image_page: Seen, mode: str, wanted: str, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    pixels = rng.integers(0, 256, (16, 16, len(mode))).astype(np.uint8)
+    pixels[:4, :, -1], pixels[4:8, :, -1] = 0, 255
+    for image in (Image.fromarray(pixels), Image.fromarray(pixels).convert("RGBA")):
+        file = io.BytesIO()
+        image.save(file, "PNG")
+        with Image.open(file) as opened:
+            expected = to_pixels(opened, wanted, size)
+        found = rows_of_images(image_page, [file.getvalue()], expected.shape)[0]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_photos_are_turned_upright(image_page: Seen) -> None:
+    pixels = np.zeros((16, 8), np.uint8)
+    pixels[:8] = 255
+    for orientation in range(1, 9):
+        file, exif = io.BytesIO(), Image.Exif()
+        exif[0x0112] = orientation
+        Image.fromarray(pixels).save(file, "JPEG", quality=100, exif=exif)
+        with Image.open(file) as opened:
+            expected = to_pixels(opened, "L", (8, 8))
+        assert np.abs(rows_of_images(image_page, [file.getvalue()], (8, 8))[0] - expected).max() < 8, orientation
+
+
+def test_a_transparent_image_is_placed_where_transform_places_it_on_white(image_page: Seen, tmp_path: Path) -> None:
+    clear = np.zeros((9, 8, 4), np.uint8)
+    clear[3:6, :, 3] = 128
+    assert bring(image_page, ("clear.png", png(clear))) == "clear.png placed."
+    rows = np.random.default_rng(0).integers(0, 256, size=(40, 9, 8)).astype(np.uint8)
+    white = np.full((1, 9, 8), 255, np.uint8)
+    white[0, 3:6] = 127
+    assert np.abs(placed(image_page)[-1:] - small_model(rows).transform(white)).max() < CLOSE
+
+
 def test_images_are_refused_by_a_model_of_columns(page: Seen) -> None:
     message = bring(page, ("a.png", png(np.zeros((4, 4), np.uint8))))
     assert message == "a.png could not be placed: this page places rows of numbers, not images: bring a table."
+
+
+def test_of_several_images_those_that_can_be_decoded_are_placed(image_page: Seen) -> None:
+    good = png(np.full((9, 8), 7, np.uint8))
+    message = bring(image_page, ("a.png", good), ("b.png", b"no image"), ("c.png", good), ("d.csv", b"no table"))
+    assert message.splitlines() == [
+        "2 images placed. 1 image could not be placed:",
+        "d.csv could not be placed: it has no name of an image, such as .png or .jpg, and as a table it has names of columns "
+        "but no rows below them.",
+    ]
+    assert image_page.texts("#new-problems li") == ["b.png: this browser can't decode it"]
+    assert image_page.texts("#new-list button[aria-label$='c.png']") != []
+    message = bring(image_page, ("x.png", b""), ("y.png", b""))
+    assert message == "None of 2 images could be placed:"
+
+
+def test_on_a_phone_a_refusal_is_seen_and_nothing_is_said_of_drops(browser: Any, path: Path) -> None:
+    with visit(browser, path, phone=True) as seen:
+        assert seen.page.locator("#new-hint").inner_text() == "Choose a CSV file, or paste rows of a spreadsheet."
+        seen.page.evaluate("scrollTo(0, 0)")
+        bring(seen, ("bad.csv", b"a,b\n1,2\n"))
+        assert seen.page.locator("#new-status").evaluate(IS_SEEN)
 
 
 def test_on_a_phone_controls_fit_a_thumb_and_nothing_is_too_wide(browser: Any, path: Path) -> None:

@@ -23,6 +23,7 @@ from dre.data.gene_pca import CountNormalization, GenePCA
 from dre.data.preparation import Prepared
 from dre.model import export
 from dre.model.export import DTYPES, ExportError
+from dre.model.fitted import MapModule
 
 SCHEDULE = "x: gaussian(5) -> kl * 2; h1: gaussian(5) -> kl * 1"
 N, TOLERANCE = 60, 1e-4
@@ -67,6 +68,11 @@ class Branching(nn.Module):
 class Eigenvalues(Branching):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.out(torch.linalg.eigvalsh(x[:, :, None] * x[:, None] + torch.eye(6)))
+
+
+class Looping(Branching):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([self.out(row) for row in x])
 
 
 class Noisy(Branching):
@@ -141,6 +147,30 @@ def test_a_module_of_a_user_gives_the_same_map(tmp_path):
     assert_agrees(tmp_path / "own.onnx", model, rows())
 
 
+@pytest.mark.parametrize("value", [1e17, 1.3e19, 1e25, 1e38, np.inf, -np.inf, np.nan])
+def test_a_row_that_transform_refuses_is_nan_and_leaves_the_others_alone(value, tmp_path):
+    model = fitted()
+    model.to_onnx(tmp_path / "map.onnx")
+    model.to_torch_export(tmp_path / "map.pt2")
+    X = rows()[:3].astype(np.float32)
+    expected = model.transform(X)
+    X[1, 4] = value
+    with pytest.raises(ValueError, match="row 1"):
+        model.transform(X)
+    program = torch.export.load(tmp_path / "map.pt2").module()
+    for run in (session(tmp_path / "map.onnx"), lambda X: program(torch.from_numpy(X)).detach().numpy()):
+        assert np.isnan(run(X)[1]).all()
+        np.testing.assert_allclose(run(X)[[0, 2]], expected[[0, 2]], atol=TOLERANCE)
+
+
+def test_a_file_that_gives_coordinates_to_a_refused_row_is_not_written(tmp_path, monkeypatch):
+    model = fitted()
+    monkeypatch.setattr(MapModule, "forward", lambda self, x: self.encoder(torch.nan_to_num(self.scaling(x))))
+    with pytest.raises(ExportError, match="deviates from transform by inf of a coordinate on rows too far out for transform"):
+        model.to_onnx(tmp_path / "map.onnx")
+    assert not (tmp_path / "map.onnx").exists()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_may_have_the_type_that_was_asked_for(dtype, tmp_path):
     X = np.random.default_rng(0).integers(0, 255, (N, 8, 8)).astype(np.uint8)
@@ -190,10 +220,10 @@ def test_the_file_says_what_it_is(tmp_path):
     assert [each.dim_param or each.dim_value for each in given.type.tensor_type.shape.dim] == ["n", 6]
 
 
-@pytest.mark.parametrize("write", ["to_onnx", "to_torch_export"])
-def test_no_path_of_this_machine_is_in_the_file(write, tmp_path):
-    getattr(fitted(), write)(tmp_path / "map")
-    assert os.fsencode(Path(export.__file__).parents[1]) not in (tmp_path / "map").read_bytes()
+@pytest.mark.parametrize(("write", "name"), [("to_onnx", "map.onnx"), ("to_torch_export", "map.pt2")])
+def test_no_path_of_this_machine_is_in_the_file(write, name, tmp_path):
+    getattr(fitted(), write)(tmp_path / name)
+    assert os.fsencode(Path(export.__file__).parents[1]) not in (tmp_path / name).read_bytes()
 
 
 @pytest.mark.parametrize("opset", [18, 21])
@@ -239,8 +269,8 @@ def test_of_genes_the_map_of_their_components_is_exported(tmp_path):
 # What can't be exported leaves no file.
 
 
-@pytest.mark.parametrize("write", ["to_onnx", "to_torch_export"])
-def test_a_file_that_deviates_is_not_written(write, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("write", "name"), [("to_onnx", "map.onnx"), ("to_torch_export", "map.pt2")])
+def test_a_file_that_deviates_is_not_written(write, name, tmp_path, monkeypatch):
     model = fitted()
     module = type(model._map).module
 
@@ -251,10 +281,10 @@ def test_a_file_that_deviates_is_not_written(write, tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(model._map), "module", moved)
     with pytest.raises(ExportError, match=r"deviates from transform by 0\.0.*nothing was written"):
-        getattr(model, write)(tmp_path / "map")
+        getattr(model, write)(tmp_path / name)
     assert not list(tmp_path.iterdir())
-    getattr(model, write)(tmp_path / "map", check=False)
-    assert (tmp_path / "map").is_file()
+    getattr(model, write)(tmp_path / name, check=False)
+    assert (tmp_path / name).is_file()
 
 
 UNFIT = {
@@ -272,6 +302,14 @@ def test_a_module_that_is_unfit_is_refused_with_the_reason(kind, tmp_path, capfd
         model.to_onnx(tmp_path / "map.onnx")
     assert not list(tmp_path.iterdir())
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("write", "name"), [("to_onnx", "map.onnx"), ("to_torch_export", "map.pt2")])
+def test_a_module_that_fixes_the_number_of_rows_is_refused_with_the_remedy(write, name, tmp_path):
+    model = fitted(encoder=Looping(), schedule="x: gaussian(5) -> kl * 2")
+    with pytest.raises(ExportError, match=r"fixes the number of rows.*compute with all rows at once"):
+        getattr(model, write)(tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 WRONG = {
@@ -301,6 +339,16 @@ def test_an_existing_file_is_overwritten_on_request_alone(tmp_path):
     onnx.load(path)
 
 
+@pytest.mark.parametrize(("write", "suffix", "other"), [("to_onnx", ".onnx", ".pt2"), ("to_torch_export", ".pt2", ".onnx")])
+def test_a_name_of_another_format_or_of_a_folder_is_refused_before_the_export(write, suffix, other, tmp_path, monkeypatch):
+    model = fitted()
+    monkeypatch.setattr(export.ExportJob, "module", lambda self: pytest.fail("the export has begun"))
+    with pytest.raises(ValueError, match=f"map{other}: the name must end in {suffix}"):
+        getattr(model, write)(tmp_path / f"map{other}")
+    with pytest.raises(IsADirectoryError, match=f"is a folder: name a file in it, such as .*map{suffix}"):
+        getattr(model, write)(tmp_path, force=True)
+
+
 def test_a_folder_that_is_absent_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"):
         fitted().to_onnx(tmp_path / "nowhere" / "map.onnx")
@@ -315,6 +363,10 @@ def test_a_library_that_is_absent_is_named_with_the_remedy(library, tmp_path, mo
 
 
 def test_onnxruntime_is_needed_for_the_check_alone(tmp_path, monkeypatch):
+    known = export.importlib.util.find_spec
+    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else known(name))
+    with pytest.raises(ImportError, match=r"needs onnxruntime: .*; with check=False it needs none"):
+        fitted().to_onnx(tmp_path / "map.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     fitted().to_onnx(tmp_path / "map.onnx", check=False)
     assert (tmp_path / "map.onnx").is_file()

@@ -161,7 +161,7 @@ def _check_with_model(map_: str, *, atlas: bool) -> None:
     if atlas:
         raise UsageError("--with-model puts the model into a page, and --atlas writes none: drop one of them")
     if not is_model(map_):
-        raise UsageError(f"--with-model needs a model as MAP, written by `dre fit`; {map_} holds coordinates alone")
+        raise UsageError(f"--with-model needs a model as MAP, a .safetensors file of `dre fit`; {map_} is none")
 
 
 def _megabytes(size: int) -> str:

@@ -65,7 +65,7 @@ def export(
     fitted = load_model(model, "cpu")
     with activity("exporting"):
         try:
-            with as_usage_error(ValueError, TypeError, FileExistsError, FileNotFoundError):
+            with as_usage_error(ValueError, TypeError, FileExistsError, FileNotFoundError, IsADirectoryError):
                 if suffix == ".onnx":
                     fitted.to_onnx(output, stage=stage, opset=opset, dtype=dtype, check=check, force=force)
                 else:

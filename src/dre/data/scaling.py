@@ -33,6 +33,17 @@ from dre.data.units import DominantColumns, dominant_columns
 from dre.progress.activity import activity
 from dre.runtime.float64 import float64_device
 
+FARTHEST = 1e15  # units of the scale: float32 holds squares of such values and sums of 1e8 of them, as layer norm computes
+
+
+def is_near(scaled: Tensor) -> Tensor:
+    """Whether float32 can compute with scaled values; NaN is not near.
+
+    >>> is_near(torch.tensor([0.0, -1e14, 1e16, float("nan")]))
+    tensor([ True,  True, False, False])
+    """
+    return scaled.abs() <= FARTHEST
+
 
 class Scaling(nn.Module):
     """From raw rows to what an encoder reads, in float64 and then rounded to float32.
@@ -41,6 +52,7 @@ class Scaling(nn.Module):
     standardized only           x ← (x - column_mean) / column_std
     metric                      x ← ``transform_rows(x, metric)``
     always                      x ← (x - mean) / scale, with one scale for all values
+    beyond ``FARTHEST``         NaN
     images                      channels first
     ==========================  =====================================================================
 
@@ -118,7 +130,8 @@ class Scaling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scale raw rows (n, ...) of any number type; the result is float32, images with channels first."""
-        return channels_first(self.scores(x).float(), image_layout(self.shape))
+        scaled = self.scores(x).float()
+        return channels_first(torch.where(is_near(scaled), scaled, torch.nan), image_layout(self.shape))
 
     def scores(self, x: Tensor) -> Tensor:
         """Return the scaled values as float64, in the layout of the raw rows: deviations in units of the scale."""

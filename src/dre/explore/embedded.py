@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from dre.model.estimator import DRE
 from dre.model.fitted import MapModule
 from dre.model.lowering import lower
 from dre.model.probe import probe_rows
-from dre.model.program_builder import LoweringError
+from dre.model.program_builder import LoweringError, TracingError
 from dre.model.row_program import RowProgram, RowStep
 
 Array = np.ndarray[Any, Any]
@@ -32,9 +33,12 @@ LOWERED_TOLERANCE = 1e-4  # what the steps may deviate before they are written
 CHECK_ROWS = 4  # with known coordinates
 ON_MAP_ROWS = 16  # of the page, that are placed again
 PROBES, MEAN_COUNT = 16, 4  # made rows of a model whose preparation is a module, and the mean of their counts
+PILLOW_ROWS_FIRST = 13  # version
 CHANNELS = (1, 3)  # that images of a browser have
 READ_BY_PAGE = ("table",)  # kinds of preparations that the page computes itself, from the JSON of a model's file
-REMEDY = "Leave the model out of the page, or export it as ONNX for a runtime that has all operators."
+LEAVE_OUT = "Leave the model out of the page, and place new rows by transform"
+OTHER_RUNTIME = "Leave the model out of the page, or export it as ONNX for a runtime that has all operators"
+NO_BRANCHES = f"{LEAVE_OUT}; or write the module without branches of Python on the values of rows"
 
 
 class EmbeddedModelError(ValueError):
@@ -50,6 +54,8 @@ class ImageRows:
     height, width, channels : int
     layout : {"hw", "hwc", "chw"}
     low, high : float
+    rows_first : bool
+        Whether Pillow removes the rows of tall images before it resizes across, as it does from version 13 on.
     """
 
     height: int
@@ -58,6 +64,7 @@ class ImageRows:
     layout: str
     low: float
     high: float
+    rows_first: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +145,8 @@ def embed_model(model: DRE, *, images: ImageView | None = None) -> EmbeddedModel
         try:
             program = lower(module, torch.from_numpy(rows[:1]).double())
         except LoweringError as problem:
-            raise EmbeddedModelError(f"the model can't run in a page: {problem}. {REMEDY}") from problem
+            remedy = NO_BRANCHES if isinstance(problem, TracingError) else OTHER_RUNTIME
+            raise EmbeddedModelError(f"the model can't run in a page: {problem}. {remedy}") from problem
     _compare(program.run(rows), expected)
     about = {
         "names": None if names is None else list(map(str, names)),
@@ -186,7 +194,7 @@ def _module(model: DRE) -> tuple[MapModule, dict[str, Any] | None]:
 def _refusal(preparation: Preparation) -> str:
     return (
         f"the model reads its rows through a preparation of kind {preparation.kind!r}, with a step that depends on more than a "
-        "row: a page can't compute it. Leave the model out, and place new rows by transform."
+        f"row: a page can't compute it. {LEAVE_OUT}"
     )
 
 
@@ -203,7 +211,7 @@ def _compare(found: Array, expected: Array) -> None:
     if not worst <= LOWERED_TOLERANCE:
         raise EmbeddedModelError(
             f"the steps of the model deviate from it by {worst:.2g} of a coordinate: a module that draws at random, or mixes "
-            f"rows, can't run in a page. {REMEDY}"
+            f"rows, can't run in a page. {LEAVE_OUT}"
         )
 
 
@@ -227,7 +235,15 @@ def _about_images(shape: tuple[int, ...], images: ImageView | None) -> dict[str,
     channels, height, width = (1, *size) if layout == "hw" else size if layout == "chw" else (size[2], *size[:2])
     if channels not in CHANNELS:
         return None
-    return vars(ImageRows(height, width, channels, layout, *_pixel_range(images)))
+    return vars(ImageRows(height, width, channels, layout, *_pixel_range(images), _resizes_rows_first()))
+
+
+def _resizes_rows_first() -> bool:
+    """Whether the Pillow that reads images here does so; without one, as the newest does."""
+    try:
+        return int(version("pillow").partition(".")[0]) >= PILLOW_ROWS_FIRST
+    except PackageNotFoundError:
+        return True
 
 
 def _pixel_range(images: ImageView) -> tuple[float, float]:

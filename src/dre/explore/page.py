@@ -31,7 +31,7 @@ SCRIPTS = (
 )  # joined in this order
 TRAINING = "training"  # style, and first script, of a page that follows a training or whose training has failed
 ENGINE = ("program", "table_text", "match_rows", "pixels", "placing")  # what a worker runs, in pages with a model
-NEW_ROWS = ("new_rows", "new_marks", "new_card", "new_table", "placer", "bring")  # the rest of it, before "start"
+NEW_ROWS = ("new_rows", "new_marks", "new_card", "new_table", "placer", "decode", "bring")  # the rest of it, before "start"
 STYLES = ("page", "panel")
 
 

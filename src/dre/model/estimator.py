@@ -801,7 +801,7 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             For a model with a module of your own, also as a backbone: that module again, ``encoder=MyModule()``. Its weights
             come from the file.
         device : str, optional
-            In place of the one in the file.
+            In place of the one in the file. None uses that one, or stays on the CPU with a warning if it is not there.
         """
         model: DRE = open_model(cls, path, encoder, device)
         return model

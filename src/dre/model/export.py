@@ -36,9 +36,11 @@ OPSET, LOWEST_OPSET = 18, 18  # torch writes no older one; runtimes since 2023 r
 DTYPES = ("float32", "float64", "uint8", "int32", "int64")  # of the rows that the file takes
 TOLERANCE = 1e-4  # of a coordinate, and of its size where it is larger than 1
 FAR = 1e3  # how much farther out than those of the fit some of the compared rows are
+BEYOND = 1e20  # and so far out are others that float32 can't compute with them
 MAX_BYTES = 2**31 - 2**20  # of an ONNX file: that is all its format can hold
 INSTALL = "pip install 'deep-recursive-embedding[onnx]'"
 EXAMPLE_ROWS = 3  # from which torch traces the module
+FIXES_ROWS = "fixes the number of rows, as a Python loop over them does: compute with all rows at once"
 
 
 class ExportError(ValueError):
@@ -99,8 +101,11 @@ class ExportJob:
 
 def write_onnx(path: str | os.PathLike[str], job: ExportJob, *, force: bool = False) -> None:
     """Write a map as an ONNX file, from an input ``x`` of any number of rows to an output ``embedding``."""
+    _check_target(path, ".onnx")
     opset = _check_opset(job.opset)
-    _require("onnx", "onnxscript", *(["onnxruntime"] if job.check else []))
+    _require("onnx", "onnxscript")
+    if job.check:
+        _require("onnxruntime", otherwise="; with check=False it needs none")
     _write(path, lambda: _onnx_bytes(job, opset), _onnx_runner if job.check else None, job, force=force)
 
 
@@ -108,10 +113,19 @@ def write_program(path: str | os.PathLike[str], job: ExportJob, *, force: bool =
     """Write a map as a program that ``torch.export.load`` reads, in any process with torch and without this package."""
     if job.opset is not None:
         raise ValueError(f"opset={job.opset}: a program of torch.export has none; leave it out, or write a .onnx file")
+    _check_target(path, ".pt2")
     _write(path, lambda: _program_bytes(job), _program_runner if job.check else None, job, force=force)
 
 
 FORMATS = {".onnx": write_onnx, ".pt2": write_program}
+
+
+def _check_target(path: str | os.PathLike[str], suffix: str) -> None:
+    """Raise an error if the name is that of a folder, or of another format."""
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it, such as {Path(path) / f'map{suffix}'}")
+    if Path(path).suffix.lower() != suffix:
+        raise ValueError(f"{path}: the name must end in {suffix}, by which programs know the format")
 
 
 def _write(
@@ -150,10 +164,10 @@ def _check_opset(opset: int | None) -> int:
     return int(opset)
 
 
-def _require(*libraries: str) -> None:
+def _require(*libraries: str, otherwise: str = "") -> None:
     for library in libraries:
         if importlib.util.find_spec(library) is None:
-            raise ImportError(f"the export to ONNX needs {library}: {INSTALL}")
+            raise ImportError(f"the export to ONNX needs {library}: {INSTALL}{otherwise}")
 
 
 def _onnx_bytes(job: ExportJob, opset: int) -> bytes:
@@ -246,15 +260,8 @@ def _compare(run: Callable[[Array], Array], job: ExportJob) -> None:
     """Raise an ExportError if the file places rows elsewhere than ``transform``."""
     usual, *_ = compared = _compared_rows(job)
     for name, rows in compared.items():
-        try:
-            expected = job.fitted.embed(rows, job.stage)
-        except ValueError:  # which transform refuses
-            if name == usual:
-                raise
-            continue
-        found = run(rows)
-        apart = np.abs(found - expected) / np.maximum(1, np.abs(expected))
-        worst = float(np.max(apart)) if apart.shape == expected.shape else np.inf
+        expected = job.fitted.embed(rows, job.stage) if name == usual else _expected(job, rows)
+        worst = _deviation(_run(run, rows, name), expected)
         if not worst <= TOLERANCE:
             raise ExportError(
                 f"the exported map deviates from transform by {worst:.2g} of a coordinate on {name}, more than {TOLERANCE:g}; "
@@ -262,19 +269,58 @@ def _compare(run: Callable[[Array], Array], job: ExportJob) -> None:
             )
 
 
+def _run(run: Callable[[Array], Array], rows: Array, name: str) -> Array:
+    """Run the exported map, or raise an ExportError that says what it can't read."""
+    try:
+        return run(rows)
+    except MemoryError:
+        raise
+    except Exception as problem:  # of onnxruntime, or of the program of torch
+        reason = f"its module {FIXES_ROWS}" if len(rows) != EXAMPLE_ROWS else _first_line(problem)
+        raise ExportError(f"the exported map can't read {len(rows)} rows ({name}): {reason}; nothing was written") from problem
+
+
+def _expected(job: ExportJob, rows: Array) -> Array:
+    """What ``transform`` gives, row by row if it refuses one; NaN for those that it refuses."""
+    try:
+        return job.fitted.embed(rows, job.stage)
+    except ValueError:
+        if len(rows) == 1:
+            return np.full((1, job.fitted.n_components), np.nan, np.float32)
+    return np.concatenate([_expected(job, rows[i : i + 1]) for i in range(len(rows))])
+
+
+def _deviation(found: Array, expected: Array) -> float:
+    """The largest deviation of a coordinate, of its size where it is larger than 1; infinite where only one is NaN."""
+    if found.shape != expected.shape or (np.isnan(found) != np.isnan(expected)).any():
+        return np.inf
+    apart = np.abs(found - expected) / np.maximum(1, np.abs(expected))
+    return float(np.nan_to_num(apart, nan=0.0, posinf=np.inf).max())
+
+
 def _compared_rows(job: ExportJob) -> dict[str, Array]:
     """Rows around those of the fit, and unusual ones, by name."""
     scaling = job.fitted.scaling
     around = probe_rows(scaling)
     middle = around.mean(0, keepdim=True)
+    usual = "rows around those of the fit"
     rows = {
-        "rows around those of the fit": around,
+        usual: around,
         "a single row": around[:1],
         "rows far from those of the fit": middle + FAR * (around - middle),
         "rows of zeros": torch.zeros_like(around[:2]),
         "constant rows": torch.full_like(around[:2], float(around.mean())),
+        "rows too far out for transform": middle + BEYOND * (around - middle),
     }
-    return {name: _as_dtype(values, job.dtype).numpy() for name, values in rows.items()}
+    compared = {name: _as_dtype(values, job.dtype).numpy() for name, values in rows.items()}
+    return compared | ({"rows with NaN or infinity": _damaged(compared[usual])} if np.dtype(job.dtype).kind == "f" else {})
+
+
+def _damaged(rows: Array) -> Array:
+    """Rows of which each has one value that is not finite, and a last one as it was."""
+    damaged = rows[:4].copy()
+    damaged[:3].reshape(3, -1)[:, -1] = np.nan, np.inf, -np.inf
+    return damaged
 
 
 def _as_dtype(rows: Tensor, dtype: str) -> Tensor:
@@ -328,6 +374,8 @@ def _as_export_error(job: ExportJob) -> Iterator[None]:
         raise
     except Exception as problem:
         encoder = type(job.fitted.encoder).__name__
+        if "Constraints violated" in str(problem):
+            raise ExportError(f"the encoder {encoder} {FIXES_ROWS}") from problem
         raise ExportError(
             f"torch can't export the encoder {encoder}: {_reason(problem)}. Use operators that the format has, and no branches "
             "of Python on the values of rows."

@@ -15,7 +15,7 @@ from dre.data.image_range import warn_of_range
 from dre.data.preparation import Preparation
 from dre.data.range_error import RangeError
 from dre.data.rows import ArrayRows, HostRows, Rows, RowSlice, describe_row, fits, is_rows
-from dre.data.scaling import ScaledRows, Scaling
+from dre.data.scaling import ScaledRows, Scaling, is_near
 from dre.data.sparse import is_sparse
 from dre.data.validation import check_memory
 from dre.encoder.backbone_front import BackboneFront
@@ -35,8 +35,8 @@ class MapModule(nn.Module):
 
     A preparation that is no module, such as that of a table with text, is left out: the module then reads prepared rows.
 
-    It has no Python loop over the rows, and works with ``torch.export``. It does not check the rows: what float32 can't hold
-    after scaling becomes NaN, where ``transform`` raises an error. Under autocast it computes as any other module does.
+    It has no Python loop over the rows, and works with ``torch.export``. Rows that ``transform`` refuses become NaN: those with
+    NaN or infinity, and those too far from the fit. Under autocast it computes as any other module does.
     """
 
     def __init__(self, scaling: Scaling, encoder: nn.Module, preparation: nn.Module | None = None) -> None:
@@ -51,8 +51,10 @@ class MapModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.preparation is not None:
             x = self.preparation(x)
-        y: Tensor = self.encoder(self.scaling(x))
-        return y
+        scaled = self.scaling(x)
+        y: Tensor = self.encoder(scaled)
+        computable = is_near(scaled).flatten(1).all(1, keepdim=True)
+        return torch.where(computable, y, torch.nan)  # outside of torch, maximum and layer norm may lose a NaN
 
 
 @dataclass

@@ -16,7 +16,7 @@ from torch.fx import Node
 from torch.utils._pytree import tree_flatten
 
 from dre.model.operators import OPERATORS
-from dre.model.program_builder import LoweringError, Out, ProgramBuilder, Value
+from dre.model.program_builder import LoweringError, Out, ProgramBuilder, TracingError, Value
 from dre.model.quiet import quiet
 from dre.model.row_program import INPUT, RowProgram
 
@@ -64,7 +64,7 @@ def _exported(module: nn.Module, row: Tensor) -> torch.export.ExportedProgram:
             return exported
     except Exception as problem:  # of many kinds, also those that the module itself raises
         reason = str(problem).strip().partition("\n")[0].rstrip(".") or type(problem).__name__
-        raise LoweringError(f"torch.export can't trace it: {reason}") from problem
+        raise TracingError(f"torch.export can't trace it: {reason}") from problem
 
 
 def _call(builder: ProgramBuilder, node: Node, known: Mapping[Node, Any]) -> Any:

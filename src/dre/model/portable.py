@@ -1,7 +1,7 @@
 """A fitted model that travels between processes and machines: its weights on the CPU, and its device chosen where it arrives.
 
 ``pickle``, ``joblib`` and ``copy.deepcopy`` ask a model for its state and give the copy that state. A tensor of a GPU in it
-could be read on a machine with a GPU alone.
+could be read on a machine with a GPU alone. The device of a model file is chosen in the same way.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def _is_on_cpu(module: nn.Module) -> bool:
     return all(tensor.is_cpu for tensor in chain(module.parameters(), module.buffers()))
 
 
-def place_on_device(fitted: FittedMap, device: Any) -> None:
+def place_on_device(fitted: FittedMap, device: Any, *, stacklevel: int = 3) -> None:
     """Move the encoder of a map that has travelled to the device of its estimator, or warn that it stays on the CPU."""
     try:
         runtime = Runtime.on(device if isinstance(device, str | torch.device) else "auto")
     except ValueError as problem:
-        warnings.warn(f"the model stays on the CPU: {problem}", stacklevel=3)
+        warnings.warn(f"the model stays on the CPU: {problem}", stacklevel=stacklevel)
         return
     fitted.encoder = runtime.place(fitted.encoder)

@@ -21,6 +21,10 @@ class LoweringError(ValueError):
     """A module that can't become a row program; the message names the operator."""
 
 
+class TracingError(LoweringError):
+    """A module that ``torch.export`` can't trace, which then can't become a file of another format either."""
+
+
 @dataclass(frozen=True)
 class Value:
     """What a step makes of a row: its name, and its shape with a first axis of one row."""

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 import dre
@@ -15,6 +16,7 @@ from dre.encoder.backbone import Backbone
 from dre.model.archive import load_map
 from dre.model.encoding import decode, encode
 from dre.model.file_error import ModelFileError, as_model_file_error
+from dre.model.portable import place_on_device
 from dre.runtime import Runtime
 
 CLASSES = ("DRE", "DeepTSNE", "DeepUMAP")  # of dre, that a file may name
@@ -46,10 +48,12 @@ def open_model(kind: type, path: str | os.PathLike[str], encoder: nn.Module | Ba
         model = kinds[about["class"]](**parameters)
         check_columns(model.columns)
         check_missing(model.missing)
-        runtime = _saved_runtime(model.device) if device is None else None
-    if device is not None:
+        _check_device(model.device)
+    if device is None:
+        place_on_device(fitted, model.device, stacklevel=4)  # the line that called load
+    else:
+        fitted.encoder = Runtime.on(device).place(fitted.encoder)
         model.set_params(device=device)
-    fitted.encoder = (runtime or Runtime.on(model.device)).place(fitted.encoder)
     names, fill = about["feature_names_in"], {name: float(v) for name, v in about.get("fill_values", {}).items()}
     model._map = fitted
     model.interrupted_ = False
@@ -61,11 +65,11 @@ def open_model(kind: type, path: str | os.PathLike[str], encoder: nn.Module | Ba
     return model
 
 
-def _saved_runtime(device: object) -> Runtime:
-    """Return the device that a model was saved with."""
+def _check_device(device: object) -> None:
+    """Raise an error if what a file has as the device is none, on any machine."""
     try:
-        if isinstance(device, str):
-            return Runtime.on(device)
-    except ValueError as problem:
-        raise ModelFileError(f"was saved with a device that can't be used here; pass device= to load it: {problem}") from None
+        if isinstance(device, str) and (device == "auto" or torch.device(device).type != "meta"):  # which holds no values
+            return
+    except RuntimeError:
+        pass
     raise ModelFileError(f"has the device {device!r}, which is none: pass device= to load it")

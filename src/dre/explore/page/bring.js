@@ -1,14 +1,22 @@
 // How new rows come to the page: dropped, chosen or pasted. Nothing leaves the browser.
 const placer = new Placer();
-const MAX_IMAGE_PIXELS = 2 ** 26;
+const LISTED_REASONS = 12;
 const IMAGE_NAME = /\.(png|jpe?g|bmp|gif|webp|avif)$/i;
 let isPlacing = false;
 
 const isImageFile = (file) => file.type.startsWith("image/") || IMAGE_NAME.test(file.name);
 
 function say(text, problems = []) {
+  const listed = problems.slice(0, LISTED_REASONS), more = problems.length - listed.length;
+  if (more) listed.push(`and ${grouped(more)} more`);
   $("new-status").textContent = text;
-  $("new-problems").replaceChildren(...problems.map((problem) => make("li", {}, problem)));
+  $("new-problems").replaceChildren(...listed.map((problem) => make("li", {}, problem)));
+}
+
+// Of what could not be placed: on a phone the panel lies below the map.
+function sayRefused(text, problems) {
+  say(text, problems);
+  $("new-status").scrollIntoView({ block: "nearest" });
 }
 
 function showProgress(share) {
@@ -23,10 +31,7 @@ async function placeAndShow(batch, job, notes = []) {
   const named = (line) => (batch.names ? batch.names[line] : `line ${line}`);
   const reasons = problems.map(({ line, reason }) => `${named(line)}: ${reason}`);
   if (refused > problems.length) reasons.push(`and ${grouped(refused - problems.length)} more`);
-  if (!count) {
-    const [first, ...others] = reasons;
-    return { text: `No row of ${batch.name} could be placed. ${first || ""}`, problems: others };
-  }
+  if (!count) return { text: `No row of ${batch.inside || batch.name} could be placed:`, problems: reasons, isRefused: true };
   addNewRows({ ...batch, layout: placed.layout, used: placed.used }, placed);
   showNewRows();
   const beyond = includeNewRows(from);
@@ -35,34 +40,47 @@ async function placeAndShow(batch, job, notes = []) {
   if (beyond) all.push(`${plural(beyond, "row")} lie${beyond > 1 ? "" : "s"} far outside of the map: Zoom shows all.`);
   if (refused) all.push(`${plural(refused, "row")} could not be placed:`);
   if (!maps.some(showsNewRows)) all.push("The last stage shows them.");
-  return { text: all.join(" "), problems: reasons };
+  return { text: all.join(" "), problems: reasons, isRefused: refused > 0, isPlaced: true };
 }
 
-// One after the other; an error names the file.
-async function whilePlacing(name, action) {
-  if (isPlacing) return say("Rows are being placed: wait, or cancel that first.");
+// What a job says: { text, problems, isRefused, isPlaced }; an error names the file.
+async function outcome({ name, place }) {
+  try {
+    return await place();
+  } catch (problem) {
+    const isCancelled = problem.message === CANCELLED;
+    return { text: isCancelled ? "Cancelled." : `${name} could not be placed: ${problem.message}.`, problems: [], isRefused: !isCancelled, isCancelled };
+  }
+}
+
+// Places one after the other, and says of all what became of them; returns whether rows were placed.
+async function placeAll(jobs) {
+  if (isPlacing) {
+    say("Rows are being placed: wait, or cancel that first.");
+    return false;
+  }
   isPlacing = true;
   placer.isCancelled = false;
   say("Placing rows …");
   showProgress(0);
-  try {
-    const { text, problems } = await action();
-    say(text, problems);
-    announce(text);
-  } catch (problem) {
-    const text = problem.message === CANCELLED ? "Cancelled." : `${name} could not be placed: ${problem.message}.`;
-    say(text);
-    announce(text);
-  } finally {
-    isPlacing = false;
-    showProgress(null);
-    $("new-rows").dataset.brought = Number($("new-rows").dataset.brought || 0) + 1; // for scripts that wait
+  const outcomes = [];
+  for (const job of jobs) {
+    outcomes.push(await outcome(job));
+    if (outcomes.at(-1).isCancelled) break;
   }
+  const text = outcomes.map((each) => each.text).join("\n"), ofSeveral = outcomes.filter((each) => each.problems.length).length > 1;
+  const problems = outcomes.flatMap((each, k) => each.problems.map((problem) => (ofSeveral && jobs[k].isTable ? `${jobs[k].name}, ${problem}` : problem)));
+  (outcomes.some((each) => each.isRefused) ? sayRefused : say)(text, problems);
+  announce(text);
+  isPlacing = false;
+  showProgress(null);
+  $("new-rows").dataset.brought = Number($("new-rows").dataset.brought || 0) + 1; // for scripts that wait
+  return outcomes.some((each) => each.isPlaced);
 }
 
 const placeTable = (batch, text) => placeAndShow({ ...batch, text }, { kind: "text", spec: about.model, text });
 const fileBatch = (name) => ({ name, title: name, counted: (count) => `${plural(count, "row")} of ${name}` });
-const PASTED = { name: "The pasted text", title: "pasted", counted: (count) => plural(count, "pasted row") };
+const PASTED = { name: "The pasted text", inside: "the pasted text", title: "pasted", counted: (count) => plural(count, "pasted row") };
 
 async function readBytes(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
@@ -70,50 +88,61 @@ async function readBytes(file) {
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
 }
 
-// The pixels of an image file as the browser decodes it, without a conversion of its colors.
-async function readPixels(file) {
-  let bitmap;
-  try {
-    bitmap = await createImageBitmap(file, { colorSpaceConversion: "none", premultiplyAlpha: "none", imageOrientation: "none" });
-  } catch {
-    throw new Error("this browser can't decode it");
-  }
-  const { width, height } = bitmap;
-  if (width * height > MAX_IMAGE_PIXELS) throw new Error("it has too many pixels");
-  const canvas = make("canvas", { width, height }), context = canvas.getContext("2d", { willReadFrequently: true });
-  context.drawImage(bitmap, 0, 0);
-  bitmap.close();
-  return context.getImageData(0, 0, width, height);
-}
-
-async function placeImages(files) {
-  const spec = about.model.image, name = files.length > 1 ? plural(files.length, "image") : files[0].name;
-  if (!spec) throw new Error("this page places rows of numbers, not images: bring a table");
-  const numbers = new Float64Array(files.length * about.model.width), images = [], sizes = new Set();
-  let resized = 0;
+// Rows of the images that the browser can decode, and why it can't decode the others.
+async function readImages(files, spec) {
+  const read = [], problems = [];
   for (const [k, file] of files.entries()) {
-    const pixels = await readPixels(file).catch((problem) => { throw new Error(files.length > 1 ? `${file.name}: ${problem.message}` : problem.message); });
-    const { row, shown, isResized } = engine.rowOfImage(pixels, spec);
-    numbers.set(row, k * row.length);
-    images.push(shown);
-    resized += isResized ? 1 : 0;
-    sizes.add(`${pixels.width} × ${pixels.height}`);
+    try {
+      const pixels = await readPixels(file);
+      read.push({ file, size: `${pixels.width} × ${pixels.height}`, ...engine.rowOfImage(pixels, spec) });
+    } catch (problem) {
+      if (files.length === 1) throw problem;
+      problems.push(`${file.name}: ${problem.message}`);
+    }
+    if (placer.isCancelled) throw new Error(CANCELLED);
     showProgress(k / files.length / 2);
     if (k % 16 === 15) await new Promise((done) => setTimeout(done));
   }
-  const from = sizes.size === 1 ? ` from ${[...sizes][0]}` : "";
-  const notes = resized ? [`${plural(resized, "image")} cropped in the middle and resized${from} to ${spec.width} × ${spec.height} pixels.`] : [];
-  return placeAndShow({ name, counted: (count) => (files.length > 1 ? plural(count, "image") : name), names: files.map((file) => file.name), images }, { kind: "numbers", numbers }, notes);
+  return { read, problems };
+}
+
+async function placeImages(files) {
+  const spec = about.model.image;
+  if (!spec) throw new Error("this page places rows of numbers, not images: bring a table");
+  const { read, problems } = await readImages(files, spec);
+  if (!read.length) return { text: `None of ${plural(files.length, "image")} could be placed:`, problems, isRefused: true };
+  const numbers = new Float64Array(read.length * about.model.width), resized = read.filter((each) => each.isResized);
+  read.forEach(({ row }, k) => numbers.set(row, k * row.length));
+  const sizes = new Set(resized.map(({ size }) => size)), from = sizes.size === 1 ? ` from ${[...sizes][0]}` : "";
+  const notes = resized.length ? [`${plural(resized.length, "image")} cropped in the middle and resized${from} to ${spec.width} × ${spec.height} pixels.`] : [];
+  if (problems.length) notes.push(`${plural(problems.length, "image")} could not be placed:`);
+  const names = read.map(({ file }) => file.name), [only] = names;
+  const batch = { name: files.length > 1 ? plural(files.length, "image") : only, counted: (count) => (names.length > 1 ? plural(count, "image") : only), names, images: read.map(({ shown }) => shown) };
+  const placed = await placeAndShow(batch, { kind: "numbers", numbers }, notes);
+  return { ...placed, problems: [...problems, ...placed.problems], isRefused: placed.isRefused || problems.length > 0 };
+}
+
+// On a page of images, a file whose name is not that of one is read as a table; an error says so.
+async function placeTableFile(file) {
+  try {
+    return await placeTable(fileBatch(file.name), engine.decodeText(await readBytes(file)));
+  } catch (problem) {
+    if (!about.model.image || problem.message === CANCELLED) throw problem;
+    throw new Error(`it has no name of an image, such as .png or .jpg, and as a table ${problem.message}`);
+  }
 }
 
 async function bringFiles(list) {
   const files = [...list], images = files.filter(isImageFile), tables = files.filter((file) => !isImageFile(file));
-  if (images.length) await whilePlacing(images.length > 1 ? plural(images.length, "image") : images[0].name, () => placeImages(images));
-  for (const file of tables) await whilePlacing(file.name, async () => placeTable(fileBatch(file.name), engine.decodeText(await readBytes(file))));
+  const jobs = tables.map((file) => ({ name: file.name, isTable: true, place: () => placeTableFile(file) }));
+  if (images.length) jobs.unshift({ name: images.length > 1 ? plural(images.length, "image") : images[0].name, place: () => placeImages(images) });
+  if (jobs.length) await placeAll(jobs);
 }
 
-function bringText(text) {
-  if (text.trim()) return whilePlacing(PASTED.name, () => placeTable(PASTED, engine.unifiedLines(text)));
+async function bringText(text) {
+  if (text.trim()) return placeAll([{ name: PASTED.name, place: () => placeTable(PASTED, engine.unifiedLines(text)) }]);
+  if (!isPlacing) sayRefused("There are no rows in it: bring a file, or copy rows of a table.", []);
+  return false;
 }
 
 // From a drop or the clipboard: files if there are some, else text.
@@ -146,7 +175,7 @@ function listenToDrops() {
 
 function listenToPaste() {
   const field = $("new-text");
-  const placeTyped = () => { bringText(field.value); field.value = ""; };
+  const placeTyped = async () => { if (await bringText(field.value)) field.value = ""; }; // what is refused can be mended
   document.addEventListener("paste", (event) => {
     if (keepsText(event.target, event.clipboardData)) return;
     event.preventDefault();
@@ -172,7 +201,8 @@ function describeModel() {
 }
 
 function listenToNewRows() {
-  $("new-hint").textContent = `Drop a CSV file${about.model.image ? " or images" : ""} onto the map, or paste rows of a spreadsheet.`;
+  const kinds = `a CSV file${about.model.image ? " or images" : ""}`, isTouched = matchMedia("(pointer: coarse)").matches;
+  $("new-hint").textContent = isTouched ? `Choose ${kinds}, or paste rows of a spreadsheet.` : `Drop ${kinds} onto the map, or paste rows of a spreadsheet.`;
   $("new-about").textContent = describeModel();
   $("new-files").addEventListener("click", () => $("new-input").click());
   $("new-input").addEventListener("change", async (event) => {
@@ -196,6 +226,8 @@ function listenToNewRows() {
     newRows: () => ({ count: newRows.count, original: newRows.original.map((each) => Array.from(each)), lines: Array.from(newRows.line) }),
     newScreen: (k, map = 0) => maps[map].toArea(newSpot(maps[map], k)),
     newPinned: () => newPinned,
+    imageSpec: about.model.image,
+    readPixels,
     engine,
   });
 }

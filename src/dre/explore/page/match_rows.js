@@ -1,5 +1,5 @@
 // The columns of a text, matched by name to the features of the model; a row that can't be placed is named with its reason.
-const SNIFFED_ROWS = 500, LISTED_NAMES = 5; // rows that tell the mark of decimals and yes and no; names in an error
+const SNIFFED_ROWS = 500, LISTED_NAMES = 5, LISTED_TEXT = 40; // rows that tell the mark of decimals and yes and no; names and characters in an error
 
 const quoted = (name) => `“${name}”`;
 
@@ -22,10 +22,10 @@ function knownNames({ names, table }) {
 
 // What the model reads: fields of one text each, with what they write into a row. A field is a number, a boolean, a category, or
 // the feature "kind=a", which is 1 where the column kind holds a.
-function fieldsOf(layout, found, spec, decimal) {
+function fieldsOf(layout, found, spec, units, decimal) {
   if (spec.table) return tableFields(layout, spec);
   const { names } = spec, named = layout.header && names;
-  const columns = named ? matchByName(layout.header, names) : matchByPlace(layout, found, spec, decimal);
+  const columns = named ? matchByName(layout.header, names) : matchByPlace(layout, found, spec, units, decimal);
   return columns.map((column, k) => {
     const fill = spec.fill[column.name] ?? null, answers = column.equals ? null : yesAndNo(found, column.index, spec);
     return { kind: column.equals ? "equals" : answers ? "boolean" : "number", center: 0, scale: 1, ...column, fill, at: k };
@@ -57,10 +57,10 @@ function wrongWidth(width, wanted, names) {
 }
 
 // All columns in their order if they are as many as the model reads, else those that hold numbers.
-function matchByPlace({ header, width }, found, spec, decimal) {
+function matchByPlace({ header, width }, found, spec, units, decimal) {
   const { names } = spec, all = Array.from({ length: width }, (_, index) => index);
-  const isNumber = (text) => isMissing(text, spec) || Number.isFinite(toNumber(text, decimal));
-  const read = width === spec.width ? all : all.filter((k) => found.every(({ values }) => isNumber(values[k] || "")));
+  const isNumber = (text, k) => isMissing(text, spec) || Number.isFinite(toAmount(text, decimal, units[k]));
+  const read = width === spec.width ? all : all.filter((k) => found.every(({ values }) => isNumber(values[k] || "", k)));
   if (read.length !== spec.width) throw new Error(wrongWidth(width, spec.width, names));
   return read.map((index, k) => ({ index, name: header ? header[index] : names ? names[k] : null, equals: null }));
 }
@@ -73,6 +73,7 @@ function matchByName(header, names) {
     if (of === null) lacking.push(name);
     return { index: places.get(of), name: of, equals: of === null ? null : name.slice(of.length + 1) };
   });
+  if (lacking.length === names.length && header.length === 1) throw new Error(`it is no table with the columns ${listNames(names)}: its first line is ${quoted(header[0].slice(0, LISTED_TEXT))}`);
   if (lacking.length) throw new Error(`it lacks the column${lacking.length > 1 ? "s" : ""} ${listNames(lacking)}; its columns are ${listNames(header.filter(Boolean))}`);
   const twice = columns.find(({ name }) => header.indexOf(name) !== header.lastIndexOf(name));
   if (twice) throw new Error(`it has several columns ${quoted(twice.name)}: rename all but one`);
@@ -89,9 +90,9 @@ function yesAndNo(found, index, spec) {
 
 // Each writes the values of a text into a row, and returns the reason if it can't.
 const WRITERS = {
-  number({ center, scale }, text, into, at, { decimal }) {
-    into[at] = (toNumber(text, decimal) - center) / scale;
-    return Number.isFinite(into[at]) ? null : "is not a number";
+  number({ center, scale, index }, text, into, at, { decimal, units }) {
+    into[at] = (toAmount(text, decimal, units[index]) - center) / scale;
+    return Number.isFinite(into[at]) ? null : `is not a number${units[index] ? ` in ${units[index]}` : ""}`;
   },
   boolean({ center, scale }, text, into, at, { answers }) {
     const lower = text.toLowerCase(), number = Number(lower), [yes] = [0, 1].filter((k) => answers.some((pair) => pair[1 - k] === lower));
@@ -121,15 +122,15 @@ function writeFill(field, into, at, about) {
 
 // A reader of records: read(values, into, at) writes the numbers of a row, and returns why it can't be placed, or null.
 function rowReader(layout, found, spec) {
-  const decimal = decimalMark(found, layout.separator), missing = new Set(spec.missing);
-  const fields = fieldsOf(layout, found, spec, decimal), counts = { filled: 0, unknown: 0 }, about = { decimal, counts, answers: spec.answers };
+  const decimal = decimalMark(found, layout.separator), missing = new Set(spec.missing), units = unitsOf(layout, found, decimal, missing);
+  const fields = fieldsOf(layout, found, spec, units, decimal), counts = { filled: 0, unknown: 0 }, about = { decimal, units, counts, answers: spec.answers };
   const where = ({ name, index }) => (name === null ? `column ${index + 1}` : quoted(name)), groups = equalsGroups(fields);
   const read = (values, into, at) => {
     if (values.length !== layout.width) return `it has ${values.length} values, the others ${layout.width}`;
     let isFilled = false;
     for (const field of fields) {
       const text = values[field.index], isGap = field.kind !== "equals" && missing.has(text.toLowerCase());
-      if (isGap && (field.fill === null || field.fill === undefined)) return `it lacks a value in ${where(field)}`;
+      if (isGap && (field.fill === null || field.fill === undefined)) return text ? `${quoted(text)} in ${where(field)} is read as a missing value` : `it lacks a value in ${where(field)}`;
       const problem = isGap ? writeFill(field, into, at + field.at, about) : WRITERS[field.kind](field, text, into, at + field.at, about);
       if (problem) return `${quoted(text.slice(0, 40))} in ${where(field)} ${problem}`;
       isFilled = isFilled || isGap;
@@ -138,7 +139,20 @@ function rowReader(layout, found, spec) {
     for (const [index, known] of groups) if (!known.has(values[index]) && !missing.has(values[index].toLowerCase())) counts.unknown++;
     return null;
   };
-  return { read, counts, fields };
+  return { read, counts, fields, numbers: { decimal, units, at: fields.filter(({ kind }) => kind === "number").map(({ index }) => index) } };
+}
+
+// The unit of each column, by which its numbers are read.
+function unitsOf({ width }, found, decimal, missing) {
+  const values = (k) => found.map((record) => record.values[k] || "").filter((text) => !missing.has(text.toLowerCase()));
+  return Array.from({ length: width }, (_, k) => commonUnit(values(k), decimal));
+}
+
+// A value as a table with points and without units has it: a number that the model has read, or the text as it is.
+function plainValue(text, index, { decimal, units, at }) {
+  const isPlain = decimal === "." && PLAIN_NUMBER.test(text); // else 1.056 may be a thousand
+  const number = at.includes(index) && !isPlain ? toAmount(text, decimal, units[index]) : NaN;
+  return Number.isFinite(number) ? String(number) : text;
 }
 
 // By column the values that features such as "kind=a" know.

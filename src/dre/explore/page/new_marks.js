@@ -1,4 +1,4 @@
-// The marks of new rows on the maps: diamonds above all points, which can be pointed at and pinned.
+// The marks of new rows on the maps: diamonds above all points and below the names of classes, which can be pointed at and pinned.
 const MARK = 6; // half of a mark, pixels
 const MOVING_MARKS = 3000; // that are drawn while a map moves
 const MANY_MARKS = 2000; // from which on they are smaller, and without an outline

@@ -56,13 +56,13 @@ function newSpot(map, k) {
   return [map.toScreenX(x[k]), map.toScreenY(y[k])];
 }
 
-// The names and values of a new row as they were brought; "" for what a record lacks.
-function newValues(k) {
+// The names and values of a new row as they were brought, or changed for a table; "" for what a record lacks.
+function newValues(k, change = (text) => text) {
   const { text, layout, used } = batches[newRows.batch[k]];
   if (!layout) return [];
   const { values } = engine.readRecord(text, newRows.record[k], layout.separator);
   const nameOfColumn = (index) => (layout.header ? layout.header[index] : about.model.names && about.model.names[used.indexOf(index)]);
-  return Array.from({ length: layout.width }, (_, index) => [nameOfColumn(index) || (layout.header && !index ? "name" : `column ${index + 1}`), values[index] || ""]);
+  return Array.from({ length: layout.width }, (_, index) => [nameOfColumn(index) || (layout.header && !index ? "name" : `column ${index + 1}`), change(values[index] || "", index, layout.numbers)]);
 }
 
 const TITLES = ["name", "title", "id", "label"];

@@ -32,8 +32,9 @@ function showNewStage() {
   $("new-stage").hidden = !newRows.count || maps.some(showsNewRows);
 }
 
+// Numbers that the model has read have points and no units, so that rows of several files make one table.
 function newRowsAsCsv() {
-  const { count, original } = newRows, all = Array.from({ length: count }, (_, k) => new Map(newValues(k)));
+  const { count, original } = newRows, all = Array.from({ length: count }, (_, k) => new Map(newValues(k, engine.plainValue)));
   const names = [...new Set(all.flatMap((values) => [...values.keys()]))], axes = original.map((_, axis) => `dre${axis + 1}`);
   const lines = all.map((values, k) => {
     const batch = batches[newRows.batch[k]];

@@ -7,6 +7,7 @@ function drawOverlay(map) {
   ink.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
   ink.clearRect(0, 0, view.width, view.height);
   if (showsImages(map)) drawImages(map);
+  for (const layer of layers) layer.draw(map);
   if (showsNames() && !showsImages(map)) drawClassNames(map);
   drawRings(map);
   if (map.lasso) drawLasso(map);
@@ -14,7 +15,6 @@ function drawOverlay(map) {
 }
 
 function drawRings(map) {
-  for (const layer of layers) layer.draw(map);
   if (pinned >= 0) {
     if (neighborsShown) drawNeighbors(map);
     drawRing(map, pinned, 5, 3);

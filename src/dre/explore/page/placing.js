@@ -65,7 +65,7 @@ async function placeText(program, spec, text, report) {
   const result = placed.result(read), { filled, unknown } = reader.counts;
   if (filled) result.notes.push(`Missing values of ${filled} row${filled > 1 ? "s" : ""} are filled in as in the fit.`);
   if (unknown) result.notes.push(`${unknown} value${unknown > 1 ? "s" : ""} of categories did not occur in the fit.`);
-  return { ...result, layout, used: reader.fields.map(({ index }) => index) };
+  return { ...result, layout: { ...layout, numbers: reader.numbers }, used: reader.fields.map(({ index }) => index) };
 }
 
 // Places rows of numbers, such as pixels.
@@ -99,4 +99,4 @@ async function runJob(state, job, report) {
   return job.kind === "text" ? placeText(state.program, job.spec, job.text, report) : placeNumbers(state.program, job.numbers, report);
 }
 
-return { runJob, decodeText, unifiedLines, readRecord, rowOfImage };
+return { runJob, decodeText, unifiedLines, readRecord, plainValue, rowOfImage };

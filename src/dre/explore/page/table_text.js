@@ -3,6 +3,7 @@ const SEPARATORS = ["\t", ";", ",", "|", " "]; // in the order in which they are
 const SNIFFED = 65536, SNIFFED_RECORDS = 20; // characters and records that tell the separator
 const MIN_COUNTED = 4, FEWEST_BELOW_TITLE = 3;
 const PLAIN_NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
+const NO_TEXT = /^%PDF-|[\0-\x08\x0e-\x1a\x1c-\x1f]/; // control characters, which no table has
 const DEFUSED = /^'('*[=+\-@\t\r\n＝＋－＠])/; // the apostrophe before a formula is not part of the value
 
 // UTF-16 and UTF-8 by their marks, else UTF-8 or what older programs write. Ends of lines become line feeds.
@@ -15,7 +16,7 @@ function decodeText(bytes) {
   } catch {
     text = new TextDecoder("windows-1252").decode(bytes);
   }
-  if (text.slice(0, SNIFFED).includes("\0")) throw new Error("it is not text: save the table as CSV");
+  if (NO_TEXT.test(text.slice(0, SNIFFED))) throw new Error("it is not text: save the table as CSV");
   return unifiedLines(text);
 }
 
@@ -119,15 +120,34 @@ function* firstOf(iterable, count) {
   }
 }
 
-// The mark of decimals that the numbers of some records have; in doubt it is a point.
+// The mark of decimals that the numbers of some records have; in doubt it is a point. Between commas, quoted numbers may have
+// commas, too, of which groups of thousands have three digits behind.
 function decimalMark(found, separator) {
-  if (separator === ",") return ".";
-  const values = found.flatMap((record) => record.values), has = (pattern) => values.some((value) => pattern.test(value));
+  const values = found.flatMap((record) => record.values), commas = values.filter((value) => /^[-+]?\d+,\d+$/.test(value));
   const points = values.filter((value) => /^[-+]?\d*\.\d+(e[-+]?\d+)?$/i.test(value));
-  return has(/^[-+]?\d+,\d+$/) && points.every((value) => /^[-+]?\d{1,3}(\.\d{3})+$/.test(value)) ? "," : ".";
+  const hasComma = separator === "," ? commas.some((value) => !GROUPS["."][0].test(value)) : commas.length > 0;
+  return hasComma && points.every((value) => /^[-+]?\d{1,3}(\.\d{3})+$/.test(value)) ? "," : ".";
 }
 
 const GROUPS = { ".": [/^[-+]?\d{1,3}([,'’]\d{3})+(\.\d+)?$/, /[,'’]/g], ",": [/^[-+]?\d{1,3}([. \u00a0\u202f'’]\d{3})+(,\d+)?$/, /[. \u00a0\u202f'’]/g] };
+
+// Currencies, percents and short units, as in src/dre/io/readers/typed.py.
+const UNIT = /^(?:[€$£¥]|CHF|EUR|USD|GBP)\s*|\s*(?:[€$£¥%]|[A-Za-zµ°]{1,4}[²³]?)$/g;
+
+const unitOf = (text) => (text.match(UNIT) || []).join("").trim();
+const withoutUnit = (text) => text.replace(UNIT, "");
+
+// The unit that all values of a column have; "" if they have none, or different ones.
+function commonUnit(texts, decimal) {
+  const unit = texts.length ? unitOf(texts[0]) : "";
+  return unit && texts.every((text) => unitOf(text) === unit && Number.isFinite(toNumber(withoutUnit(text), decimal))) ? unit : "";
+}
+
+// A number of a column, in whose unit it must be.
+function toAmount(text, decimal, unit) {
+  if (!unit) return toNumber(text, decimal);
+  return unitOf(text) === unit ? toNumber(withoutUnit(text), decimal) : NaN;
+}
 
 // A number as people write it; NaN for what is none.
 function toNumber(text, decimal) {
