@@ -244,6 +244,18 @@ def fit(
     from dre.runtime.ranks import Ranks
 
     ranks = Ranks.current()
+    overrides: dict[str, Any] = {
+        "perplexity": perplexity,
+        "n_neighbors": n_neighbors,
+        "min_dist": min_dist,
+        "recursions": recursions,
+        "schedule": schedule,
+        "encoder": encoder,
+        "augment": augment,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "optimizer": optimizer,
+    }
     with as_usage_error():
         check_writable(output, [MODEL], force=force, read=[path_of(data)])
         if embedding is not None:
@@ -253,21 +265,7 @@ def fit(
             standardize=standardize,
         )
         check_checkpoints(checkpoint, checkpoint_minutes, resume=resume, force=force)
-        _check_options(
-            device,
-            metric,
-            metric_kwds,
-            perplexity=perplexity,
-            n_neighbors=n_neighbors,
-            min_dist=min_dist,
-            recursions=recursions,
-            schedule=schedule,
-            encoder=encoder,
-            augment=augment,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            optimizer=optimizer,
-        )
+        _check_options(device, metric, metric_kwds, overrides)
         page = check_view_options(
             output, watch, page, show, tensorboard, data=path_of(data), n_components=n_components, resume=resume, force=force
         )
@@ -279,16 +277,7 @@ def fit(
         metric=metric,
         metric_kwds=parse_metric_kwds(metric_kwds),
         sample=sample,
-        perplexity=perplexity,
-        n_neighbors=n_neighbors,
-        min_dist=min_dist,
-        recursions=recursions,
-        schedule=schedule,
-        encoder=encoder,
-        augment=augment,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        optimizer=optimizer,
+        **overrides,
         standardize=choose_standardize(source, standardize, metric),
         missing=missing if source.preparation is not None and missing != "drop" else "error",
         device=device,
@@ -330,8 +319,12 @@ def fit(
             what = "its scores" if page is None else "its scores and its page"
             echo(f"\ndre: the model is saved in {output}; Ctrl-C ended the computation of {what}", err=True)
             raise typer.Exit(INTERRUPTED) from None
-    written = {"model": output, "embedding": embedding, "page": page}
-    saved = [f"the {what} to {file}" for what, file in written.items() if file is not None]
+    _say_saved({"model": output, "embedding": embedding, "page": page})
+
+
+def _say_saved(files: dict[str, Path | None]) -> None:
+    """Print which files were written."""
+    saved = [f"the {what} to {file}" for what, file in files.items() if file is not None]
     echo(f"\nSaved {' and '.join(saved)}.")
 
 
@@ -343,7 +336,7 @@ def _hint_at_labels(source: Source, *, are_given: bool) -> None:
         echo(f"dre: the subfolders are kept as {FOLDER}; --labels {FOLDER} scores the map by them", err=True)
 
 
-def _check_options(device: str, metric: str, metric_kwds: str | None, **overrides: Any) -> None:
+def _check_options(device: str, metric: str, metric_kwds: str | None, overrides: dict[str, Any]) -> None:
     """Check the device, the metric, and the texts and numbers of options before the rows are read, which may take a while."""
     from dre.data.metric import row_metric
     from dre.plan.overrides import parse_overrides
