@@ -16,6 +16,7 @@ from dre.cli.map import match_points, read_coordinates
 from dre.io.formulas import defuse, restore
 from dre.io.readers import ReadOptions, open_source
 from dre.io.readers.labels import read_labels
+from dre.io.readers.table import MISSING
 from dre.io.writers import OutputSpec, open_sink
 
 NAMES = ["=1+1", "-x", "+4 9", "@home", "'=a", "''=b", "'tis", "-1.5", "+3e2", '=HYPERLINK("a","b")', "-", "＝1", "plain"]
@@ -91,7 +92,7 @@ def test_values_of_a_text_column_are_restored_and_numbers_behind_an_apostrophe_c
     assert found.metadata["kind"].tolist() == ["=x", "y", "=x"]
 
 
-KEPT = st.text(alphabet="'=+-@\t\r\n＝ax ", min_size=1, max_size=6).filter(lambda text: text.strip() not in ("",))
+KEPT = st.text(alphabet="'=+-@\t\r\n＝ax ", min_size=1, max_size=6).filter(lambda text: text.strip() not in MISSING)
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -171,7 +171,7 @@ def refuse_path(X: Any, name: str) -> None:
 def refuse_records(X: Any, name: str) -> None:
     """Raise a ValueError with the remedy if X has columns by name in a form that is neither an array nor a DataFrame."""
     found = None
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not scipy.sparse.issparse(X):  # a dok_matrix is both
         found = "a mapping of columns"
     elif isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
         found = "a list of records"
