@@ -112,6 +112,7 @@ def test_a_selection_without_a_cell_says_which_part_matches_nothing_and_what_cou
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_digits_are_never_reported_under_the_name_of_another_data_set(bench, tmp_path, capsys):
     parts = ("table-3", "figure-6", "generalization-is-flat")
     only = ("--only-data", "infimnist-10k,infimnist-100k", "--only-methods", "pca,dre")
@@ -137,6 +138,7 @@ def test_digits_are_never_reported_under_the_name_of_another_data_set(bench, tmp
             assert "digits are in place of: InfiMNIST" in before[-150:].replace("&#39;", "'")
 
 
+@pytest.mark.slow
 def test_digits_are_measured_anew_once_the_data_are_there(bench, tmp_path, capsys, monkeypatch):
     selected = ["table-1", "--only-data", "mnist", "--only-methods", "pca", "--panels", "none", "--quick"]
     assert bench(*selected) == 0

@@ -111,6 +111,7 @@ def test_a_failure_is_recorded_tried_again_and_stops_no_other(setting):
     assert pending(jobs, setting) == jobs[:1]
 
 
+@pytest.mark.slow
 def test_several_workers_give_the_records_that_one_gives(setting, tmp_path):
     jobs = [Job("digits", "pca", 0), Job("digits", "dre", 1)]
     list(run_jobs(jobs, setting))

@@ -135,7 +135,7 @@ def test_a_fit_ends_early_and_keeps_what_was_learned(folder: Path) -> None:
     assert np.allclose(again, coordinates, atol=1e-4 * np.ptp(coordinates))
 
 
-@pytest.mark.parametrize("before", [None, b"as it was"])
+@pytest.mark.parametrize("before", [pytest.param(None, marks=pytest.mark.slow), b"as it was"])
 @pytest.mark.parametrize(("patch", "times"), [(BEFORE_THE_FIRST_STEP, 1), (IN_A_LONG_STEP, 2)], ids=["too early", "twice"])
 def test_a_fit_that_keeps_nothing_leaves_nothing(folder: Path, patch: str, times: int, before: bytes | None) -> None:
     if before is not None:
@@ -173,7 +173,15 @@ def test_a_model_is_saved_whole_or_not_at_all(folder: Path) -> None:
     assert files(folder) == ["x.npy"]
 
 
-@pytest.mark.parametrize("out", ["y.npy", "y.csv", "y.tsv.gz", "y.parquet"])
+@pytest.mark.parametrize(
+    "out",
+    [
+        pytest.param("y.npy", marks=pytest.mark.slow),
+        "y.csv",
+        pytest.param("y.tsv.gz", marks=pytest.mark.slow),
+        pytest.param("y.parquet", marks=pytest.mark.slow),
+    ],
+)
 def test_coordinates_are_written_whole_or_not_at_all(folder: Path, out: str) -> None:
     DRE(schedule="x: gaussian(5) -> kl * 1", random_state=0, device="cpu").fit(X).save(folder / "m.safetensors")
     done = pressed(folder, IN_TRANSFORM, "transform", "m.safetensors", "x.npy", "-o", out)

@@ -471,6 +471,7 @@ def test_the_command_warns_once_and_standardizes(command, quick, tmp_path):
     assert json.loads((tmp_path / "c.json").read_text())["standardize"] is True
 
 
+@pytest.mark.slow
 def test_a_metric_reaches_the_methods_that_take_one_and_the_scores() -> None:
     rows = np.random.default_rng(0).random((120, 6)) + 0.1
     result = compare(rows, methods=["pca", "umap"], metric="canberra", device="cpu")
