@@ -255,3 +255,10 @@ def test_of_a_model_the_rows_are_what_it_was_fitted_to(dre: Run) -> None:
 def test_a_model_in_the_place_of_data_is_told_of(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert dre("evaluate", "m.safetensors", "x.npy") == 2
     assert "DATA comes first" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("data")
+def test_one_label_for_all_rows_is_said(dre: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("same.npy", np.full(300, -1))
+    assert dre("evaluate", "x.npy", "y.npy", "--labels", "same.npy") == 0
+    assert capsys.readouterr().err.count("labels are -1 for all 300 rows") == 1

@@ -194,6 +194,14 @@ def test_labels_of_another_shape_are_an_error_that_says_how_many_are_expected(la
         encode_labels(labels, 3)
 
 
+@pytest.mark.parametrize("label", [-1, "none of them"])
+def test_one_label_for_all_rows_warns_that_scores_by_it_say_nothing(label: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.warns(UserWarning, match=f"labels are {label} for all 30 rows.*two classes or more, or none") as found:
+        dre.metrics.evaluate(X, X[:, :2], labels=[label] * 30, k=5)
+    assert {warning.filename for warning in found} == {__file__}
+
+
 def test_levels_keep_their_names_and_order() -> None:
     table = {"cluster": ["x", "y", "x"], "class": [1, 1, 0]}
     for given in (table, pd.DataFrame(table, index=[5, 6, 7])):

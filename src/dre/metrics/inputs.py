@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,7 @@ from dre.data.validation import check_array, check_memory
 from dre.neighbors.metric_distances import MetricDistances
 from dre.progress.display import say
 from dre.runtime import resolve_device
+from dre.runtime.caller import level_of_caller
 
 Array = np.ndarray[Any, Any]
 Device = str | torch.device
@@ -157,8 +159,15 @@ def unique_labels(labels: Any, n: int, name: str = "labels") -> tuple[Array, Arr
 
 
 def encode_labels(labels: Any, n: int, name: str = "labels") -> Tensor:
-    """Return for each row the index of its class among the sorted classes."""
-    return torch.from_numpy(unique_labels(labels, n, name)[1])
+    """Return for each row the index of its class among the sorted classes; warn if there is one class alone."""
+    classes, codes = unique_labels(labels, n, name)
+    if len(classes) == 1 < n:
+        warnings.warn(
+            f"{name} are {classes[0]} for all {n:,} rows: scores by labels then say nothing of the map. Pass labels of two "
+            "classes or more, or none.",
+            stacklevel=level_of_caller(),
+        )
+    return torch.from_numpy(codes)
 
 
 def encode_levels(labels: Any, n: int) -> dict[str, Tensor]:
