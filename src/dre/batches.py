@@ -332,4 +332,4 @@ def _check_graph(target: Target, batches: Batches) -> Graph:
 
 def _check_size(size: int) -> None:
     if size < 2:
-        raise ValueError(f"batch size {size}: a batch needs at least 2 rows")
+        raise ValueError(f"batch_size={size}: a batch needs at least 2 rows")

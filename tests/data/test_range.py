@@ -59,6 +59,19 @@ def test_a_row_that_float32_cannot_hold_is_named(value, convert, monkeypatch):
     assert np.isfinite(model.transform(convert(X))).all()
 
 
+@pytest.mark.parametrize("factor", [1e13, 1e17, 1e30])
+def test_sparse_rows_behind_principal_components_are_refused_where_dense_ones_are(factor):
+    X = np.where(np.random.default_rng(0).random((60, 40)) < 0.2, 1.5, 0.0)
+    model = cheap(encoder="mlp(8, depth=1, n_pcs=5)").fit(scipy.sparse.csr_array(X))
+    if factor < 1e15:
+        sparse, dense = model.transform(scipy.sparse.csr_array(factor * X)), model.transform(factor * X)
+        assert np.allclose(sparse, dense, rtol=1e-3, atol=1e-3)
+        return
+    for rows in (factor * X, scipy.sparse.csr_array(factor * X)):
+        with pytest.raises(ValueError, match="too many for float32"):
+            model.transform(rows)
+
+
 def test_the_column_and_the_place_in_an_image_are_named():
     X = pd.DataFrame(some_rows(), columns=["a", "b", "c"])
     model = cheap(standardize=True).fit(X)

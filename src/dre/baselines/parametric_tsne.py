@@ -142,7 +142,7 @@ class ParametricTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._map = FittedMap(encoder.eval(), recipe, scaling, COMPONENTS, [*history.stages], history.records)
         self.encoder_, self.machines_, self.history_ = encoder, machines, history.records
         self.embedding_ = embed(encoder, rows)
-        interrupt.warn(stacklevel=3)  # the line that called fit
+        interrupt.warn()
         return self
 
     def _check(self) -> None:

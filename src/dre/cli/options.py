@@ -53,6 +53,7 @@ PARAMETERS = {  # what the library's errors name, as patterns, and the option wi
     r"\bdtype='(\w+)'": r"--dtype \1",
     r"\bcheck=False\b": "--no-check",
     r"\b(?:lr|learning_rate)=(\S+): must": r"--learning-rate \1: must",
+    r"\bbatch_size=(\S+): a batch": r"--batch-size \1: a batch",
     r"\bpass encoder=Backbone\(module\)": "fit it in Python, with DRE(encoder=Backbone(module))",
     r"\bleave the model out\b": "drop --with-model",
     r"\bLeave the model out(?: of the page)?": "Drop --with-model",

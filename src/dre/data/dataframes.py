@@ -85,7 +85,8 @@ def select_features(
         return X
     kinds = {name: column_kind(frame.get_column(name)) for name in frame.columns}
     if columns is None:
-        wanted = frame.columns if fitted is None else [name for name in frame.columns if name in set(fitted)]
+        known = set(frame.columns if fitted is None else fitted)
+        wanted = [name for name in frame.columns if name in known]
     elif fitted is not None:
         wanted = list(fitted)
     else:

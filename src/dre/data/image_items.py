@@ -176,7 +176,7 @@ def is_list_of_images(X: Any) -> bool:
     """
     if not isinstance(X, list | tuple) or not X:
         return False
-    images = [item[0] if isinstance(item, list | tuple) and len(item) else item for item in (X[0], *X)]
+    images = [item[0] if isinstance(item, list | tuple) and len(item) else item for item in X]
     if _is_picture(images[0]):
         return True
     are_arrays = all(isinstance(image, np.ndarray | Tensor) and image.ndim >= 2 for image in images)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dre.data.rows import Rows, chunk_length, read_checked
 from dre.data.scaling import Scaling
+from dre.runtime.caller import level_of_caller
 
 LOOKED_AT, LOOKED_AT_VALUES = 64, 2**20  # first rows, and values in them: to read all twice would cost as much as a pass
 FACTOR = 30  # standard deviations: the mean square of a fit is 1 of them, so that at most one of its rows in 900 is so far
@@ -27,7 +28,7 @@ def warn_of_range(rows: Rows, scaling: Scaling) -> None:
         warnings.warn(
             f"the images have values of up to {float(x.abs().max()):g}, those of the fit were {usual:.3g} in root mean square. "
             "Scale them as in the fit, or the map means nothing: ToTensor, for example, divides by 255.",
-            stacklevel=2,
+            stacklevel=level_of_caller(),
         )
 
 

@@ -73,6 +73,10 @@ class ScaledSparse:
         dense = matrix.cpu().double().numpy()
         return torch.from_numpy(self._scaled(self._X[start:stop]) @ dense - self._mean @ dense)
 
+    def largest(self, start: int, stop: int) -> Tensor:
+        """Largest stored value of each row from start to stop, by its size, before it is centered."""
+        return torch.from_numpy(abs(self._scaled(self._X[start:stop])).max(axis=1).toarray().ravel())
+
     def transposed_times(self, matrix: Tensor) -> Tensor:
         """All rows, transposed, times a matrix (n, k)."""
         dense = matrix.cpu().double().numpy()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, conv2d, unfold
 
 from dre.data.rows import Rows
-from dre.data.scaling import ScaledRows
+from dre.data.scaling import FARTHEST, ScaledRows
 from dre.data.sparse import ScaledSparse
 from dre.runtime.float64 import near_float64
 from dre.runtime.threads import map_in_threads
@@ -190,7 +190,9 @@ class ProjectedRows:
 
     def read(self, start: int, stop: int) -> Tensor:
         front = self._front
-        return self._rows.times(front.axes.T, start, stop).to(front.axes) - front.offset
+        found = self._rows.times(front.axes.T, start, stop).to(front.axes) - front.offset
+        near = self._rows.largest(start, stop).to(front.axes.device) <= FARTHEST  # else NaN, as Scaling makes of dense rows
+        return torch.where(near[:, None], found, torch.nan)
 
     def take(self, ids: Tensor) -> Tensor:
         raise NotImplementedError("rows behind a front are read in their order")

@@ -616,7 +616,9 @@ class DRE(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         self._check_features("transform")
         with plain_torch(), one_thread_on(self._map.device), _naming_columns(self._names_of(self._map.preparation)):
-            return self._like(X, self._map.coordinates(self.prepare(X), stage))
+            rows = self.prepare(X)
+            self._map.warn_of_range(rows)
+            return self._like(X, self._map.coordinates(rows, stage))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Equivalent to ``fit(X).transform(X)``, with the parameters of ``fit``."""

@@ -40,6 +40,8 @@ BEYOND = 1e20  # and so far out are others that float32 can't compute with them
 MAX_BYTES = 2**31 - 2**20  # of an ONNX file: that is all its format can hold
 INSTALL = "pip install 'deep-recursive-embedding[onnx]'"
 EXAMPLE_ROWS = 3  # from which torch traces the module
+USUAL, SINGLE = "rows around those of the fit", "a single row"
+ORDINARY = (USUAL, SINGLE)  # nothing but their number can be what a module does not read
 FIXES_ROWS = "fixes the number of rows, as a Python loop over them does: compute with all rows at once"
 
 
@@ -258,9 +260,9 @@ def _program_runner(content: bytes) -> Callable[[Array], Array]:
 
 def _compare(run: Callable[[Array], Array], job: ExportJob) -> None:
     """Raise an ExportError if the file places rows elsewhere than ``transform``."""
-    usual, *_ = compared = _compared_rows(job)
+    compared = _compared_rows(job)
     for name, rows in compared.items():
-        expected = job.fitted.embed(rows, job.stage) if name == usual else _expected(job, rows)
+        expected = job.fitted.embed(rows, job.stage) if name == USUAL else _expected(job, rows)
         worst = _deviation(_run(run, rows, name), expected)
         if not worst <= TOLERANCE:
             raise ExportError(
@@ -273,10 +275,10 @@ def _run(run: Callable[[Array], Array], rows: Array, name: str) -> Array:
     """Run the exported map, or raise an ExportError that says what it can't read."""
     try:
         return run(rows)
-    except MemoryError:
+    except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as problem:  # of onnxruntime, or of the program of torch
-        reason = f"its module {FIXES_ROWS}" if len(rows) != EXAMPLE_ROWS else _first_line(problem)
+        reason = f"its module {FIXES_ROWS}" if name in ORDINARY and len(rows) != EXAMPLE_ROWS else _first_line(problem)
         raise ExportError(f"the exported map can't read {len(rows)} rows ({name}): {reason}; nothing was written") from problem
 
 
@@ -303,17 +305,16 @@ def _compared_rows(job: ExportJob) -> dict[str, Array]:
     scaling = job.fitted.scaling
     around = probe_rows(scaling)
     middle = around.mean(0, keepdim=True)
-    usual = "rows around those of the fit"
     rows = {
-        usual: around,
-        "a single row": around[:1],
+        USUAL: around,
+        SINGLE: around[:1],
         "rows far from those of the fit": middle + FAR * (around - middle),
         "rows of zeros": torch.zeros_like(around[:2]),
         "constant rows": torch.full_like(around[:2], float(around.mean())),
         "rows too far out for transform": middle + BEYOND * (around - middle),
     }
     compared = {name: _as_dtype(values, job.dtype).numpy() for name, values in rows.items()}
-    return compared | ({"rows with NaN or infinity": _damaged(compared[usual])} if np.dtype(job.dtype).kind == "f" else {})
+    return compared | ({"rows with NaN or infinity": _damaged(compared[USUAL])} if np.dtype(job.dtype).kind == "f" else {})
 
 
 def _damaged(rows: Array) -> Array:

@@ -88,12 +88,16 @@ class FittedMap:
         """Embed rows as ``embed`` does; the result is on the device of the encoder."""
         self.check_shape(X.shape)
         raw = X if is_rows(X) else HostRows(X)
-        warn_of_range(raw, self.scaling)
         Y = outputs(self.encoder_of(stage), ScaledRows(raw, self.scaling, self.device))
         is_lost = ~Y.isfinite().all(1)
         if bool(is_lost.any()):
             raise self._explain(int(is_lost.long().argmax()), raw)
         return Y
+
+    def warn_of_range(self, X: Any) -> None:
+        """Warn of images with another range than those of the fit."""
+        self.check_shape(X.shape)
+        warn_of_range(X if is_rows(X) else HostRows(X), self.scaling)
 
     def features(self, X: Any, source: str, stage: int | None = None) -> Array:
         """Return the output of a submodule of the encoder for rows."""

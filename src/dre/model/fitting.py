@@ -229,7 +229,7 @@ def fit_map(work: MapFit, observers: Iterable[Observer], saving: Saving | None =
     fitted.preparation = work.preparation
     embedding = check_map(embed(encoder, rows))
     fitted.account = account.close(embedding)
-    interrupt.warn(stacklevel=4)  # the line that called fit
+    interrupt.warn()
     return FitResult(fitted, embedding, interrupt.requested)
 
 

@@ -9,6 +9,7 @@ import warnings
 from types import FrameType
 from typing import Any
 
+from dre.runtime.caller import level_of_caller
 from dre.training.events import EpochEnded, Event, StageBegan
 from dre.training.run import Run
 
@@ -78,17 +79,17 @@ class Interrupt:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn where Ctrl-C ended the fit; to be called once the map of the weights is complete.
 
-        Until then another Ctrl-C can still lose it. ``stacklevel`` is that of the caller, as ``warnings.warn`` counts.
+        Until then another Ctrl-C can still lose it.
         """
         if self.requested and self._run is not None:
             run = self._run
             warnings.warn(
                 f"fit was interrupted in stage {run.stage} ({run.current_stage.source}), "
                 f"epoch {run.epoch + 1} of {run.current_stage.all_epochs}: the model has the weights so far and can be used",
-                stacklevel=stacklevel + 1,
+                stacklevel=level_of_caller(),
             )
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -72,7 +72,7 @@ def stated_unit(adata: Any) -> float | None:
     """Return what ``sc.pp.log1p`` divided natural logarithms by, as ``adata`` tells; None if it does not."""
     if "log1p" not in adata.uns:
         return None
-    base = adata.uns["log1p"].get("base")
+    base = (adata.uns["log1p"] or {}).get("base")
     return 1.0 if base is None else float(np.log(float(base)))
 
 

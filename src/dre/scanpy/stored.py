@@ -135,6 +135,8 @@ def _is_mapped(fitted: DRE, rows: Any, embedding: Any) -> bool:
     if embedding is None:
         return True
     places = np.asarray(embedding)
+    if not len(places):
+        raise ValueError("the reference has no cells")
     ids = np.arange(0, len(places), -(-len(places) // COMPARED))
     some = rows[ids]
     again = fitted.transform(Components(some.toarray() if scipy.sparse.issparse(some) else np.asarray(some)))
