@@ -159,14 +159,14 @@ FRAMES: dict[str, Callable[[Array], Any]] = {
     "odd index": lambda X: _named(X).set_index(pd.Index(["a"] * len(X))),
 }
 BAD_FRAMES: dict[str, Callable[[Array], Any]] = {
-    "text column": lambda X: _named(X).assign(text="a"),
+    "text column": lambda X: _named(X).assign(text=[f"text {i}" for i in range(len(X))]),
     "dates": lambda X: _named(X).assign(date=pd.Timestamp("2020-01-01")),
-    "categories": lambda X: _named(X).assign(kind=pd.Categorical(["a"] * len(X))),
+    "categories": lambda X: _named(X).assign(kind=pd.Categorical([None] * len(X), categories=["a"])),
     "vectors": lambda X: _named(X).assign(vector=[[1.0, 2.0]] * len(X)),
     "same names": lambda X: pd.DataFrame(np.c_[X, X], columns=["a"] * (2 * X.shape[1])),
     "mixed names": lambda X: pd.DataFrame(np.c_[X, X], columns=["a", *range(2 * X.shape[1] - 1)]),
     "missing": lambda X: _named(X).assign(gap=pd.array([None] * len(X), dtype="Int64")),
-    "polars text": lambda X: pl.DataFrame({"a": [1.0] * len(X), "b": ["x"] * len(X)}),
+    "polars text": lambda X: pl.DataFrame({"a": [1.0] * len(X), "b": [f"text {i}" for i in range(len(X))]}),
 }
 TENSORS: dict[str, Callable[[Array], Any]] = {
     "float32": lambda X: torch.tensor(X, dtype=torch.float32),

@@ -265,10 +265,12 @@ class FitJob:
         from ray.train.torch import get_device
 
         rows = _read_part(ray.train.get_dataset_shard("rows"), self.n_rows)
-        self.model.set_params(device=str(get_device()))
+        columns = self.model.columns
+        self.model.set_params(device=str(get_device()), columns=None)  # the rows are those columns, without names
         self.model.fit(OwnRows(rows), **self.saving)
-        if self.model.columns is not None:
-            self.model.feature_names_in_ = np.array(self.model.columns, dtype=object)
+        self.model.set_params(columns=columns)
+        if columns is not None:
+            self.model.feature_names_in_ = np.array(columns, dtype=object)
         with tempfile.TemporaryDirectory() as folder:
             result = None
             if ray.train.get_context().get_world_rank() == 0:
