@@ -34,9 +34,8 @@ def cheap(**options):
 
 @pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars"])
 def test_columns_without_numbers_are_named_with_the_remedy(frame):
-    named = (
-        r"'name' \(text with 40 different values\), 'day' \(dates\); columns=\['size', 'count', 'kind', 'old'\] maps the others"
-    )
+    named = r"'name' \(text with 40 different values\), 'day' \(dates\); "
+        r"pass columns=\['size', 'count', 'kind', 'old'\] to map the others"
     with pytest.raises(ValueError, match=named):
         cheap().fit(frame)
 

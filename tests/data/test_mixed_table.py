@@ -58,7 +58,7 @@ def test_kinds_are_found_by_types_and_values(values, kind):
 )
 def test_columns_that_cannot_be_mapped_are_named_with_the_others(values, reason):
     frame = NUMBERS.assign(kind=["u", "v"] * (N // 2), new=pd.Series(list(values)))
-    with pytest.raises(ValueError, match=rf"'new' \({reason}\); columns=\['a', 'b', 'c', 'kind'\] maps the others"):
+    with pytest.raises(ValueError, match=rf"'new' \({reason}\); pass columns=\['a', 'b', 'c', 'kind'\] to map the others"):
         fit_table(frame)
     assert fit_table(frame, ["a", "kind"]).columns == ["a", "kind"]
     assert fit_table(frame, "numbers") is None
@@ -210,7 +210,7 @@ def test_the_remedy_names_all_columns_of_the_shorter_list():
     with pytest.raises(ValueError, match=r"X\.drop\(columns=\['note'\]\)"):
         fit_table(many)
     few = NUMBERS[["a"]].assign(**{f"note {j}": [f"{j} note {i}" for i in range(N)] for j in range(7)})
-    with pytest.raises(ValueError, match=r"and 2 more; columns=\['a'\] maps the others"):
+    with pytest.raises(ValueError, match=r"and 2 more; pass columns=\['a'\] to map the others"):
         fit_table(few)
 
 

@@ -201,9 +201,9 @@ def _without(kinds: Mapping[str, str], reasons: Mapping[str, str]) -> str:
     if not kinds:
         return "turn them into numbers or categories first"
     if len(kinds) <= max(LISTED, len(reasons)) and len(kinds) <= LONGEST:
-        return f"columns=[{', '.join(map(repr, kinds))}] maps the others"
+        return f"pass columns=[{', '.join(map(repr, kinds))}] to map the others"
     if len(reasons) <= LONGEST:
-        return f"X.drop(columns=[{', '.join(map(repr, reasons))}]), or X.drop([...]) in polars, has the others"
+        return f"pass X.drop(columns=[{', '.join(map(repr, reasons))}]), or X.drop([...]) in polars, to map the others"
     return f"pass the names of the {len(kinds):,} others as columns=[...]"
 
 

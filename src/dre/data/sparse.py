@@ -73,9 +73,14 @@ class ScaledSparse:
         dense = matrix.cpu().double().numpy()
         return torch.from_numpy(self._scaled(self._X[start:stop]) @ dense - self._mean @ dense)
 
-    def largest(self, start: int, stop: int) -> Tensor:
-        """Largest stored value of each row from start to stop, by its size, before it is centered."""
-        return torch.from_numpy(abs(self._scaled(self._X[start:stop])).max(axis=1).toarray().ravel())
+    def are_within(self, limit: float, start: int, stop: int) -> Tensor:
+        """Whether no value of a row from start to stop lies farther from the mean than the limit."""
+        X = self._scaled(self._X[start:stop])
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        zero_is_far = abs(self._mean) > limit
+        far_zeros = zero_is_far.sum() - np.bincount(row, zero_is_far[X.indices], X.shape[0])
+        far = np.bincount(row, ~(abs(X.data - self._mean[X.indices]) <= limit), X.shape[0])
+        return torch.from_numpy(far + far_zeros == 0)
 
     def transposed_times(self, matrix: Tensor) -> Tensor:
         """All rows, transposed, times a matrix (n, k)."""

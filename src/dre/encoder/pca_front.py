@@ -191,7 +191,7 @@ class ProjectedRows:
     def read(self, start: int, stop: int) -> Tensor:
         front = self._front
         found = self._rows.times(front.axes.T, start, stop).to(front.axes) - front.offset
-        near = self._rows.largest(start, stop).to(front.axes.device) <= FARTHEST  # else NaN, as Scaling makes of dense rows
+        near = self._rows.are_within(FARTHEST, start, stop).to(front.axes.device)  # else NaN, as Scaling makes of dense rows
         return torch.where(near[:, None], found, torch.nan)
 
     def take(self, ids: Tensor) -> Tensor:
