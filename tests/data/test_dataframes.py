@@ -34,8 +34,10 @@ def cheap(**options):
 
 @pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars"])
 def test_columns_without_numbers_are_named_with_the_remedy(frame):
-    named = r"'name' \(text with 40 different values\), 'day' \(dates\); "
+    named = (
+        r"'name' \(text with 40 different values\), 'day' \(dates\); "
         r"pass columns=\['size', 'count', 'kind', 'old'\] to map the others"
+    )
     with pytest.raises(ValueError, match=named):
         cheap().fit(frame)
 
