@@ -26,7 +26,7 @@ def topics() -> str:
     seeds = max(map(len, runs.values()))
     head = ["", "topics", "coherence", "diversity", "outliers", "fit, s", f"{results['held_out']:,} new documents, s"]
     about = f"{results['reviews']:,} reviews, {'one seed' if seeds == 1 else f'means of {seeds} seeds'}"
-    return table(head, rows) + f"\n`{results['command']}`, {about}, on {machine(results)} that did other work too.\n"
+    return table(head, rows) + f"\n`{results['command']}`, {about}, on {machine(results)}.\n"
 
 
 TABLES = {"topics": topics}
