@@ -38,6 +38,7 @@ def records(folder):
     return {path.stem: json.loads(path.read_text()) for path in (folder / "out" / "cells").glob("*.json")}
 
 
+@pytest.mark.slow
 def test_a_selection_is_measured_and_reported(bench, tmp_path, capsys):
     selected = ["table-3", "generalization-is-flat", "--only-methods", "pca,dre", "--quick"]
     assert bench(*selected) == 0

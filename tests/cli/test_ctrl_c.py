@@ -166,6 +166,7 @@ def test_a_model_that_is_saved_is_not_reported_as_lost(folder: Path) -> None:
     assert files(folder) == ["m.safetensors", "x.npy"]
 
 
+@pytest.mark.slow
 def test_a_model_is_saved_whole_or_not_at_all(folder: Path) -> None:
     short = ["--schedule", "x: gaussian(5) -> kl * 1", "--device", "cpu"]
     done = pressed(folder, IN_SAVE, "fit", "x.npy", "-o", "m.safetensors", *short)

@@ -122,6 +122,7 @@ def test_force_gives_up_checkpoints_only_when_the_fit_can_begin(folder: Path) ->
     assert sorted(os.listdir(folder / "run")) == before
 
 
+@pytest.mark.slow
 def test_resume_without_a_checkpoint_begins_and_says_so(folder: Path) -> None:
     done = dre(folder, *FIT, "--resume")
     assert done.returncode == 0, done.stderr

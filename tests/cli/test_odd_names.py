@@ -44,6 +44,7 @@ def test_info_escapes_the_names_of_columns(model):
     assert r"size\x1b]0;owned\x07\x1b[2J\u202e" in text
 
 
+@pytest.mark.slow
 def test_errors_and_messages_escape_the_names_of_columns(model, tmp_path):
     table = tmp_path / "new.csv"
     table.write_text("b,c\n1,2\n3,4\n")

@@ -175,6 +175,7 @@ def test_dates_and_integers_of_many_values_give_colors_and_no_scores(labels):
     assert [axis.get_ylabel() for axis in found.figure().axes] == ["", "seen"]
 
 
+@pytest.mark.slow
 def test_integers_that_can_be_classes_are_scored():
     assert "nearest_neighbor" in compare(X, LABELS * 7, methods=["pca"]).to_records()[0]
     assert "nearest_neighbor" in compare(X, np.arange(240) % 40 * 7, methods=["pca"]).to_records()[0]
@@ -205,12 +206,14 @@ def test_a_class_of_one_row_is_no_obstacle():
     assert compare(X, labels, methods=["pca"]).to_records()[0]["nearest_neighbor"] > 0.2
 
 
+@pytest.mark.slow
 def test_sparse_rows_and_images_are_compared_like_others():
     dense = compare(X, LABELS, methods=["pca"]).to_records()[0]["continuity"]
     assert compare(scipy.sparse.csr_matrix(X), LABELS, methods=["pca"]).to_records()[0]["continuity"] == dense
     assert compare(X.reshape(-1, 8, 8), LABELS, methods=["pca"]).to_records()[0]["continuity"] == dense
 
 
+@pytest.mark.slow
 def test_a_stream_is_compared_like_the_array_of_its_rows():
     class Stream:
         shape = X.shape
@@ -457,6 +460,7 @@ def test_a_dominant_column_gives_one_warning_whatever_the_methods(quick, methods
     assert not [each for each in recwarn if "makes up" in str(each.message)]
 
 
+@pytest.mark.slow
 def test_the_command_warns_once_and_standardizes(command, quick, tmp_path):
     np.save("units.npy", in_different_units())
     arguments = ["units.npy", "--labels", "y.txt", "--methods", "pca,dre", "-o", "c.png"]
